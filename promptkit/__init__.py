@@ -1,0 +1,1 @@
+"""Prompts as typed Python functions, compiled and served to every MCP client."""

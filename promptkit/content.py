@@ -1,0 +1,540 @@
+"""
+Content blocks: what one message may hold, as frozen values.
+
+They know nothing of any protocol revision; `promptkit.protocol.lowering` spells them.
+"""
+
+import re
+from datetime import datetime
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast, get_args
+
+import attrs
+
+from promptkit.media import (
+    AUDIO_TYPES,
+    IMAGE_TYPES,
+    MAX_AUDIO_BYTES,
+    MAX_IMAGE_BYTES,
+    Showable,
+    checked_type,
+    confine,
+    human_size,
+    png_of,
+    sniff,
+    source_folder,
+)
+
+__all__ = [
+    "Audio",
+    "Content",
+    "EmbeddedResource",
+    "Icon",
+    "Image",
+    "ResourceLink",
+    "Role",
+    "Text",
+    "checked_role",
+    "checked_uri",
+]
+
+#: Who speaks in a message, or is meant to see a block. There is no third.
+Role: TypeAlias = Literal["user", "assistant"]
+
+ROLES: Final[tuple[str, ...]] = get_args(Role)
+
+#: RFC 3986, as far as it can be told apart from text that is no URI at all.
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
+
+
+def checked_role(role: str) -> Role:
+    """
+    Return *role* if MCP knows it.
+
+    Raises:
+        ValueError: If it does not; a *system* role is explained.
+    """
+    if role in ROLES:
+        return cast("Role", role)
+    if role == "system":
+        msg = "MCP prompts have no 'system' role: put instructions at the head of the first user(...) turn"
+    else:
+        msg = f"role {role!r} is not one of {', '.join(ROLES)}"
+    raise ValueError(msg)
+
+
+def checked_uri(uri: str) -> str:
+    """
+    Return *uri* if it is an absolute URI.
+
+    Raises:
+        TypeError: If it is no string.
+
+        ValueError: If it has no scheme, or a character that a URI cannot hold.
+    """
+    if not isinstance(uri, str):
+        msg = f"a URI is a str, not {type(uri).__name__}: pass str(...)"
+        raise TypeError(msg)
+    if not _URI.fullmatch(uri):
+        from urllib.parse import quote, urlsplit
+
+        if uri and urlsplit(uri).scheme:
+            msg = f"{uri!r} holds characters that a URI cannot: write {quote(uri, safe='%:/?#[]@!$&()*+,;=~')!r}"
+        else:
+            msg = f"{uri!r} is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
+        raise ValueError(msg)
+    return uri
+
+
+def _audience(roles: str | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
+    """
+    Return *roles* as a tuple; one role alone may be given bare.
+    """
+    return tuple(checked_role(role) for role in ((roles,) if isinstance(roles, str) else roles))
+
+
+def _priority(value: float | None) -> float | None:
+    """
+    Return *value* if it is None or lies between 0 and 1.
+    """
+    if value is not None and not (isinstance(value, int | float) and 0 <= value <= 1):
+        msg = f"priority is {value!r}: it goes from 0 (optional) to 1 (required)"
+        raise ValueError(msg)
+    return value
+
+
+def _last_modified(value: datetime | str | None) -> datetime | None:
+    """
+    Return *value* as a moment in time, read from ISO 8601 if it is text.
+    """
+    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
+    if moment is not None and moment.tzinfo is None:
+        msg = f"last_modified {value!r} has no time zone: add one, as in '2026-01-31T12:00:00Z' or .astimezone()"
+        raise ValueError(msg)
+    return moment
+
+
+def _not_empty(text: str) -> str:
+    """
+    Return *text* if it says anything.
+    """
+    if not text:
+        msg = "the name is empty: clients show it"
+        raise ValueError(msg)
+    return text
+
+
+class Annotations(TypedDict, total=False):
+    """
+    The keyword arguments that every kind of content takes; `Content` explains them.
+    """
+
+    audience: str | tuple[Role, ...] | list[Role]
+    priority: float | None
+    last_modified: datetime | str | None
+
+
+def _short(value: object) -> str:
+    """
+    Return the repr of *value*, of bytes only their size.
+    """
+    return f"<{human_size(len(value))}>" if isinstance(value, bytes) else repr(value)
+
+
+@attrs.frozen(repr=False)
+class Content:
+    """
+    What every kind of content has: for whom it is, how much it matters, how old it is.
+
+    Args:
+        audience:
+            Who should see it: ``"user"``, ``"assistant"``, or both.
+
+        priority:
+            From 0 (optional) to 1 (required).
+
+        last_modified:
+            When it was last changed: an aware `datetime.datetime` or ISO 8601 text.
+
+    Raises:
+        ValueError: If one of them is out of its range.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/resources#annotations
+    """
+
+    audience: tuple[Role, ...] = attrs.field(default=(), kw_only=True, converter=_audience)
+    priority: float | None = attrs.field(default=None, kw_only=True, converter=_priority)
+    last_modified: datetime | None = attrs.field(default=None, kw_only=True, converter=_last_modified)
+
+    @property
+    def annotations(self) -> tuple[tuple[Role, ...], float | None, datetime | None]:
+        """
+        The three together, so that two blocks can be compared by them.
+        """
+        return self.audience, self.priority, self.last_modified
+
+    def __repr__(self) -> str:
+        """
+        Return what the author would write, bytes in short and defaults left out.
+        """
+        fields = sorted(attrs.fields(type(self)), key=lambda field: field.name in Annotations.__annotations__)
+        values = ((field, getattr(self, field.name)) for field in fields)
+        shown = (
+            ("" if field.default is attrs.NOTHING else f"{field.name}=") + _short(value)
+            for field, value in values
+            if value != field.default
+        )
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _text(value: str) -> str:
+    """
+    Return *value* if it is a string.
+    """
+    if not isinstance(value, str):
+        msg = f"Text takes a str, not {type(value).__name__}: pass str(...)"
+        raise TypeError(msg)
+    return value
+
+
+@attrs.frozen(repr=False)
+class Text(Content):
+    """
+    A piece of text.
+
+    ``+`` joins it with text that follows: one block, a blank line between. In an f-string
+    it stands for its bare text.
+
+    Args:
+        text:
+            Any text. It is sent as it is and never read as a template.
+
+    Raises:
+        TypeError: If *text* is no string.
+    """
+
+    text: str = attrs.field(converter=_text)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __add__(self, other: "str | Text") -> "Text":
+        """
+        Return both as one block. Raises ValueError if their annotations differ.
+        """
+        if isinstance(other, str):
+            return attrs.evolve(self, text=_join(self.text, other))
+        if not isinstance(other, Text):
+            return NotImplemented
+        if self.annotations != other.annotations:
+            msg = "texts with different annotations cannot be one block: pass both to user(...)"
+            raise ValueError(msg)
+        return attrs.evolve(self, text=_join(self.text, other.text))
+
+    def __radd__(self, other: str) -> "Text":
+        """
+        Return both as one block, with the annotations of this one.
+        """
+        if not isinstance(other, str):
+            return NotImplemented
+        return attrs.evolve(self, text=_join(other, self.text))
+
+
+def _join(before: str, after: str) -> str:
+    """
+    Return two texts as one, a blank line between unless one of them is blank.
+    """
+    if not before.strip():
+        return after
+    return f"{before}\n\n{after}" if after.strip() else before
+
+
+def _summary(mime_type: str, data: bytes) -> str:
+    """
+    Return *data* as a transcript shows it: ``<image/png 20 kB sha256:0a1b2c3d>``.
+    """
+    return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
+
+
+def _base64(data: bytes) -> str:
+    """
+    Return *data* in base64.
+    """
+    from pybase64 import b64encode_as_string  # loaded by the first image
+
+    return b64encode_as_string(data)
+
+
+def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
+    """
+    Return *value* as bytes, if it is bytes or can show itself as PNG.
+    """
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, str | Path):
+        msg = f"{str(value)[:40]!r} is no bytes, and is not opened as a file: use from_path(...) for that"
+        raise TypeError(msg)
+    if (png := png_of(value)) is not None:
+        return png
+    msg = f"takes bytes, or an image that can show itself as PNG, not {type(value).__name__}"
+    raise TypeError(msg)
+
+
+@attrs.frozen(repr=False)
+class _Media(Content):
+    """
+    Bytes with a MIME type that was read from them.
+    """
+
+    data: bytes = attrs.field(converter=_media)
+    mime_type: str | None = None
+
+    def __str__(self) -> str:
+        return _summary(str(self.mime_type), self.data)
+
+    @cached_property
+    def base64(self) -> str:
+        """
+        The data as it goes over the wire, encoded once.
+        """
+        return _base64(self.data)
+
+    @classmethod
+    def from_path(
+        cls,
+        path: str | Path,
+        mime_type: str | None = None,
+        *,
+        root: str | Path | None = None,
+        **annotations: Unpack[Annotations],
+    ) -> Self:
+        """
+        Read a file, relative to the folder of the recipe that calls this.
+
+        Args:
+            path:
+                The author's own path; or, with *root*, one that comes from an argument.
+
+            mime_type:
+                The type that the file should have; read from its bytes if left out.
+
+            root:
+                The folder that *path* may not leave, relative to the recipe's. Always
+                name it when any part of *path* comes from outside.
+
+            **annotations:
+                As for the class itself.
+
+        Raises:
+            OSError: If the file cannot be read.
+
+            ValueError: If *path* leaves *root*, or the bytes cannot be sent.
+        """
+        folder = source_folder(1)
+        file = folder / path if root is None else confine(path, folder / root)
+        return cls(file.read_bytes(), mime_type, **annotations)
+
+
+@attrs.frozen(repr=False)
+class Image(_Media):
+    """
+    A picture: PNG, JPEG, GIF or WebP.
+
+    Args:
+        data:
+            The whole file's bytes, or an object that can show itself as PNG (a matplotlib
+            figure, a PIL image). A string is never opened as a file: see `from_path`.
+
+        mime_type:
+            The type that the bytes should have; read from them if left out.
+
+    Raises:
+        TypeError: If *data* is neither bytes nor an image.
+
+        ValueError: If the bytes are empty, too large, of a format that clients refuse, or
+            of another type than declared.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
+    """
+
+    def __attrs_post_init__(self) -> None:
+        found = checked_type(self.data, self.mime_type, IMAGE_TYPES, MAX_IMAGE_BYTES)
+        object.__setattr__(self, "mime_type", found)
+
+
+@attrs.frozen(repr=False)
+class Audio(_Media):
+    """
+    A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC.
+
+    Args:
+        data:
+            The whole file's bytes.
+
+        mime_type:
+            The type that the bytes should have; read from them if left out.
+
+    Raises:
+        TypeError: If *data* is no bytes.
+
+        ValueError: If the bytes are empty, too large, of a format that clients refuse, or
+            of another type than declared.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content
+    """
+
+    def __attrs_post_init__(self) -> None:
+        found = checked_type(self.data, self.mime_type, AUDIO_TYPES, MAX_AUDIO_BYTES)
+        object.__setattr__(self, "mime_type", found)
+
+
+@attrs.frozen(repr=False)
+class EmbeddedResource(Content):
+    """
+    A document that travels inside the message. Nothing is read from its *uri*.
+
+    Args:
+        uri:
+            What the document is called.
+
+        text:
+            Its content, if it is text.
+
+        blob:
+            Its content, if it is bytes. Exactly one of *text* and *blob* is given.
+
+        mime_type:
+            Its type; that of a *blob* is read from the bytes if left out.
+
+    Raises:
+        TypeError: If both *text* and *blob* are given, or none, or either is of another type.
+
+        ValueError: If *uri* is none, or *blob* is empty.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#embedded-resources
+    """
+
+    uri: str = attrs.field(converter=checked_uri)
+    text: str | None = attrs.field(default=None, kw_only=True)
+    blob: bytes | None = attrs.field(default=None, kw_only=True)
+    mime_type: str | None = attrs.field(default=None, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if (self.text is None) == (self.blob is None):
+            msg = f"EmbeddedResource {self.uri!r} takes either text= or blob=, and one of them"
+            raise TypeError(msg)
+        if self.text is not None and not isinstance(self.text, str):
+            msg = f"text= of {self.uri!r} takes a str, not {type(self.text).__name__}: bytes go in blob="
+            raise TypeError(msg)
+        if self.blob is not None:
+            self._check_blob(self.blob)
+
+    def _check_blob(self, blob: bytes) -> None:
+        if not isinstance(blob, bytes):
+            msg = f"blob= of {self.uri!r} takes bytes, not {type(blob).__name__}: text goes in text="
+            raise TypeError(msg)
+        if not blob:
+            msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"
+            raise ValueError(msg)
+        if self.mime_type is None:
+            # Clients fail on a blob without a type, so it always has one.
+            object.__setattr__(self, "mime_type", sniff(blob) or "application/octet-stream")
+
+    def __str__(self) -> str:
+        if self.blob is not None:
+            return f"[{self.uri}] {_summary(str(self.mime_type), self.blob)}"
+        return f"[{self.uri}]\n{self.text}"
+
+    @cached_property
+    def base64(self) -> str:
+        """
+        The *blob* as it goes over the wire, encoded once; ``""`` if there is none.
+        """
+        return _base64(self.blob or b"")
+
+
+@attrs.frozen(repr=False)
+class ResourceLink(Content):
+    """
+    A document that the client may fetch, or not.
+
+    Args:
+        uri:
+            Where it is.
+
+        name:
+            What it is called.
+
+        title:
+            What people call it.
+
+        description:
+            What it is, for the model.
+
+        mime_type:
+            Its type, if known.
+
+        size:
+            Its size in bytes, if known.
+
+    Raises:
+        ValueError: If *uri* is none, *name* is empty, or *size* is negative.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/tools#resource-links
+    """
+
+    uri: str = attrs.field(converter=checked_uri)
+    name: str = attrs.field(kw_only=True, converter=_not_empty)
+    title: str | None = attrs.field(default=None, kw_only=True)
+    description: str | None = attrs.field(default=None, kw_only=True)
+    mime_type: str | None = attrs.field(default=None, kw_only=True)
+    size: int | None = attrs.field(default=None, kw_only=True)
+
+    def __attrs_post_init__(self) -> None:
+        if self.size is not None and self.size < 0:
+            msg = f"size of {self.uri!r} is {self.size}: it is a number of bytes"
+            raise ValueError(msg)
+
+    def __str__(self) -> str:
+        label = self.title or self.name
+        return f"[{label}]({self.uri})" + (f": {self.description}" if self.description else "")
+
+
+@attrs.frozen
+class Icon:
+    """
+    A picture that a client may show beside a prompt's name.
+
+    Args:
+        src:
+            An ``https:`` or ``data:`` URI.
+
+        mime_type:
+            Its type, if the server of *src* does not say.
+
+        sizes:
+            For which sizes it is made: ``"48x48"``, or ``"any"``.
+
+        theme:
+            For which background it is made.
+
+    Raises:
+        ValueError: If *src* is no URI.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/basic#icons
+    """
+
+    src: str = attrs.field(converter=checked_uri)
+    mime_type: str | None = attrs.field(default=None, kw_only=True)
+    sizes: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=tuple)
+    theme: Literal["light", "dark"] | None = attrs.field(default=None, kw_only=True)

@@ -1,0 +1,142 @@
+"""
+The exceptions that promptkit raises, one tree.
+
+::
+
+    PromptkitError
+    ├── PromptError       an author's words to the person at the client
+    ├── UnknownPrompt     no prompt of that name in the catalog
+    ├── ArgumentErrors    arguments that do not fit, all of them at once
+    └── LoadError         a target that names nothing that could be loaded
+
+What is wrong with a value is told by the built-in `TypeError` and `ValueError`;
+what is wrong with a recipe by `promptkit.diagnostics.Diagnostic`, which is data.
+"""
+
+from collections.abc import Iterable
+
+import attrs
+
+
+class PromptkitError(Exception):
+    """
+    The root: catch it to catch whatever promptkit itself refuses.
+    """
+
+
+class PromptError(PromptkitError):
+    """
+    Raised by an author's prompt to tell the person at the client something.
+
+    The message is sent as it is, under the code for invalid params (-32602). The text
+    of any other exception stays on the server.
+
+    Args:
+        message:
+            What was wrong and what to do, in words for the person who asked.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@attrs.frozen
+class UnknownPrompt(PromptkitError, LookupError):
+    """
+    No prompt is called *name*.
+
+    Args:
+        name:
+            The name that was asked for.
+
+        nearest:
+            The most similar name that exists, if any is similar.
+    """
+
+    name: str
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        return f"unknown prompt {self.name!r}{hint}"
+
+
+@attrs.frozen
+class Fault:
+    """
+    One argument that does not fit, and why.
+
+    Args:
+        argument:
+            The argument's name.
+
+        reason:
+            What is wrong with it, to be read after its name: ``is missing``.
+
+        expected:
+            What would fit, in a few words.
+
+        nearest:
+            The valid name or value that is most similar to what was given, if any is.
+    """
+
+    argument: str
+    reason: str
+    expected: str | None = None
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        return f"{self.argument!r} {self.reason}{hint}"
+
+
+@attrs.frozen
+class ArgumentErrors(PromptkitError, ValueError):
+    """
+    The arguments of one request do not fit the prompt's parameters.
+
+    Args:
+        prompt:
+            The prompt's name.
+
+        faults:
+            Every argument that is missing, unknown or of the wrong type.
+    """
+
+    prompt: str
+    faults: tuple[Fault, ...]
+
+    def __str__(self) -> str:
+        return f"prompt {self.prompt!r}: " + ", and ".join(str(fault) for fault in self.faults)
+
+
+@attrs.frozen
+class LoadError(PromptkitError):
+    """
+    There is nothing to load at *target*.
+
+    Args:
+        target:
+            The folder, file, module or ``module:object`` that was named.
+
+        reason:
+            What is wrong with it, and what to name instead.
+    """
+
+    target: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"cannot load {self.target!r}: {self.reason}"
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """
+    Return the one of *names* that *name* was most likely meant to be, or None.
+    """
+    from difflib import get_close_matches  # only a refusal needs it
+
+    folded = {candidate.casefold(): candidate for candidate in names}
+    matches = get_close_matches(name.casefold(), folded, n=1)
+    return folded[matches[0]] if matches else None

@@ -1,0 +1,186 @@
+"""Bytes of images and sound: where they are read from, what they are, how large they may be."""
+
+import sys
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any, Final, Protocol, TypeAlias
+
+__all__ = [
+    "AUDIO_TYPES",
+    "IMAGE_TYPES",
+    "MAX_AUDIO_BYTES",
+    "MAX_IMAGE_BYTES",
+    "Showable",
+    "checked_type",
+    "confine",
+    "human_size",
+    "png_of",
+    "sniff",
+    "source_folder",
+]
+
+#: What the models behind today's clients accept. Anything else can make every later
+#: turn of a client's session fail, so it is refused here, where it can be mended.
+IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+AUDIO_TYPES: Final = frozenset(
+    {"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac", "audio/mp4", "audio/aac"}
+)
+
+#: 5 MiB of base64, the least that a widely used model API sets as its limit.
+MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 // 4 * 3
+MAX_AUDIO_BYTES: Final = 20 * 1024 * 1024
+
+#: The registered spelling of what the sniffing library, and people, spell otherwise.
+_CANONICAL: Final = {
+    "image/jpg": "image/jpeg",
+    "audio/x-wav": "audio/wav",
+    "audio/wave": "audio/wav",
+    "audio/vnd.wave": "audio/wav",
+    "audio/x-flac": "audio/flac",
+    "audio/mp3": "audio/mpeg",
+    "audio/m4a": "audio/mp4",
+    "audio/x-m4a": "audio/mp4",
+    "audio/opus": "audio/ogg",
+}
+
+
+class _ShowsPng(Protocol):
+    """
+    What notebooks ask of an object that shows itself: PIL images have it.
+    """
+
+    def _repr_png_(self) -> bytes | None: ...
+
+
+class _SavesFigure(Protocol):
+    """
+    What matplotlib and its descendants call a figure.
+    """
+
+    def savefig(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+#: Anything that can show itself as PNG.
+Showable: TypeAlias = _ShowsPng | _SavesFigure
+
+
+def human_size(size: int) -> str:
+    """
+    Return *size*, in bytes, as people say it: ``20 kB``.
+    """
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size = round(size / 1000)
+    return f"{size} GB"
+
+
+def sniff(data: bytes) -> str | None:
+    """
+    Return the MIME type that the first bytes of *data* show, or None.
+    """
+    import filetype  # type: ignore[import-untyped]  # only media needs it
+
+    mime = filetype.guess_mime(data)
+    return _CANONICAL.get(mime, mime)
+
+
+def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], limit: int) -> str:
+    """
+    Return the MIME type of *data*, once it is known to be safe to send.
+
+    Args:
+        data:
+            The whole file.
+
+        declared:
+            The type that the author gave, or None.
+
+        accepted:
+            The types that clients take.
+
+        limit:
+            How many bytes *data* may have.
+
+    Raises:
+        ValueError: If *data* is empty, too large, of no accepted type, or not what was
+            declared.
+    """
+    if not data:
+        msg = "the data is empty: pass the bytes of the whole file"
+        raise ValueError(msg)
+    if len(data) > limit:
+        msg = (
+            f"{human_size(len(data))} is more than the {human_size(limit)} that clients take: shrink it first"
+        )
+        raise ValueError(msg)
+    found = sniff(data)
+    if found not in accepted:
+        known = ", ".join(sorted(accepted))
+        msg = f"the bytes are {found or 'of no known format'}; clients take {known}: convert it first"
+        raise ValueError(msg)
+    if declared is not None and _CANONICAL.get(declared.lower(), declared.lower()) != found:
+        msg = f"the bytes are {found}, not {declared}: leave the type out, or correct it"
+        raise ValueError(msg)
+    return found
+
+
+def png_of(value: Any) -> bytes | None:
+    """
+    Return *value* as PNG if it can show itself so (``_repr_png_``, ``savefig``), else None.
+
+    Notebooks, PIL images and matplotlib figures agree on these two methods.
+    """
+    if isinstance(value, type):
+        return None
+    if callable(show := getattr(value, "_repr_png_", None)):
+        data = show()
+        return data if isinstance(data, bytes) else None
+    if callable(savefig := getattr(value, "savefig", None)):
+        from io import BytesIO
+
+        buffer = BytesIO()
+        savefig(buffer, format="png")
+        return buffer.getvalue()
+    return None
+
+
+def source_folder(depth: int) -> Path:
+    """
+    Return the folder of the file whose code called, *depth* frames above the caller.
+
+    Code that has no file (a console, ``exec``) counts as being in the current folder.
+    """
+    file = sys._getframe(depth + 1).f_globals.get("__file__")
+    return Path(file).resolve().parent if file else Path.cwd()
+
+
+def confine(path: str | Path, root: Path) -> Path:
+    """
+    Return the file that *path* names below *root*, wherever *path* comes from.
+
+    Args:
+        path:
+            A relative path, foreign: whoever sends it may try anything.
+
+        root:
+            The folder that must hold the file, after every symbolic link is followed.
+
+    Raises:
+        ValueError: If *path* is absolute, has ``..``, a drive, a NUL byte or a URL's
+            scheme, leads out of *root*, or names anything but a regular file.
+    """
+    text = str(path)
+    # Both families on every platform: what is harmless on one may be a device on another.
+    pure = (PurePosixPath(text), PureWindowsPath(text))
+    if "\0" in text or ":" in text or any(".." in p.parts or p.anchor for p in pure):
+        msg = f"{text!r} is not a plain relative path below {root.name!r}"
+        raise ValueError(msg)
+    root = root.resolve()
+    found = (root / text).resolve()
+    if not found.is_relative_to(root):
+        msg = f"{text!r} leads out of {root.name!r}"
+        raise ValueError(msg)
+    if not found.is_file():
+        msg = f"there is no file {text!r} in {root.name!r}"
+        raise ValueError(msg)
+    return found
