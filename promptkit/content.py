@@ -46,7 +46,9 @@ Role: TypeAlias = Literal["user", "assistant"]
 ROLES: Final[tuple[str, ...]] = get_args(Role)
 
 #: RFC 3986, as far as it can be told apart from text that is no URI at all.
-_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+")
+_URI: Final = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+",
+)
 
 
 def checked_role(role: str) -> Role:
@@ -81,7 +83,8 @@ def checked_uri(uri: str) -> str:
         from urllib.parse import quote, urlsplit
 
         if uri and urlsplit(uri).scheme:
-            msg = f"{uri!r} holds characters that a URI cannot: write {quote(uri, safe='%:/?#[]@!$&()*+,;=~')!r}"
+            quoted = quote(uri, safe="%:/?#[]@!$&()*+,;=~")
+            msg = f"{uri!r} holds characters that a URI cannot: write {quoted!r}"
         else:
             msg = f"{uri!r} is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
         raise ValueError(msg)
@@ -99,7 +102,7 @@ def _priority(value: float | None) -> float | None:
     """
     Return *value* if it is None or lies between 0 and 1.
     """
-    if value is not None and not (isinstance(value, int | float) and 0 <= value <= 1):
+    if value is not None and not 0 <= value <= 1:
         msg = f"priority is {value!r}: it goes from 0 (optional) to 1 (required)"
         raise ValueError(msg)
     return value
@@ -111,7 +114,7 @@ def _last_modified(value: datetime | str | None) -> datetime | None:
     """
     moment = datetime.fromisoformat(value) if isinstance(value, str) else value
     if moment is not None and moment.tzinfo is None:
-        msg = f"last_modified {value!r} has no time zone: add one, as in '2026-01-31T12:00:00Z' or .astimezone()"
+        msg = f"last_modified {str(value)!r} has no time zone: add one, as in '2026-01-31T12:00:00Z'"
         raise ValueError(msg)
     return moment
 

@@ -7,15 +7,17 @@ The exceptions that promptkit raises, one tree.
     ├── PromptError       an author's words to the person at the client
     ├── UnknownPrompt     no prompt of that name in the catalog
     ├── ArgumentErrors    arguments that do not fit, all of them at once
+    ├── CompileError      a prompt or resource that cannot be served as it is written
     └── LoadError         a target that names nothing that could be loaded
 
-What is wrong with a value is told by the built-in `TypeError` and `ValueError`;
-what is wrong with a recipe by `promptkit.diagnostics.Diagnostic`, which is data.
+What is wrong with a value is told by the built-in `TypeError` and `ValueError`.
 """
 
 from collections.abc import Iterable
 
 import attrs
+
+from promptkit.diagnostics import Diagnostic
 
 
 class PromptkitError(Exception):
@@ -42,7 +44,7 @@ class PromptError(PromptkitError):
 
 
 @attrs.frozen
-class UnknownPrompt(PromptkitError, LookupError):
+class UnknownPrompt(PromptkitError, KeyError):
     """
     No prompt is called *name*.
 
@@ -87,7 +89,7 @@ class Fault:
     nearest: str | None = None
 
     def __str__(self) -> str:
-        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
         return f"{self.argument!r} {self.reason}{hint}"
 
 
@@ -108,7 +110,23 @@ class ArgumentErrors(PromptkitError, ValueError):
     faults: tuple[Fault, ...]
 
     def __str__(self) -> str:
-        return f"prompt {self.prompt!r}: " + ", and ".join(str(fault) for fault in self.faults)
+        return f"prompt {self.prompt!r}: " + "; ".join(map(str, self.faults))
+
+
+@attrs.frozen
+class CompileError(PromptkitError):
+    """
+    A prompt or resource was used that cannot be compiled.
+
+    Args:
+        diagnostics:
+            Everything that is wrong with it.
+    """
+
+    diagnostics: tuple[Diagnostic, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.diagnostics))
 
 
 @attrs.frozen

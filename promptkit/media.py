@@ -80,8 +80,8 @@ def sniff(data: bytes) -> str | None:
     """
     import filetype  # type: ignore[import-untyped]  # only media needs it
 
-    mime = filetype.guess_mime(data)
-    return _CANONICAL.get(mime, mime)
+    mime: str | None = filetype.guess_mime(data)
+    return _CANONICAL.get(mime, mime) if mime else None
 
 
 def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], limit: int) -> str:
@@ -150,7 +150,7 @@ def source_folder(depth: int) -> Path:
 
     Code that has no file (a console, ``exec``) counts as being in the current folder.
     """
-    file = sys._getframe(depth + 1).f_globals.get("__file__")
+    file = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (inspect offers the same, slower)
     return Path(file).resolve().parent if file else Path.cwd()
 
 

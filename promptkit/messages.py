@@ -46,7 +46,7 @@ def describe(value: object) -> str:
     return f"{article} {kind} ({short_repr(value)})"
 
 
-def _remedy(value: object) -> str:
+def _remedy(value: object) -> str:  # noqa: PLR0911 (a list of cases)
     """
     Return what the author should write in place of *value*.
     """

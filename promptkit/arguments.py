@@ -1,0 +1,230 @@
+"""
+Arguments: what clients are told of a prompt's parameters, and how what they send is read.
+"""
+
+from collections.abc import Mapping
+from enum import Enum
+from reprlib import Repr
+from typing import Any, Final, get_args
+
+import attrs
+
+from promptkit.diagnostics import Report, Rule
+from promptkit.errors import ArgumentErrors, Fault, nearest
+from promptkit.readers import Misfit, Reader, is_literal, is_union, reader_of
+from promptkit.signature import Arg, Parameter, Signature
+
+__all__ = ["Argument", "Arguments", "compile_arguments", "fits", "type_name"]
+
+_short: Final = Repr()
+_short.maxstring = 60
+
+
+@attrs.frozen
+class Argument:
+    """
+    One argument of a compiled prompt: what clients see of it, and how it is read.
+
+    Args:
+        name:
+            The parameter's name.
+
+        required:
+            Whether it has to be given.
+
+        reader:
+            How its values are read.
+
+        blank_is_value:
+            Whether ``""`` is a value. Clients send empty form fields as ``""``, so for a
+            parameter that is no string it means "not given".
+
+        title:
+            What people call it, if the author says.
+
+        description:
+            What to enter, for people.
+
+        arg:
+            All that the author says of it.
+    """
+
+    name: str
+    required: bool
+    reader: Reader
+    blank_is_value: bool
+    title: str | None
+    description: str | None
+    arg: Arg
+
+    def fault(self, value: Any, misfit: Misfit) -> Fault:
+        """
+        Return what is wrong with *value*. A secret is not repeated.
+        """
+        expected = self.reader.expected
+        got = "is" if self.arg.secret else f"is {_short.repr(value)},"
+        hint = None if self.arg.secret else misfit.nearest
+        return Fault(self.name, f"{got} not {expected}", expected, hint)
+
+
+@attrs.frozen
+class Arguments:
+    """
+    The arguments of one prompt, in the order of its signature.
+    """
+
+    prompt: str
+    ordered: tuple[Argument, ...]
+    by_name: Mapping[str, Argument] = attrs.field(init=False, eq=False, repr=False)
+    required: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {argument.name: argument for argument in self.ordered})
+        required = frozenset(argument.name for argument in self.ordered if argument.required)
+        object.__setattr__(self, "required", required)
+
+    def read(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
+        """
+        Return the keyword arguments that *given* stands for.
+
+        Args:
+            given:
+                What a client sent, by argument name: strings, or other JSON values where
+                the type has them. None is the same as nothing.
+
+        Raises:
+            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+        """
+        values: dict[str, Any] = {}
+        faults: list[Fault] = []
+        for name, value in (given or {}).items():
+            argument = self.by_name.get(name)
+            if argument is None:
+                faults.append(self._unknown(name))
+            elif value is None or (value == "" and not argument.blank_is_value):
+                continue
+            else:
+                try:
+                    values[name] = argument.reader.read(value)
+                except Misfit as misfit:
+                    faults.append(argument.fault(value, misfit))
+        if faults or not self.required <= values.keys():
+            faulty = {fault.argument for fault in faults}
+            missing = [
+                a for a in self.ordered if a.required and a.name not in values and a.name not in faulty
+            ]
+            faults += (Fault(a.name, "is missing", a.reader.expected) for a in missing)
+            raise ArgumentErrors(self.prompt, tuple(faults))
+        return values
+
+    def _unknown(self, name: str) -> Fault:
+        """
+        Return the fault of an argument that there is not.
+        """
+        names = [argument.name for argument in self.ordered]
+        expected = f"one of {', '.join(names)}" if names else "no arguments"
+        return Fault(name, "is no argument of this prompt", expected, nearest(name, names))
+
+
+def compile_arguments(prompt: str, signature: Signature, report: Report) -> Arguments:
+    """
+    Choose how each parameter is read and what clients are told about it.
+
+    Args:
+        prompt:
+            The prompt's name.
+
+        signature:
+            What its function may be asked.
+
+        report:
+            Receives every type that is not supported and every default that does not fit.
+    """
+    found = (_compile_argument(parameter, report) for parameter in signature.parameters)
+    return Arguments(prompt, tuple(argument for argument in found if argument is not None))
+
+
+def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
+    """
+    Return one parameter as an argument, or None if its type is not supported.
+    """
+    reader = reader_of(parameter.annotation)
+    if reader is None:
+        report.add(
+            Rule.UNSUPPORTED_TYPE,
+            f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
+            "use str, int, float, bool, bytes, Literal, an Enum, or one of these with '| None'",
+        )
+        return None
+    if not parameter.required and not fits(parameter.default, parameter.annotation):
+        report.add(
+            Rule.DEFAULT_MISFIT,
+            f"parameter {parameter.name!r} has the default {parameter.default!r}, "
+            f"which is not {type_name(parameter.annotation)}",
+            "correct the default, or widen the annotation",
+        )
+    return Argument(
+        name=parameter.name,
+        required=parameter.required,
+        reader=reader,
+        blank_is_value=parameter.annotation is str,
+        title=parameter.arg.title,
+        description=_description(parameter, reader),
+        arg=parameter.arg,
+    )
+
+
+def type_name(annotation: Any) -> str:
+    """
+    Return a type as the author would write it.
+    """
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+
+
+def _description(parameter: Parameter, reader: Reader) -> str | None:
+    """
+    Return what clients show: the author's words, then what the type implies, in brackets.
+    """
+    arg = parameter.arg
+    clauses = [reader.hint]
+    if arg.examples:
+        clauses.append(f"for example {', '.join(map(_shown, arg.examples))}")
+    if not parameter.required and parameter.default not in (None, ""):
+        clauses.append(f"default {_shown(parameter.default)}")
+    implied = "; ".join(filter(None, clauses))
+    if not arg.description:
+        return implied or None
+    return f"{arg.description} ({implied})" if implied else arg.description
+
+
+def _shown(value: Any) -> str:
+    """
+    Return a default or an example as people would enter it.
+    """
+    if isinstance(value, Enum):
+        return str(value.value if isinstance(value.value, str | int) else value.name)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return _short.repr(value) if isinstance(value, bytes) else str(value)
+
+
+def fits(value: Any, annotation: Any) -> bool:
+    """
+    Return whether *value* is of the type that *annotation* says.
+
+    The common cases are told apart here; typeguard, which takes longer to import than
+    serving does to start, decides the others.
+    """
+    if type(value) is annotation:
+        return True
+    if is_literal(annotation) and any(type(value) is type(v) and value == v for v in get_args(annotation)):
+        return True
+    if is_union(annotation) and any(type(value) is member for member in get_args(annotation)):
+        return True
+    from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
+
+    try:
+        check_type(value, annotation, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
+    except TypeCheckError:
+        return False
+    return True

@@ -1,0 +1,197 @@
+"""
+The catalog: compiled prompts, immutable, sorted, ready to render.
+
+It knows nothing of the wire, and the wire nothing of the compiler: they meet here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+
+from promptkit.arguments import Arguments
+from promptkit.content import Icon
+from promptkit.context import Context
+from promptkit.diagnostics import Diagnostic, Location, Severity
+from promptkit.errors import UnknownPrompt, nearest
+from promptkit.messages import Workflow
+from promptkit.rendering import Renderer
+
+__all__ = ["Catalog", "CompiledPrompt"]
+
+
+@attrs.frozen
+class CompiledPrompt:
+    """
+    One prompt as it is served.
+
+    Args:
+        name:
+            What clients ask for.
+
+        title:
+            What people see, if the author gave one.
+
+        description:
+            What it is for, in the author's words.
+
+        icons:
+            Pictures that a client may show beside it.
+
+        meta:
+            What goes into its ``_meta``.
+
+        arguments:
+            What it may be asked.
+
+        context:
+            The name of the parameter that receives the `Context`, if there is one.
+
+        renderer:
+            The author's function.
+
+        timeout:
+            How long one rendering may take, in seconds, if the author set a limit.
+
+        cache:
+            How long a reply may be served again for the same arguments, in seconds.
+    """
+
+    name: str
+    title: str | None
+    description: str | None
+    icons: tuple[Icon, ...]
+    meta: Mapping[str, Any]
+    arguments: Arguments
+    context: str | None
+    renderer: Renderer
+    timeout: float | None = None
+    cache: float | None = None
+
+    @property
+    def location(self) -> Location:
+        """
+        Where the author defined it.
+        """
+        return self.renderer.location
+
+    def bind(self, given: Mapping[str, Any] | None, context: Context | None = None) -> dict[str, Any]:
+        """
+        Return the keyword arguments for the author's function.
+
+        Args:
+            given:
+                What a client sent, by argument name.
+
+            context:
+                The request that is answered.
+
+        Raises:
+            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+        """
+        values = self.arguments.read(given)
+        if self.context is not None:
+            values[self.context] = context or Context()
+        return values
+
+    def render(self, given: Mapping[str, Any] | None = None, context: Context | None = None) -> Workflow:
+        """
+        Render for what a client sends.
+
+        Args:
+            given:
+                Values by argument name, as the text that a client sends.
+
+            context:
+                The request that is answered.
+
+        Raises:
+            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+
+            TypeError: If the function returned what no message can hold.
+
+            RuntimeError: If the function is asynchronous and an event loop runs already.
+
+            Exception: Whatever the author's function raises.
+        """
+        if self.renderer.is_async:
+            import asyncio
+
+            return asyncio.run(self.render_async(given, context))
+        return self.renderer.render(**self.bind(given, context))
+
+    async def render_async(
+        self,
+        given: Mapping[str, Any] | None = None,
+        context: Context | None = None,
+    ) -> Workflow:
+        """
+        Render for what a client sends, on the running event loop.
+
+        Raises:
+            Exception: As `render` does.
+        """
+        return await self.renderer.render_async(**self.bind(given, context))
+
+
+def _sorted(prompts: Iterable[CompiledPrompt]) -> tuple[CompiledPrompt, ...]:
+    """
+    Return *prompts* in the order in which every client sees them.
+    """
+    return tuple(sorted(prompts, key=lambda prompt: prompt.name))
+
+
+@attrs.frozen
+class Catalog(Mapping[str, CompiledPrompt]):
+    """
+    Everything that is served, by name, and what could not be.
+
+    Args:
+        prompts:
+            The compiled prompts; kept sorted by name.
+
+        diagnostics:
+            What the compiler found, errors and warnings.
+    """
+
+    prompts: tuple[CompiledPrompt, ...] = attrs.field(default=(), converter=_sorted)
+    diagnostics: tuple[Diagnostic, ...] = ()
+    _by_name: Mapping[str, CompiledPrompt] = attrs.field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        by_name = {prompt.name: prompt for prompt in self.prompts}
+        object.__setattr__(self, "_by_name", MappingProxyType(by_name))
+
+    def __getitem__(self, name: str) -> CompiledPrompt:
+        """
+        Return the prompt called *name*. Raises `UnknownPrompt` if there is none.
+        """
+        try:
+            return self._by_name[name]
+        except KeyError:
+            raise UnknownPrompt(name, nearest(name, self._by_name)) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_name)
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+    def render(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
+        """
+        Render the prompt called *name* for what a client sends.
+
+        Raises:
+            UnknownPrompt: If there is none.
+
+            Exception: As `CompiledPrompt.render` does.
+        """
+        return self[name].render(arguments)
+
+    @property
+    def healthy(self) -> bool:
+        """
+        Whether everything that was found can be served.
+        """
+        return not any(diagnostic.severity is Severity.ERROR for diagnostic in self.diagnostics)

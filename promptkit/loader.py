@@ -1,0 +1,334 @@
+"""
+The loader: a folder, a file, a module or one object becomes the prompts it declares.
+
+It imports authors' code and nothing else does. It never raises for what is wrong with one
+recipe: that is a diagnostic, and the other recipes are loaded.
+"""
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import attrs
+
+from promptkit.diagnostics import Diagnostic, Location, Rule
+from promptkit.errors import LoadError
+from promptkit.prompts import Prompt, declared
+from promptkit.resources import Resource
+
+__all__ = ["Recipes", "load"]
+
+#: Files beside recipes that are none: pytest's own, by its own patterns.
+_TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
+
+
+@attrs.frozen
+class Recipes:
+    """
+    What was found at a target, before anything of it is compiled.
+
+    Args:
+        prompts:
+            Every prompt, once.
+
+        resources:
+            Every resource, once.
+
+        diagnostics:
+            The recipes that could not be imported.
+
+        files:
+            The recipe files, in the order in which they were imported.
+    """
+
+    prompts: tuple[Prompt[..., Any], ...] = ()
+    resources: tuple[Resource[..., Any], ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+    files: tuple[Path, ...] = ()
+
+
+def load(target: str | Path) -> Recipes:
+    """
+    Import the recipes at *target*, anew, and return what they declare.
+
+    Args:
+        target:
+            A folder, whose ``*.py`` are the recipes but for tests and for files that begin
+            with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``,
+            where the object is a prompt, a resource, or several.
+
+    Raises:
+        LoadError: If there is no such folder, file, module or object.
+    """
+    name, colon, attribute = str(target).rpartition(":")
+    if not colon or Path(target).exists():
+        name, attribute = str(target), ""
+    path = Path(name)
+    if path.is_dir():
+        return _load_files(path.resolve(), _recipe_files(path.resolve()))
+    if path.is_file():
+        file = path.resolve()
+        return _load_files(file.parent, [file], attribute)
+    if name.endswith(".py") or len(path.parts) != 1:
+        raise LoadError(str(target), "there is no such file or folder")
+    return _load_module(str(target), name, attribute)
+
+
+def _recipe_files(folder: Path) -> list[Path]:
+    """
+    Return the recipes in *folder*, in a fixed order.
+    """
+    return [
+        file
+        for file in sorted(folder.glob("*.py"))
+        if not file.name.startswith("_") and not any(file.match(pattern) for pattern in _TESTS)
+    ]
+
+
+def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Recipes:
+    """
+    Import *files* of *folder* as modules of one package.
+    """
+    try:
+        package = _import_package(folder)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (an author's __init__.py may raise anything)
+        return Recipes(diagnostics=(_import_failed(folder / "__init__.py", folder, error),))
+    modules, diagnostics = [], []
+    with _Listening() as made:
+        for file in files:
+            try:
+                modules.append(importlib.import_module(f"{package}.{file.stem}"))
+            except (Exception, SystemExit) as error:  # noqa: BLE001 (a recipe may raise anything)
+                diagnostics.append(_import_failed(file, folder, error))
+    if attribute and modules:
+        return _named(f"{files[0]}:{attribute}", modules[0], attribute)
+    return _collect(package, modules, made, diagnostics, files)
+
+
+def _load_module(target: str, name: str, attribute: str) -> Recipes:
+    """
+    Import a dotted module, as Python would in the current folder.
+    """
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)  # last, so that it shadows nothing
+    try:
+        with _Listening() as made:
+            module = importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            reason = "it is no folder, no file and no module"
+            raise LoadError(target, reason) from None
+        return Recipes(diagnostics=(_import_failed(Path(name), None, error),))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (a recipe may raise anything)
+        return Recipes(diagnostics=(_import_failed(Path(name), None, error),))
+    if attribute:
+        return _named(target, module, attribute)
+    file = getattr(module, "__file__", None)
+    if hasattr(module, "__path__") and file:
+        return _load_files(Path(file).parent, _recipe_files(Path(file).parent))
+    return _collect(name, [module], made, [], [Path(file)] if file else [])
+
+
+def _named(target: str, module: ModuleType, attribute: str) -> Recipes:
+    """
+    Return the prompts and resources that *module* calls *attribute*.
+    """
+    found: Any = module
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            raise LoadError(target, f"{module.__name__} has no {attribute!r}")
+        found = getattr(found, part)
+    items = [found] if isinstance(found, Prompt | Resource) else found
+    if not isinstance(items, Iterable) or not all(isinstance(item, Prompt | Resource) for item in items):
+        raise LoadError(target, f"{attribute!r} is neither a prompt nor a resource, nor several of them")
+    return Recipes(
+        prompts=tuple(item for item in items if isinstance(item, Prompt)),
+        resources=tuple(item for item in items if isinstance(item, Resource)),
+        files=(Path(str(module.__file__)),),
+    )
+
+
+def _collect(
+    package: str,
+    modules: Iterable[ModuleType],
+    made: Iterable[Prompt[..., Any]],
+    diagnostics: Iterable[Diagnostic],
+    files: Iterable[Path],
+) -> Recipes:
+    """
+    Return what *modules* declare, or hold of what their package declares, each once.
+
+    Looking at names alone would miss a prompt whose name was defined again below it.
+    """
+    names = {module.__name__ for module in modules}
+    held = [value for module in modules for value in vars(module).values()]
+    prompts = [prompt for prompt in made if prompt.__module__ in names]
+    prompts += [v for v in held if isinstance(v, Prompt) and f"{v.__module__}.".startswith(f"{package}.")]
+    resources = [v for v in held if isinstance(v, Resource)]
+    return Recipes(
+        tuple(dict.fromkeys(prompts)),
+        tuple(dict.fromkeys(resources)),
+        tuple(diagnostics),
+        tuple(files),
+    )
+
+
+class _Listening:
+    """
+    Notes every prompt that is made within the ``with`` block.
+    """
+
+    def __enter__(self) -> list[Prompt[..., Any]]:
+        made: list[Prompt[..., Any]] = []
+        self._token = declared.set(made)
+        return made
+
+    def __exit__(self, *_: object) -> None:
+        declared.reset(self._token)
+
+
+def _import_failed(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
+    """
+    Return the diagnostic for a recipe that raised *error* when it was imported.
+    """
+    location = Location(str(file))
+    if isinstance(error, SyntaxError) and error.filename:
+        location = Location(error.filename, error.lineno or 0)
+    else:
+        for frame in traceback.extract_tb(error.__traceback__):
+            if Path(frame.filename).parent == folder or frame.filename == str(file):
+                location = Location(frame.filename, frame.lineno or 0)
+    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    return Diagnostic(
+        Rule.IMPORT_FAILED,
+        f"recipe {file.stem!r} cannot be imported: {type(error).__name__}: {said}",
+        _import_remedy(error),
+        location,
+    )
+
+
+def _import_remedy(error: BaseException) -> str:
+    """
+    Return what to do about a recipe that raised *error* when it was imported.
+    """
+    if isinstance(error, ModuleNotFoundError):
+        return f"correct the name, or install it with {sys.executable} -m pip"
+    if isinstance(error, SyntaxError):
+        return "correct the syntax; the line is where Python stopped understanding"
+    if isinstance(error, SystemExit):
+        return "do not exit while a recipe is imported; raise PromptError inside the prompt"
+    return "correct the line; the other recipes are served all the same"
+
+
+def _import_package(folder: Path) -> str:
+    """
+    Make *folder* a package, freshly imported, and return its name.
+
+    It gets its own name wherever that is free, so that tests and recipes may import from
+    it; and one that shadows nothing where a module of that name exists.
+    """
+    parts = [folder.name]
+    root = folder.parent
+    while (root / parts[0] / "__init__.py").is_file() and (root / "__init__.py").is_file():
+        parts.insert(0, root.name)
+        root = root.parent
+    if len(parts) > 1 and str(root) not in sys.path:
+        sys.path.append(str(root))
+    name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
+    _forget(name)
+    if len(parts) > 1:
+        importlib.import_module(name)
+    else:
+        _make_package(name, folder)
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Siblings)]
+    sys.meta_path.append(_Siblings(name, folder))
+    return name
+
+
+def _free_name(folder: Path) -> str:
+    """
+    Return a name for the package in *folder* that no other module has.
+    """
+    name = "".join(c if c.isalnum() else "_" for c in folder.name) or "recipes"
+    if not name.isidentifier() or name in sys.stdlib_module_names or name == "promptkit":
+        return f"recipes_{name}"
+    loaded = sys.modules.get(name)
+    places = getattr(loaded, "__path__", None)
+    if loaded is None and (spec := importlib.util.find_spec(name)) is not None:
+        loaded, places = ModuleType(name), spec.submodule_search_locations
+    ours = loaded is None or str(folder) in map(str, places or ())
+    return name if ours else f"recipes_{name}"
+
+
+def _make_package(name: str, folder: Path) -> None:
+    """
+    Put a package for *folder* into `sys.modules`, its ``__init__.py`` executed if it has one.
+    """
+    init = folder / "__init__.py"
+    if init.is_file():
+        spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[str(folder)])
+    else:
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+    assert spec is not None  # noqa: S101 (a file that exists has a spec)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    if spec.loader is not None:
+        spec.loader.exec_module(module)
+
+
+def _forget(name: str) -> None:
+    """
+    Take a package and all below it out of `sys.modules`, so that it is imported anew.
+    """
+    importlib.invalidate_caches()
+    for loaded in [key for key in sys.modules if key == name or key.startswith(f"{name}.")]:
+        del sys.modules[loaded]
+
+
+class _Siblings(MetaPathFinder, Loader):
+    """
+    Finds ``import helpers`` beside a recipe, once nothing else has found such a module.
+
+    The module is the package's own (``recipes.helpers``), so that it exists once.
+    """
+
+    def __init__(self, package: str, folder: Path) -> None:
+        self.package = package
+        self.folder = folder
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,  # noqa: ARG002 (the protocol of finders)
+    ) -> ModuleSpec | None:
+        """
+        Return how to import *fullname*, if a file or folder beside the recipes is called so.
+        """
+        beside = self.folder / fullname
+        if path is not None or not (beside.with_suffix(".py").is_file() or beside.is_dir()):
+            return None
+        return ModuleSpec(fullname, self)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """
+        Return the package's own module.
+        """
+        module = importlib.import_module(f"{self.package}.{spec.name}")
+        self.own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """
+        Give the module its own name back; it has been executed already.
+        """
+        module.__spec__ = self.own_spec

@@ -1,0 +1,378 @@
+"""`@prompt`: an author's function that can also be rendered, and served."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from functools import cached_property
+from types import CodeType
+from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+
+import attrs
+
+from promptkit.arguments import compile_arguments, fits, type_name
+from promptkit.catalog import CompiledPrompt
+from promptkit.content import Icon
+from promptkit.context import Context
+from promptkit.diagnostics import Diagnostic, Location, Report, Rule, Severity
+from promptkit.errors import CompileError
+from promptkit.messages import Workflow, describe
+from promptkit.readers import reader_of
+from promptkit.rendering import Renderer
+from promptkit.signature import Signature, read_signature
+
+__all__ = ["Prompt", "declared", "prompt"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: What every client can show and let people type.
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+#: While the loader imports a module: the prompts that the module makes. Else nobody listens.
+declared: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar("declared", default=None)
+
+
+def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
+    """
+    Return *icons* as values; a string is the URI of one.
+    """
+    return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
+
+
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """
+    Return *tags* as a tuple; a string alone would be taken for its letters.
+    """
+    if isinstance(tags, str):
+        msg = f"tags takes several words: write tags=[{tags!r}]"
+        raise TypeError(msg)
+    return tuple(tags)
+
+
+def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float | None) -> None:
+    """
+    Raise ValueError unless *value* is None or a time that can pass.
+    """
+    if value is not None and not value > 0:
+        msg = f"{attribute.name} is {value!r}: it is a number of seconds above zero"
+        raise ValueError(msg)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """
+    What an author says of a prompt beside its function; `prompt` explains each.
+    """
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    icons: tuple[Icon, ...] = attrs.field(default=(), converter=_icons)
+    tags: tuple[str, ...] = attrs.field(default=(), converter=_tags)
+    version: str | None = None
+    timeout: float | None = attrs.field(default=None, validator=_seconds)
+    cache: float | None = attrs.field(default=None, validator=_seconds)
+    meta: Mapping[str, Any] = attrs.field(factory=dict)
+
+    @property
+    def wire_meta(self) -> dict[str, Any]:
+        """
+        What goes into the prompt's ``_meta``: only what the author set.
+        """
+        own = {"promptkit/tags": list(self.tags), "promptkit/version": self.version}
+        return {**{key: value for key, value in own.items() if value}, **self.meta}
+
+
+@attrs.frozen(slots=False, eq=False, repr=False)
+class Prompt(Generic[P, R]):
+    """
+    An author's function, decorated.
+
+    Calling it calls the function, once the arguments' types are checked, and returns what
+    the function returns; so prompts compose by calling one another.
+    """
+
+    function: Callable[P, R]
+    options: Options
+    location: Location
+    names: Mapping[str, Any]
+
+    def __attrs_post_init__(self) -> None:
+        # As functools.update_wrapper does, which cannot write to a frozen object.
+        copied = {name: getattr(self.function, name) for name in ("__module__", "__qualname__", "__doc__")}
+        vars(self).update(copied, __name__=self.function.__name__, __wrapped__=self.function)
+
+    def __repr__(self) -> str:
+        return f"<prompt {self.options.name!r} at {self.location}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """
+        Call the author's function.
+
+        Raises:
+            TypeError: If an argument is not of its parameter's type.
+
+            Exception: Whatever the function raises.
+        """
+        self._check(args, kwargs)
+        return self.function(*args, **kwargs)
+
+    def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
+        """
+        Call the author's function and return what a client would be sent.
+
+        The arguments are Python values. A parameter annotated `Context` may be left out.
+
+        Raises:
+            CompileError: If the prompt cannot be served as it is written.
+
+            TypeError: If an argument is not of its parameter's type, or the function
+                returned what no message can hold.
+
+            RuntimeError: If the function is asynchronous and an event loop runs already.
+
+            Exception: Whatever the function raises.
+        """
+        if self.compiled.renderer.is_async:
+            import asyncio
+
+            return asyncio.run(self.render_async(*args, **kwargs))
+        return self.compiled.renderer.render(*args, **self._with_context(args, kwargs))
+
+    async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
+        """
+        Do what `render` does on the running event loop, for functions of every kind.
+
+        Raises:
+            Exception: As `render` does.
+        """
+        return await self.compiled.renderer.render_async(*args, **self._with_context(args, kwargs))
+
+    def render_wire(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
+        """
+        Render for the strings that a client sends, through the code that serves it.
+
+        Args:
+            arguments:
+                Values by parameter name, as text.
+
+        Raises:
+            CompileError: If the prompt cannot be served as it is written.
+
+            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+
+            Exception: As `render` does.
+        """
+        return self.compiled.render(arguments)
+
+    async def render_wire_async(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
+        """
+        Do what `render_wire` does on the running event loop.
+
+        Raises:
+            Exception: As `render_wire` does.
+        """
+        return await self.compiled.render_async(arguments)
+
+    @cached_property
+    def compiled(self) -> CompiledPrompt:
+        """
+        The prompt as it is served. Raises `CompileError` if it cannot be.
+        """
+        compiled, diagnostics = self.compile()
+        if compiled is None:
+            raise CompileError(diagnostics)
+        return compiled
+
+    def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
+        """
+        Return the prompt as it is served, or None, and everything that is wrong with it.
+        """
+        options = self.options
+        report = Report(f"prompt {options.name!r}", self.location)
+        _check_name(options.name, report)
+        signature = read_signature(self.function, self.names, report)
+        arguments = compile_arguments(options.name, signature, report)
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
+            return None, tuple(report.found)
+        compiled = CompiledPrompt(
+            name=options.name,
+            title=options.title,
+            description=options.description or signature.summary,
+            icons=options.icons,
+            meta=options.wire_meta,
+            arguments=arguments,
+            context=signature.context,
+            renderer=Renderer(self.function, options.name, self.location),
+            timeout=options.timeout,
+            cache=options.cache,
+        )
+        return compiled, tuple(report.found)
+
+    @cached_property
+    def _signature(self) -> tuple[inspect.Signature, Signature]:
+        """
+        The function's signature for binding, and for types.
+        """
+        unheard = Report("", self.location)
+        return inspect.signature(self.function), read_signature(self.function, self.names, unheard)
+
+    def _check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """
+        Raise TypeError, naming the parameter, if an argument is not of its type.
+        """
+        binder, signature = self._signature
+        try:
+            given = binder.bind(*args, **kwargs).arguments
+        except TypeError:
+            return  # calling the function says this in Python's own words
+        for parameter in signature.parameters:
+            if parameter.name not in given or fits(value := given[parameter.name], parameter.annotation):
+                continue
+            reader = reader_of(parameter.annotation)
+            expected = reader.expected if reader and reader.values else type_name(parameter.annotation)
+            shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
+            msg = f"prompt {self.options.name!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
+            raise TypeError(msg)
+
+    def _with_context(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """
+        Check the arguments and return the keyword ones, with an empty `Context` if one is due.
+        """
+        self._check(args, kwargs)
+        name = self.compiled.context
+        if name is None or name in self._signature[0].bind_partial(*args, **kwargs).arguments:
+            return kwargs
+        return {**kwargs, name: Context()}
+
+
+def _check_name(name: str, report: Report) -> None:
+    """
+    Report *name* if some client could not show it, with one that they all can.
+    """
+    if not NAME.fullmatch(name):
+        slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "prompt"
+        report.add(
+            Rule.BAD_NAME,
+            "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'",
+            f"call it {slug!r}",
+        )
+
+
+@overload
+def prompt(function: Callable[P, R], /) -> Prompt[P, R]: ...
+@overload
+def prompt(
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
+def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
+    """
+    Make a function a prompt.
+
+    The function returns or yields text, content, messages, workflows, sequences of these,
+    or None; it may be ``async``. Its parameters become the prompt's arguments.
+
+    Args:
+        function:
+            A ``def``, ``async def``, generator or asynchronous generator function.
+
+        name:
+            What clients ask for; the function's name if left out.
+
+        title:
+            What people see. Some clients take it for the command, so none is made up.
+
+        description:
+            What it is for; the docstring's summary if left out.
+
+        icons:
+            Pictures that a client may show: `Icon` values, or URIs.
+
+        tags:
+            Words to group prompts by; sent in ``_meta``.
+
+        version:
+            The author's version of this prompt; sent in ``_meta``.
+
+        timeout:
+            How long one rendering may take when served, in seconds.
+
+        cache:
+            How long, in seconds, a reply may be served again for the same arguments. A
+            prompt that takes a `Context` is never served from the cache.
+
+        meta:
+            What else to send in ``_meta``.
+
+    Returns:
+        The function, as a `Prompt`; without *function*, a decorator that makes one.
+
+    Raises:
+        TypeError: If what is decorated is no function, or an option is of another type.
+
+        ValueError: If *timeout* or *cache* is not above zero, or an icon is no URI.
+    """
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
+
+    def decorate(function: Callable[P, R]) -> Prompt[P, R]:
+        code = _code(function)
+        options = Options(
+            name=function.__name__ if name is None else name,
+            title=title,
+            description=description,
+            icons=icons,
+            tags=tags,
+            version=version,
+            timeout=timeout,
+            cache=cache,
+            meta=meta or {},
+        )
+        location = Location(code.co_filename, code.co_firstlineno)
+        made = Prompt(function, options, location, dict(names) if _is_local(function) else {})
+        if (listener := declared.get()) is not None:
+            listener.append(made)
+        return made
+
+    return decorate if function is None else decorate(function)
+
+
+def _code(function: Callable[..., Any]) -> CodeType:
+    """
+    Return the code of an author's function. Raises TypeError if it is none.
+    """
+    unwrapped = inspect.unwrap(function)
+    if not inspect.isfunction(unwrapped):
+        msg = f"@prompt takes a function, not {describe(function)}"
+        raise TypeError(msg)
+    return unwrapped.__code__
+
+
+def _is_local(function: Callable[..., Any]) -> bool:
+    """
+    Return whether annotations of *function* may name what is local to another function.
+    """
+    return "<locals>" in function.__qualname__

@@ -1,0 +1,244 @@
+"""
+Readers: from the text of one argument to a value of its type.
+
+On the wire every argument is a string. The table `READERS` says for each type how such a
+string is read; `promptkit.arguments` looks a parameter up in it once, when it is compiled.
+"""
+
+import types
+import typing
+from collections.abc import Callable, Iterable
+from enum import Enum
+from math import isfinite
+from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
+
+import attrs
+
+from promptkit.errors import nearest
+
+__all__ = ["Misfit", "Reader", "is_literal", "is_union", "reader_of"]
+
+#: Takes what a client sent, a string or another JSON value; raises `Misfit`.
+Read: TypeAlias = Callable[[Any], Any]
+
+
+class Misfit(ValueError):
+    """
+    A value that is not what its parameter takes.
+
+    Args:
+        nearest:
+            The value that was probably meant, if one is similar.
+    """
+
+    def __init__(self, nearest: str | None = None) -> None:
+        super().__init__()
+        self.nearest = nearest
+
+
+@attrs.frozen
+class Reader:
+    """
+    How values of one type are read.
+
+    Args:
+        read:
+            From what a client sent to the value.
+
+        expected:
+            What *read* takes, in a few words that end a sentence: ``a whole number``.
+
+        hint:
+            The same where people choose a value; ``""`` where the description says enough.
+
+        values:
+            Every text that is a value, if there are few: what completion offers.
+    """
+
+    read: Read
+    expected: str
+    hint: str = ""
+    values: tuple[str, ...] = ()
+
+
+def _read_text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Misfit
+    return value
+
+
+def _read_int(value: Any) -> int:
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            raise Misfit from None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Misfit
+    return value
+
+
+def _read_float(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Misfit
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise Misfit from None
+    if not isfinite(number):
+        raise Misfit
+    return number
+
+
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+def _read_bool(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        raise Misfit
+    return found
+
+
+def _read_bytes(value: Any) -> bytes:
+    from pybase64 import b64decode
+
+    if not isinstance(value, str):
+        raise Misfit
+    if value[:5].lower() == "data:":
+        head, comma, value = value.partition(",")
+        if not comma or not head.lower().endswith(";base64"):
+            raise Misfit
+    try:
+        # Base64 is often wrapped at 76 characters, as e-mail does.
+        return b64decode("".join(value.split()), validate=True)
+    except ValueError:
+        raise Misfit from None
+
+
+def _choice(pairs: Iterable[tuple[Any, Any]], shown: Iterable[Any]) -> Reader:
+    """
+    Return a reader of a fixed set of values.
+
+    Args:
+        pairs:
+            Each name of a value, as text or another JSON value, and the value. The first of
+            several equal names counts, and a name in its own case before one in another.
+
+        shown:
+            The names that people see.
+    """
+    exact: dict[Any, Any] = {}
+    folded: dict[str, Any] = {}
+    for name, value in pairs:
+        exact.setdefault((type(name), name), value)
+        exact.setdefault((str, str(name)), value)
+    for (_, name), value in exact.items():
+        folded.setdefault(str(name).casefold(), value)
+    names = tuple(str(name) for name in shown)
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, str | int | float | bool):
+            raise Misfit
+        key = (type(value), value)
+        if key in exact:
+            return exact[key]
+        if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
+            raise Misfit(nearest(str(value), names))
+        return folded[text]
+
+    one_of = f"one of {', '.join(names)}"
+    return Reader(read, one_of, one_of, names)
+
+
+def _enum_reader(annotation: type[Enum]) -> Reader:
+    """
+    Return a reader of an enumeration, by value or by name.
+    """
+    members = list(annotation.__members__.values())
+    plain = all(isinstance(member.value, str | int) for member in members)
+    pairs = [(member.value, member) for member in members if plain]
+    pairs += [(name, member) for name, member in annotation.__members__.items()]
+    return _choice(pairs, (member.value if plain else member.name for member in annotation))
+
+
+def _literal_reader(annotation: Any) -> Reader:
+    """
+    Return a reader of a ``Literal``; None among its values is "not given".
+    """
+    values = [value for value in get_args(annotation) if value is not None]
+    names = [value.name if isinstance(value, Enum) else value for value in values]
+    return _choice(zip(names, values, strict=True), names)
+
+
+def _optional_reader(annotation: Any) -> Reader | None:
+    """
+    Return a reader of ``T | None``. None itself is not read: it is what was not given.
+    """
+    inner = [member for member in get_args(annotation) if member is not types.NoneType]
+    return reader_of(inner[0]) if len(inner) == 1 else None
+
+
+def _is(kind: type) -> Callable[[Any], bool]:
+    """
+    Return what recognises *kind* itself.
+    """
+    return lambda annotation: annotation is kind
+
+
+def is_enum(annotation: Any) -> bool:
+    """
+    Return whether *annotation* is an enumeration.
+    """
+    return isinstance(annotation, type) and issubclass(annotation, Enum)
+
+
+def is_literal(annotation: Any) -> bool:
+    """
+    Return whether *annotation* is a ``Literal``.
+    """
+    return get_origin(annotation) is Literal
+
+
+def is_union(annotation: Any) -> bool:
+    """
+    Return whether *annotation* is a union, in either spelling.
+    """
+    return get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+_TEXT: Final = Reader(_read_text, "text")
+_INT: Final = Reader(_read_int, "a whole number", "a whole number")
+_FLOAT: Final = Reader(_read_float, "a number", "a number")
+_BOOL: Final = Reader(_read_bool, "yes or no", "yes or no", ("yes", "no"))
+_BYTES: Final = Reader(_read_bytes, "base64 or a data: URI", "base64 or a data: URI")
+
+#: The types that can be parameters: what recognises one, and what makes its reader. The
+#: first row that recognises a type counts; a factory may still decline, with None.
+READERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]], ...]] = (
+    (_is(str), lambda _: _TEXT),
+    (_is(bool), lambda _: _BOOL),
+    (_is(int), lambda _: _INT),
+    (_is(float), lambda _: _FLOAT),
+    (_is(bytes), lambda _: _BYTES),
+    (is_enum, _enum_reader),
+    (is_literal, _literal_reader),
+    (is_union, _optional_reader),
+)
+
+
+def reader_of(annotation: Any) -> Reader | None:
+    """
+    Return the reader for a type, or None if it is not supported.
+    """
+    for recognises, factory in READERS:
+        if recognises(annotation):
+            return factory(annotation)
+    return None

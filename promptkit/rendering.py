@@ -1,0 +1,97 @@
+"""Rendering: an author's function is called, and what comes back becomes a workflow."""
+
+import inspect
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any
+
+import attrs
+
+from promptkit.diagnostics import Location
+from promptkit.messages import Unsendable, Workflow, messages_of
+
+__all__ = ["Renderer"]
+
+
+@attrs.frozen
+class Renderer:
+    """
+    An author's function, and how to get a `Workflow` out of it.
+
+    Args:
+        function:
+            A function, generator, coroutine function or async generator.
+
+        name:
+            The prompt's name, for errors.
+
+        location:
+            Where the function is defined, for errors.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    location: Location
+    is_async: bool = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        function = inspect.unwrap(self.function)
+        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        object.__setattr__(self, "is_async", is_async)
+
+    def render(self, *args: Any, **kwargs: Any) -> Workflow:
+        """
+        Call the function and return what it says, in order.
+
+        Raises:
+            TypeError: If it returned or yielded what no message can hold; the error names
+                the function, the place and what to write.
+
+            Exception: Whatever the function raises.
+        """
+        result = self.function(*args, **kwargs)
+        if isinstance(result, Iterator):
+            return self._workflow(_drain(result), "yielded")
+        return self._workflow(result, "returned")
+
+    async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
+        """
+        Call the function, of whatever kind, and return what it says, in order.
+
+        Raises:
+            TypeError: As `render` does.
+
+            Exception: Whatever the function raises.
+        """
+        result = self.function(*args, **kwargs)
+        if isinstance(result, Coroutine):
+            result = await result
+        if isinstance(result, AsyncIterator):
+            return self._workflow([item async for item in result], "yielded")
+        if isinstance(result, Iterator):
+            return self._workflow(_drain(result), "yielded")
+        return self._workflow(result, "returned")
+
+    def _workflow(self, result: object, verb: str) -> Workflow:
+        """
+        Return *result* as a workflow.
+        """
+        try:
+            return Workflow(tuple(messages_of(result)))
+        except Unsendable as unsendable:
+            if isinstance(unsendable.value, Coroutine):
+                unsendable.value.close()  # else Python would warn that nobody awaited it
+            where = "".join(f", at position {i + 1}" for i in unsendable.path)
+            msg = f"prompt {self.name!r} ({self.location}) {verb}{where}, {unsendable}"
+            raise TypeError(msg) from None
+
+
+def _drain(items: Iterator[Any]) -> list[Any]:
+    """
+    Return everything that *items* yields, and what it returns in the end.
+    """
+    found: list[Any] = []
+    while True:
+        try:
+            found.append(next(items))
+        except StopIteration as end:
+            return found if end.value is None else [*found, end.value]

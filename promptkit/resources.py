@@ -1,0 +1,211 @@
+"""`@resource`: what prompts embed or link, declared as a function of the variables in a URI."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from datetime import date, time
+from enum import Enum
+from functools import cached_property
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import attrs
+
+from promptkit.content import EmbeddedResource, ResourceLink
+from promptkit.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors import CompileError
+from promptkit.messages import describe
+from promptkit.signature import read_summary
+
+__all__ = ["Resource", "resource"]
+
+P = ParamSpec("P")
+R = TypeVar("R", str, bytes)
+
+
+@attrs.frozen(slots=False, eq=False, repr=False)
+class Resource(Generic[P, R]):
+    """
+    A document, or a family of them, that an author's function produces.
+
+    Calling it calls the function.
+    """
+
+    function: Callable[P, R]
+    uri_template: str
+    name: str
+    title: str | None
+    description: str | None
+    mime_type: str | None
+
+    def __attrs_post_init__(self) -> None:
+        vars(self).update(__doc__=self.function.__doc__, __wrapped__=self.function)
+
+    def __repr__(self) -> str:
+        return f"<resource {self.uri_template!r} at {self.location}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """
+        Call the author's function.
+        """
+        return self.function(*args, **kwargs)
+
+    @property
+    def location(self) -> Location:
+        """
+        Where the author defined it.
+        """
+        code = inspect.unwrap(self.function).__code__
+        return Location(code.co_filename, code.co_firstlineno)
+
+    def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """
+        Return the URI for the function's arguments; None and what is left out stay out of it.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+
+            TypeError: If the arguments do not fit the function's parameters.
+        """
+        if diagnostics := self.diagnostics:
+            raise CompileError(diagnostics)
+        given = inspect.signature(self.function).bind(*args, **kwargs).arguments
+        from uritemplate import expand
+
+        return expand(self.uri_template, {name: _as_text(value) for name, value in given.items()})
+
+    def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:
+        """
+        Call the author's function and return what it says as content.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+
+            TypeError: If the function returns neither `str` nor `bytes`.
+
+            Exception: Whatever the function raises.
+        """
+        uri = self.uri(*args, **kwargs)
+        result = self.function(*args, **kwargs)
+        if isinstance(result, str):
+            return EmbeddedResource(uri, text=result, mime_type=self.mime_type)
+        if isinstance(result, bytes):
+            return EmbeddedResource(uri, blob=result, mime_type=self.mime_type)
+        msg = f"resource {self.name!r} ({self.location}) returned {describe(result)}: return str or bytes"
+        raise TypeError(msg)
+
+    def link(self, *args: P.args, **kwargs: P.kwargs) -> ResourceLink:
+        """
+        Return a link to the document. The author's function is not called.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+        """
+        return ResourceLink(
+            self.uri(*args, **kwargs),
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            mime_type=self.mime_type,
+        )
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """
+        Everything that is wrong with it.
+        """
+        from uritemplate import variables
+
+        report = Report(f"resource {self.name!r}", self.location)
+        if ":" not in self.uri_template.partition("{")[0]:
+            report.add(
+                Rule.BAD_TEMPLATE,
+                f"the template {self.uri_template!r} has no scheme",
+                "begin it as a URI begins, as in 'logs://recent{?timeframe}'",
+            )
+        parameters = inspect.signature(self.function).parameters
+        names = set(variables(self.uri_template))
+        for name in sorted(names - parameters.keys()):
+            report.add(
+                Rule.TEMPLATE_MISMATCH,
+                f"the template's variable {name!r} is no parameter of the function",
+                f"add a parameter {name!r}, or take it out of the template",
+            )
+        for name, parameter in parameters.items():
+            if name not in names:
+                report.add(
+                    Rule.TEMPLATE_MISMATCH,
+                    f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}",
+                    f"add '{{?{name}}}' to the template, so that the URI names the document",
+                )
+        return tuple(report.found)
+
+
+def _as_text(value: Any) -> Any:
+    """
+    Return *value* as a URI spells it: text, or a list or mapping of it.
+    """
+    if isinstance(value, Enum):
+        return _as_text(value.value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return [_as_text(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): _as_text(item) for key, item in value.items()}
+    if isinstance(value, date | time):
+        return value.isoformat()
+    return None if value is None else str(value)
+
+
+def resource(
+    uri_template: str,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    mime_type: str | None = None,
+) -> Callable[[Callable[P, R]], Resource[P, R]]:
+    """
+    Declare what prompts embed or link.
+
+    Args:
+        uri_template:
+            A URI, or a template of RFC 6570 whose variables are the function's parameters:
+            ``logs://recent{?timeframe}``.
+
+        name:
+            What it is called; the function's name if left out.
+
+        title:
+            What people see.
+
+        description:
+            What it is; the docstring's summary if left out.
+
+        mime_type:
+            Its type; that of bytes is read from them if left out.
+
+    Returns:
+        A decorator for a plain function that returns `str` or `bytes`.
+
+    Raises:
+        TypeError: If what is decorated is no plain function.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/resources
+    """
+
+    def decorate(function: Callable[P, R]) -> Resource[P, R]:
+        unwrapped = inspect.unwrap(function)
+        if not inspect.isfunction(unwrapped) or inspect.iscoroutinefunction(unwrapped):
+            msg = f"@resource takes a plain function that returns str or bytes, not {describe(function)}"
+            raise TypeError(msg)
+        return Resource(
+            function,
+            uri_template,
+            name or function.__name__,
+            title,
+            description or read_summary(function.__doc__),
+            mime_type,
+        )
+
+    return decorate

@@ -1,0 +1,253 @@
+"""
+What a function may be asked: its parameters, their types, and what is said about them.
+
+The parameters become a small typed tree; `promptkit.arguments` reads it.
+"""
+
+import inspect
+import re
+import sys
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from promptkit.context import Context
+from promptkit.diagnostics import Report, Rule
+
+__all__ = ["Arg", "Parameter", "Signature", "read_signature", "read_summary"]
+
+#: Says that a parameter has no default (None is a default like any other).
+NO_DEFAULT: Final = inspect.Parameter.empty
+
+#: A docstring without one of these needs no parser to find its argument section.
+_SECTION: Final = re.compile(
+    r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
+    r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)",
+    re.MULTILINE,
+)
+
+
+@attrs.frozen
+class Arg:
+    """
+    What an author says about a parameter, in ``Annotated[str, Arg("The code to review")]``.
+
+    Args:
+        description:
+            What to enter, for people.
+
+        title:
+            The argument's name as people see it. Clients show it in place of the name.
+
+        examples:
+            Values that someone might enter.
+
+        complete:
+            What to offer while someone types: values, or a function of what was typed.
+
+        secret:
+            Whether values must stay out of errors, logs and transcripts.
+    """
+
+    description: str | None = None
+    title: str | None = attrs.field(default=None, kw_only=True)
+    examples: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=tuple)
+    complete: Iterable[Any] | Callable[..., Any] | None = attrs.field(default=None, kw_only=True)
+    secret: bool = attrs.field(default=False, kw_only=True)
+
+
+@attrs.frozen
+class Parameter:
+    """
+    One parameter that a client may fill.
+
+    Args:
+        name:
+            Its name.
+
+        annotation:
+            Its type, without what promptkit reads from ``Annotated``; constraints of
+            `msgspec.Meta` stay on it.
+
+        default:
+            Its default, or `NO_DEFAULT`.
+
+        arg:
+            What the author says about it, from ``Annotated`` or else the docstring.
+    """
+
+    name: str
+    annotation: Any
+    default: Any = NO_DEFAULT
+    arg: Arg = Arg()
+
+    @property
+    def required(self) -> bool:
+        """
+        Whether it has no default.
+        """
+        return self.default is NO_DEFAULT
+
+
+@attrs.frozen
+class Signature:
+    """
+    What a function may be asked.
+
+    Args:
+        parameters:
+            In the order of the function's own signature.
+
+        context:
+            The name of the parameter that receives the `Context`, if there is one.
+
+        summary:
+            The docstring's summary, on one line.
+    """
+
+    parameters: tuple[Parameter, ...] = ()
+    context: str | None = None
+    summary: str | None = None
+
+
+def read_signature(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> Signature:
+    """
+    Read what *function* may be asked.
+
+    Args:
+        function:
+            The author's function.
+
+        names:
+            The local names around its definition, for annotations that are strings.
+
+        report:
+            Receives every parameter that cannot be served.
+
+    Returns:
+        The signature, of the parameters that can be.
+    """
+    hints = _resolve(function, names, report)
+    descriptions = _read_descriptions(function.__doc__)
+    parameters: list[Parameter] = []
+    context = None
+    for parameter in inspect.signature(function, **_FORWARD).parameters.values():
+        if hints.get(parameter.name) is Context:
+            context = parameter.name
+        elif _servable(parameter, report) and parameter.name in hints:
+            annotation, arg = _split(hints[parameter.name])
+            if arg.description is None:
+                arg = attrs.evolve(arg, description=descriptions.get(parameter.name))
+            parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
+    return Signature(tuple(parameters), context, read_summary(function.__doc__))
+
+
+def _servable(parameter: inspect.Parameter, report: Report) -> bool:
+    """
+    Return whether a client could fill *parameter*; report why not.
+    """
+    name = parameter.name
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        report.add(
+            Rule.VARIADIC_PARAMETER,
+            f"parameter {str(parameter).split(':')[0]!r} has no fixed name",
+            "name each parameter; clients fill them one by one",
+        )
+    elif parameter.kind is parameter.POSITIONAL_ONLY:
+        report.add(
+            Rule.POSITIONAL_ONLY,
+            f"parameter {name!r} is positional-only",
+            "remove the '/' from the signature; clients fill parameters by name",
+        )
+    elif parameter.annotation is parameter.empty:
+        report.add(
+            Rule.MISSING_ANNOTATION,
+            f"parameter {name!r} has no annotation",
+            f"write its type, as in '{name}: str'",
+        )
+    else:
+        return True
+    return False
+
+
+if sys.version_info >= (3, 14):  # annotations are evaluated late there, and may not all be
+    import annotationlib
+
+    _FORWARD: Final[dict[str, Any]] = {"annotation_format": annotationlib.Format.FORWARDREF}
+
+    def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+        return annotationlib.get_annotations(function, format=annotationlib.Format.FORWARDREF)
+else:
+    _FORWARD: Final[dict[str, Any]] = {}
+
+    def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
+        return inspect.get_annotations(function)
+
+
+def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """
+    Return the types that *function*'s annotations stand for; report those that cannot be found.
+    """
+    function = inspect.unwrap(function)
+    outer = getattr(function, "__globals__", {})
+    hints = {}
+    for name, annotation in _annotations(function).items():
+        if name == "return":
+            continue
+        alone = types.SimpleNamespace(__annotations__={name: annotation})
+        try:
+            hints.update(typing.get_type_hints(alone, outer, dict(names), include_extras=True))
+        except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
+            report.add(
+                Rule.UNRESOLVED_ANNOTATION,
+                f"the annotation of parameter {name!r} cannot be resolved: {error}",
+                "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+            )
+    return hints
+
+
+def _split(annotation: Any) -> tuple[Any, Arg]:
+    """
+    Return the type in *annotation*, and what ``Annotated`` says of it to promptkit.
+    """
+    if typing.get_origin(annotation) is not typing.Annotated:
+        return annotation, Arg()
+    arg = Arg()
+    constraints = []
+    for note in annotation.__metadata__:
+        if isinstance(note, Arg):
+            arg = note
+        elif isinstance(note, str):
+            arg = attrs.evolve(arg, description=note)
+        elif isinstance(note, msgspec.Meta):
+            constraints.append(note)
+    bare = annotation.__origin__
+    for constraint in constraints:
+        bare = typing.Annotated[bare, constraint]
+    return bare, arg
+
+
+def read_summary(text: str | None) -> str | None:
+    """
+    Return a docstring's summary, its first paragraph, on one line.
+    """
+    text = inspect.cleandoc(text or "")
+    section = _SECTION.search(text)
+    prose = text[: section.start()] if section else text
+    return " ".join(prose.partition("\n\n")[0].split()) or None
+
+
+def _read_descriptions(text: str | None) -> dict[str, str]:
+    """
+    Return what a docstring says of each parameter, in Google, NumPy or Sphinx style.
+    """
+    if not text or not _SECTION.search(text):
+        return {}
+    from docstring_parser import parse
+
+    described = {p.arg_name: p.description for p in parse(text).params if p.description}
+    return {name: " ".join(words.split()) for name, words in described.items()}
