@@ -29,15 +29,14 @@ class Argument:
         name:
             The parameter's name.
 
+        annotation:
+            The parameter's type.
+
         required:
             Whether it has to be given.
 
         reader:
             How its values are read.
-
-        blank_is_value:
-            Whether ``""`` is a value. Clients send empty form fields as ``""``, so for a
-            parameter that is no string it means "not given".
 
         title:
             What people call it, if the author says.
@@ -50,12 +49,20 @@ class Argument:
     """
 
     name: str
+    annotation: Any
     required: bool
     reader: Reader
-    blank_is_value: bool
     title: str | None
     description: str | None
     arg: Arg
+
+    @property
+    def blank_is_value(self) -> bool:
+        """
+        Whether ``""`` is a value. Clients send empty form fields as ``""``, so for a
+        parameter that is no string it means "not given".
+        """
+        return self.annotation is str
 
     def fault(self, value: Any, misfit: Misfit) -> Fault:
         """
@@ -165,9 +172,9 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
         )
     return Argument(
         name=parameter.name,
+        annotation=parameter.annotation,
         required=parameter.required,
         reader=reader,
-        blank_is_value=parameter.annotation is str,
         title=parameter.arg.title,
         description=_description(parameter, reader),
         arg=parameter.arg,

@@ -1,0 +1,95 @@
+"""
+An event loop on a thread of its own, for prompts that must not hold up the others.
+
+Importing this module imports asyncio, so it is done when the first such prompt is called.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from threading import Condition, Thread
+from typing import Any
+
+from promptkit.messages import Workflow
+from promptkit.protocol.jsonrpc import InternalError
+from promptkit.rendering import Renderer
+
+__all__ = ["Background", "render_within"]
+
+
+class Background:
+    """
+    Runs coroutines beside the caller.
+
+    Its thread is a daemon: whatever runs there, it never keeps the process alive.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._running: set[Future[Any]] = set()
+        self._idle = Condition()
+        Thread(target=self._loop.run_forever, name="promptkit-background", daemon=True).start()
+
+    def submit(
+        self,
+        coroutine: Coroutine[Any, Any, Workflow],
+        done: Callable[[Future[Workflow]], None],
+    ) -> Future[Workflow]:
+        """
+        Start *coroutine*.
+
+        Args:
+            coroutine:
+                What to run.
+
+            done:
+                Called with the finished, failed or cancelled future, on the loop's thread.
+
+        Returns:
+            A future whose ``cancel()`` cancels the coroutine.
+        """
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        with self._idle:
+            self._running.add(future)
+        future.add_done_callback(done)
+        future.add_done_callback(self._forget)  # after *done*, so that close() waits for that too
+        return future
+
+    def _forget(self, future: Future[Any]) -> None:
+        with self._idle:
+            self._running.discard(future)
+            self._idle.notify_all()
+
+    def close(self, grace: float) -> None:
+        """
+        Wait for what is running, *grace* seconds at most.
+        """
+        with self._idle:
+            self._idle.wait_for(lambda: not self._running, timeout=grace)
+
+
+async def render_within(renderer: Renderer, values: dict[str, Any], seconds: float | None) -> Workflow:
+    """
+    Render, a plain function on a thread, and stop waiting after *seconds*.
+
+    Raises:
+        InternalError: If it took longer.
+
+        RuntimeError: If the author's function tried to end the process.
+
+        Exception: As `Renderer.render` does.
+    """
+    try:
+        async with asyncio.timeout(seconds) as limit:
+            if renderer.is_async:
+                return await renderer.render_async(**values)
+            return await asyncio.to_thread(renderer.render, **values)
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        msg = f"prompt {renderer.name!r} took longer than its {seconds:g} s"
+        raise InternalError(msg) from None
+    except (SystemExit, KeyboardInterrupt) as ending:
+        # A task that ends so would take the whole loop with it.
+        msg = f"the prompt raised {type(ending).__name__}"
+        raise RuntimeError(msg) from ending

@@ -1,0 +1,116 @@
+"""
+The command line: one module for each command, imported when it is called.
+
+Exit codes are those of `Exit`, for every command.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from importlib import import_module
+
+from promptkit.errors import LoadError
+from promptkit.version import VERSION
+
+__all__ = ["Exit", "main"]
+
+
+class Exit(IntEnum):
+    """
+    What a command tells the shell.
+    """
+
+    FINE = 0
+    FAULTY = 1
+    USAGE = 2
+
+
+_EPILOG = """\
+exit codes:
+  0  everything is fine
+  1  recipes have faults, or a prompt failed
+  2  wrong usage: an unknown command, option, target or prompt
+"""
+
+_TARGET = "a folder of recipes, a file, a module, or module:object (default: recipes)"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """
+    Run one command.
+
+    Args:
+        argv:
+            What stands after the program's name; that of the process if left out.
+
+    Returns:
+        The exit code, one of `Exit`.
+
+    Raises:
+        SystemExit: If *argv* asks for help, or cannot be understood.
+    """
+    options = _parser().parse_args(argv)
+    command = import_module(f"promptkit.cli.{options.command}")
+    try:
+        return int(command.run(options))
+    except LoadError as error:
+        print(f"promptkit: {error}", file=sys.stderr)
+        return Exit.USAGE
+
+
+def _parser() -> argparse.ArgumentParser:
+    """
+    Return what understands the command line.
+    """
+    parser = argparse.ArgumentParser(
+        prog="promptkit",
+        description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    def add(name: str, summary: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=_EPILOG,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+
+    serve = add("serve", "answer an MCP client on standard input and output")
+    serve.add_argument("target", nargs="?", default="recipes", metavar="TARGET", help=_TARGET)
+    serve.add_argument("--strict", action="store_true", help="refuse to serve while any recipe has a fault")
+    serve.add_argument(
+        "--name", default="promptkit", help="what the server calls itself (default: promptkit)"
+    )
+    serve.add_argument(
+        "--grace",
+        type=float,
+        default=1.0,
+        metavar="SECONDS",
+        help="how long running prompts are waited for at the end (default: 1)",
+    )
+
+    listing = add("list", "show the prompts and their arguments")
+    listing.add_argument("target", nargs="?", default="recipes", metavar="TARGET", help=_TARGET)
+    listing.add_argument("--json", action="store_true", help="as a client receives them")
+
+    render = add("render", "render one prompt and show it")
+    render.add_argument("target", metavar="TARGET", help=_TARGET.partition(" (")[0])
+    render.add_argument("name", metavar="NAME", help="the prompt")
+    render.add_argument(
+        "arguments",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="an argument as a client sends it; KEY=@FILE takes the content of a file",
+    )
+    render.add_argument("--json", action="store_true", help="as a client receives it")
+
+    check = add("check", "report every fault in the recipes")
+    check.add_argument("target", nargs="?", default="recipes", metavar="TARGET", help=_TARGET)
+    check.add_argument("--json", action="store_true", help="for machines")
+    return parser

@@ -1,0 +1,184 @@
+"""
+JSON-RPC 2.0: envelopes, error codes, and the one table from exceptions to codes.
+
+See https://www.jsonrpc.org/specification and
+https://modelcontextprotocol.io/specification/2025-11-25/basic#messages.
+"""
+
+from enum import IntEnum
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
+
+__all__ = [
+    "Code",
+    "Incoming",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "MethodNotFound",
+    "ParseError",
+    "ProtocolError",
+    "RequestId",
+    "encode",
+    "encode_error",
+    "encode_result",
+    "readable_id",
+]
+
+RequestId: TypeAlias = int | str
+
+
+class Code(IntEnum):
+    """
+    The codes that an error reply may carry.
+    """
+
+    PARSE_ERROR = -32700
+    INVALID_REQUEST = -32600
+    METHOD_NOT_FOUND = -32601
+    INVALID_PARAMS = -32602
+    INTERNAL_ERROR = -32603
+
+
+class ProtocolError(PromptkitError):
+    """
+    A message that cannot be served, because of what it is and not of what it asks for.
+
+    Args:
+        message:
+            One sentence for the person at the client.
+
+        data:
+            The same for machines, if there is more to say.
+    """
+
+    def __init__(self, message: str, data: Any = UNSET) -> None:
+        super().__init__(message)
+        self.data = data
+
+
+class ParseError(ProtocolError):
+    """
+    It is no JSON.
+    """
+
+
+class InvalidRequest(ProtocolError):
+    """
+    It is JSON, but no request.
+    """
+
+
+class MethodNotFound(ProtocolError):
+    """
+    Its method does not exist, or not for this client.
+    """
+
+
+class InvalidParams(ProtocolError):
+    """
+    Its params are not what the method takes.
+    """
+
+
+class InternalError(ProtocolError):
+    """
+    The server failed. The message must not say how.
+    """
+
+
+#: Which code an exception is answered with. What is not listed must not leave the server.
+CODES: Final[dict[type[PromptkitError], Code]] = {
+    ParseError: Code.PARSE_ERROR,
+    InvalidRequest: Code.INVALID_REQUEST,
+    MethodNotFound: Code.METHOD_NOT_FOUND,
+    InvalidParams: Code.INVALID_PARAMS,
+    UnknownPrompt: Code.INVALID_PARAMS,
+    ArgumentErrors: Code.INVALID_PARAMS,
+    PromptError: Code.INVALID_PARAMS,
+    InternalError: Code.INTERNAL_ERROR,
+}
+
+
+class Incoming(Struct, gc=False):
+    """
+    A request or a notification, its params not yet looked at.
+
+    A notification has no *id*; a *params* that is missing is an empty object.
+    """
+
+    method: str
+    jsonrpc: Literal["2.0"]
+    id: RequestId | UnsetType = UNSET
+    params: Raw = Raw(b"{}")
+
+
+class _Error(Struct, omit_defaults=True):
+    """
+    What went wrong, as it is sent.
+    """
+
+    code: int
+    message: str
+    data: Any = UNSET
+
+
+encode: Final = msgspec.json.Encoder().encode
+
+
+def encode_result(request_id: RequestId, result: bytes) -> bytes:
+    """
+    Return the line that answers a request with *result*, which is JSON already.
+    """
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode(request_id), result)
+
+
+def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> bytes:
+    """
+    Return the line that answers a request with *error*.
+
+    Args:
+        request_id:
+            The request's id. If it could not be read it is left out: no revision's schema
+            takes null.
+
+        error:
+            One of `CODES`, or of a class derived from one.
+    """
+    code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
+    message = str(error).encode(errors="backslashreplace").decode()  # an author's may hold anything
+    body = encode(_Error(code, message, _data(error)))
+    if request_id is UNSET:
+        return b'{"jsonrpc":"2.0","error":%b}\n' % body
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(request_id), body)
+
+
+def _data(error: PromptkitError) -> Any:
+    """
+    Return what machines are told of *error*.
+    """
+    if isinstance(error, UnknownPrompt):
+        return {"name": error.name} | ({"nearest": error.nearest} if error.nearest else {})
+    if isinstance(error, ArgumentErrors):
+        faults = [
+            {
+                key: value
+                for key in ("argument", "reason", "expected", "nearest")
+                if (value := getattr(fault, key)) is not None
+            }
+            for fault in error.faults
+        ]
+        return {"name": error.prompt, "faults": faults}
+    return getattr(error, "data", UNSET)
+
+
+def readable_id(message: object) -> RequestId | UnsetType:
+    """
+    Return the id of *message*, decoded JSON of any kind, if it has one that can be echoed.
+    """
+    found = message.get("id") if isinstance(message, dict) else None
+    return found if isinstance(found, int | str) and not isinstance(found, bool) else UNSET

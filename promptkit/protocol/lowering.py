@@ -1,0 +1,172 @@
+"""
+Lowering: from promptkit's values to what a revision sends.
+
+Content that an older revision lacks is lowered to what it has, without loss; it is never
+refused. `KINDS` is the table.
+"""
+
+from collections.abc import Callable
+from datetime import UTC
+from functools import cache
+from hashlib import sha256
+from typing import Any, Final, TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from promptkit.arguments import Argument
+from promptkit.catalog import Catalog, CompiledPrompt
+from promptkit.content import Audio, Content, EmbeddedResource, Icon, Image, ResourceLink, Text
+from promptkit.messages import Workflow
+from promptkit.protocol import wire
+from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.revisions import Revision
+
+__all__ = ["Lowering", "lowering_for"]
+
+T = TypeVar("T")
+
+
+def _set(value: T | None) -> T | UnsetType:
+    """
+    Return *value*, or `UNSET` for what nobody set.
+    """
+    return UNSET if value is None else value
+
+
+class Lowering:
+    """
+    Writes prompts and workflows the way one revision spells them.
+
+    Args:
+        revision:
+            The revision.
+    """
+
+    def __init__(self, revision: Revision) -> None:
+        self.revision = revision
+        self._kinds = {
+            kind: lower if available(revision) else older for kind, (available, lower, older) in KINDS.items()
+        }
+
+    def result(self, prompt: CompiledPrompt, workflow: Workflow) -> bytes:
+        """
+        Return the result of ``prompts/get``, as JSON.
+
+        Raises:
+            UnicodeEncodeError: If a text holds half of a surrogate pair.
+        """
+        kinds = self._kinds
+        messages = [
+            wire.PromptMessage(message.role, kinds[type(message.content)](self, message.content))
+            for message in workflow.messages
+        ]
+        return encode(wire.GetPromptResult(messages, _set(prompt.description)))
+
+    def listing(self, catalog: Catalog) -> bytes:
+        """
+        Return the result of ``prompts/list``, as JSON.
+        """
+        return encode(wire.ListPromptsResult([self._prompt(prompt) for prompt in catalog.prompts]))
+
+    def annotations(self, content: Content) -> wire.Annotations | UnsetType:
+        """
+        Return what is said about *content*, if anything is that the revision can say.
+        """
+        moment = content.last_modified if self.revision.titles else None
+        if not content.audience and content.priority is None and moment is None:
+            return UNSET
+        return wire.Annotations(
+            content.audience or UNSET,
+            _set(content.priority),
+            moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
+        )
+
+    def _prompt(self, prompt: CompiledPrompt) -> wire.Prompt:
+        """
+        Return *prompt* as a list shows it.
+        """
+        has = self.revision
+        return wire.Prompt(
+            name=prompt.name,
+            title=_set(prompt.title) if has.titles else UNSET,
+            description=_set(prompt.description),
+            arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
+            icons=[_icon(icon) for icon in prompt.icons if has.icons] or UNSET,
+            meta=dict(prompt.meta) if has.titles and prompt.meta else UNSET,
+        )
+
+    def _argument(self, argument: Argument) -> wire.PromptArgument:
+        """
+        Return *argument* as a list shows it.
+        """
+        return wire.PromptArgument(
+            name=argument.name,
+            title=_set(argument.title) if self.revision.titles else UNSET,
+            description=_set(argument.description),
+            required=argument.required,
+        )
+
+
+def _icon(icon: Icon) -> wire.Icon:
+    return wire.Icon(icon.src, _set(icon.mime_type), icon.sizes or UNSET, _set(icon.theme))
+
+
+def _text(lowering: Lowering, content: Text) -> wire.Content:
+    return wire.TextContent(content.text, lowering.annotations(content))
+
+
+def _image(lowering: Lowering, content: Image) -> wire.Content:
+    return wire.ImageContent(content.base64, str(content.mime_type), lowering.annotations(content))
+
+
+def _audio(lowering: Lowering, content: Audio) -> wire.Content:
+    return wire.AudioContent(content.base64, str(content.mime_type), lowering.annotations(content))
+
+
+def _audio_as_resource(lowering: Lowering, content: Audio) -> wire.Content:
+    uri = f"urn:sha256:{sha256(content.data).hexdigest()}"
+    contents = wire.ResourceContents(uri, str(content.mime_type), blob=content.base64)
+    return wire.EmbeddedContent(contents, lowering.annotations(content))
+
+
+def _embedded(lowering: Lowering, content: EmbeddedResource) -> wire.Content:
+    body = {"blob": content.base64} if content.text is None else {"text": content.text}
+    contents = wire.ResourceContents(content.uri, _set(content.mime_type), **body)
+    return wire.EmbeddedContent(contents, lowering.annotations(content))
+
+
+def _link(lowering: Lowering, content: ResourceLink) -> wire.Content:
+    return wire.ResourceLinkContent(
+        content.uri,
+        content.name,
+        _set(content.title),
+        _set(content.description),
+        _set(content.mime_type),
+        _set(content.size),
+        lowering.annotations(content),
+    )
+
+
+def _link_as_text(lowering: Lowering, content: ResourceLink) -> wire.Content:
+    return wire.TextContent(str(content), lowering.annotations(content))
+
+
+_Available = Callable[[Revision], bool]
+_Lower = Callable[[Lowering, Any], wire.Content]
+
+#: For each kind of content: whether a revision has it, how it is sent then, and how else.
+KINDS: Final[dict[type[Content], tuple[_Available, _Lower, _Lower]]] = {
+    Text: (lambda _: True, _text, _text),
+    Image: (lambda _: True, _image, _image),
+    Audio: (lambda revision: revision.audio, _audio, _audio_as_resource),
+    EmbeddedResource: (lambda _: True, _embedded, _embedded),
+    ResourceLink: (lambda revision: revision.resource_links, _link, _link_as_text),
+}
+
+
+@cache
+def lowering_for(revision: Revision) -> Lowering:
+    """
+    Return the one `Lowering` of *revision*.
+    """
+    return Lowering(revision)

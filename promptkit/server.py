@@ -1,0 +1,255 @@
+"""
+The server: requests meet the catalog, and replies leave.
+
+It does no I/O. A transport gives it what arrives and sends what it is handed.
+"""
+
+import sys
+import time
+import traceback
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final
+
+from promptkit.catalog import Catalog, CompiledPrompt
+from promptkit.context import Context
+from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
+from promptkit.messages import Workflow
+from promptkit.protocol import wire
+from promptkit.protocol.connection import Cancelled, Connection, Identity, Request
+from promptkit.protocol.jsonrpc import (
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    RequestId,
+    encode,
+    encode_error,
+    encode_result,
+)
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.revisions import Revision
+from promptkit.version import VERSION
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from promptkit.background import Background
+
+__all__ = ["Server"]
+
+#: What an author may tell a client; everything else that a prompt raises stays here.
+_TOLD: Final = (ArgumentErrors, InternalError, PromptError, UnknownPrompt)
+
+#: How many replies are kept of prompts that have `cache`.
+_CACHED_REPLIES: Final = 256
+
+
+class Server:
+    """
+    Answers one client from a catalog.
+
+    Args:
+        catalog:
+            What is served.
+
+        send:
+            Takes whole lines to be sent. It may be called from several threads.
+
+        name:
+            What the server calls itself.
+
+        instructions:
+            What a model should know of it, if anything.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        send: Callable[[bytes], None],
+        *,
+        name: str = "promptkit",
+        instructions: str | None = None,
+    ) -> None:
+        self.catalog = catalog
+        self._send = send
+        self._connection = Connection(Identity(name, VERSION, instructions))
+        self._listings: dict[Revision, bytes] = {}
+        self._cache = _ReplyCache()
+        self._in_flight: dict[RequestId, Future[Workflow]] = {}
+        self._background: Background | None = None
+
+    def receive_data(self, data: bytes) -> None:
+        """
+        Take bytes as they arrive, and send what they are answered with.
+
+        Args:
+            data:
+                Any number of bytes, cut anywhere; ``b""`` says that the stream has ended.
+
+        Raises:
+            Exception: Whatever *send* raises.
+        """
+        replies = []
+        for event in self._connection.receive_data(data):
+            if isinstance(event, bytes):
+                replies.append(event)
+            elif isinstance(event, Request):
+                if (reply := self._serve(event)) is not None:
+                    replies.append(event.answer(reply))
+            else:
+                self._cancel(event)
+        if replies:
+            self._send(b"".join(replies))
+
+    def close(self, grace: float) -> None:
+        """
+        Let the prompts that still run finish, for *grace* seconds at most.
+        """
+        if self._background is not None:
+            self._background.close(grace)
+
+    def _serve(self, request: Request) -> bytes | None:
+        """
+        Return the reply to *request*, or None if it will be sent later.
+        """
+        try:
+            if request.id in self._in_flight:
+                msg = f"id {request.id!r} is in use by a request that still runs"
+                raise InvalidRequest(msg)
+            if isinstance(request.params, wire.GetPromptParams):
+                return self._get(request, request.params)
+            return encode_result(request.id, self._list(request))
+        except PromptkitError as error:
+            return encode_error(request.id, error)
+
+    def _list(self, request: Request) -> bytes:
+        """
+        Return the result of ``prompts/list``, encoded once per revision.
+        """
+        assert isinstance(request.params, wire.PageParams)  # noqa: S101 (METHODS has no third kind)
+        if isinstance(request.params.cursor, str):
+            msg = "unknown cursor: list again from the start"
+            raise InvalidParams(msg)
+        if request.revision not in self._listings:
+            self._listings[request.revision] = lowering_for(request.revision).listing(self.catalog)
+        return self._listings[request.revision]
+
+    def _get(self, request: Request, params: wire.GetPromptParams) -> bytes | None:
+        """
+        Return the reply to ``prompts/get``, or None if it will be sent later.
+        """
+        prompt = self.catalog[params.name]
+        key = self._cache.key(prompt, request, params)
+        if key is not None and (result := self._cache.get(key)) is not None:
+            return encode_result(request.id, result)
+        values = prompt.bind(params.arguments, self._context(prompt, request))
+        if prompt.renderer.is_async or prompt.timeout is not None:
+            self._start(request, prompt, values, key)
+            return None
+        return self._finish(request, prompt, key, lambda: prompt.renderer.render(**values))
+
+    def _start(self, request: Request, prompt: CompiledPrompt, values: dict[str, Any], key: Any) -> None:
+        """
+        Render beside the reading thread; the reply is sent when it is ready.
+        """
+        from promptkit.background import Background, render_within  # most servers never need a loop
+
+        if self._background is None:
+            self._background = Background()
+
+        def done(future: "Future[Workflow]") -> None:
+            self._in_flight.pop(request.id, None)
+            reply = b"" if future.cancelled() else self._finish(request, prompt, key, future.result)
+            if line := request.answer(reply):
+                self._send(line)
+
+        rendering = render_within(prompt.renderer, values, prompt.timeout)
+        self._in_flight[request.id] = self._background.submit(rendering, done)
+
+    def _finish(
+        self,
+        request: Request,
+        prompt: CompiledPrompt,
+        key: Any,
+        rendered: Callable[[], Workflow],
+    ) -> bytes:
+        """
+        Return the reply to a rendering, however it ended.
+        """
+        try:
+            result = lowering_for(request.revision).result(prompt, rendered())
+        except _TOLD as error:
+            return encode_error(request.id, error)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 (authors raise anything)
+            return encode_error(request.id, _internal_error(prompt, error))
+        if key is not None:
+            self._cache.put(key, result, prompt.cache or 0)
+        return encode_result(request.id, result)
+
+    def _cancel(self, event: Cancelled) -> None:
+        """
+        Stop working on a request, if it is still being worked on.
+        """
+        future = self._in_flight.get(event.request_id)
+        if future is not None:
+            future.cancel()
+
+    def _context(self, prompt: CompiledPrompt, request: Request) -> Context | None:
+        """
+        Return what *prompt* may know of the request, if it asks.
+        """
+        client = self._connection.client
+        if prompt.context is None or client is None:
+            return None
+        return Context(
+            client_name=client.client_info.name if client.client_info else "",
+            client_version=client.client_info.version if client.client_info else "",
+            revision=request.revision.date,
+            request_id=request.id,
+            capabilities=client.capabilities,
+        )
+
+
+def _internal_error(prompt: CompiledPrompt, error: BaseException) -> InternalError:
+    """
+    Return what a client is told of an author's exception, and print the rest on stderr.
+    """
+    correlation = token_hex(4)
+    with suppress(OSError, ValueError):  # nobody may be reading stderr any more
+        sys.stderr.write(f"promptkit: error {correlation} in prompt {prompt.name!r}:\n")
+        traceback.print_exception(error)
+    return InternalError(f"prompt {prompt.name!r} failed (error {correlation})")
+
+
+class _ReplyCache:
+    """
+    Results of prompts that have `cache`, by what was asked, the oldest dropped first.
+    """
+
+    def __init__(self) -> None:
+        self._results: OrderedDict[Any, tuple[float, bytes]] = OrderedDict()
+
+    def key(self, prompt: CompiledPrompt, request: Request, params: wire.GetPromptParams) -> Any:
+        """
+        Return what a reply is kept under; None if it must not be.
+        """
+        if prompt.cache is None or prompt.context is not None:
+            return None
+        return prompt.name, request.revision.date, encode(sorted((params.arguments or {}).items()))
+
+    def get(self, key: Any) -> bytes | None:
+        """
+        Return the result under *key* if it is fresh.
+        """
+        expires, result = self._results.get(key, (0.0, b""))
+        return result if time.monotonic() < expires else None
+
+    def put(self, key: Any, result: bytes, seconds: float) -> None:
+        """
+        Keep *result* under *key*.
+        """
+        self._results[key] = (time.monotonic() + seconds, result)
+        while len(self._results) > _CACHED_REPLIES:
+            self._results.popitem(last=False)

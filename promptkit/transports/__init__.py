@@ -1,0 +1,1 @@
+"""Transports: the only code that reads, writes or waits."""

@@ -1,0 +1,159 @@
+"""
+The stdio transport: one JSON message a line, and nothing else on the wire.
+
+`take` must be called before any recipe is imported: it moves the wire to private
+descriptors, so that no ``print``, C extension or child process can touch it.
+
+See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio.
+"""
+
+import os
+import signal
+import sys
+from io import TextIOWrapper
+from threading import Lock, Timer
+from types import FrameType
+from typing import Final
+
+import attrs
+
+from promptkit.catalog import Catalog
+from promptkit.server import Server
+
+__all__ = ["GRACE", "Wire", "serve", "take"]
+
+#: How long running prompts are waited for at the end, in seconds.
+GRACE: Final = 1.0
+
+#: What one read takes at most; a pipe holds no more.
+_CHUNK: Final = 65536
+
+_ENDING_SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP")
+
+
+@attrs.define
+class Wire:
+    """
+    The two private descriptors between the client and the server.
+
+    Args:
+        reading:
+            Where the client's bytes arrive.
+
+        writing:
+            Where the replies go.
+
+    Attributes:
+        gone:
+            Whether the client no longer reads.
+    """
+
+    reading: int
+    writing: int
+    gone: bool = False
+    _lock: Lock = attrs.field(factory=Lock)
+
+    def read(self) -> bytes:
+        """
+        Return what has arrived, waiting for the first byte; ``b""`` at the end.
+        """
+        try:
+            return os.read(self.reading, _CHUNK)
+        except ConnectionError:
+            return b""
+
+    def write(self, data: bytes) -> None:
+        """
+        Write *data* whole; drop it if the client is gone.
+        """
+        with self._lock:
+            rest = memoryview(data)
+            while rest and not self.gone:
+                try:
+                    rest = rest[os.write(self.writing, rest) :]
+                except OSError:
+                    self.gone = True
+
+    def end(self) -> None:
+        """
+        Make the wire look as if the client had closed it.
+        """
+        _silence(self.reading, os.O_RDONLY, inheritable=False)
+
+
+def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
+    """
+    Point *descriptor* at the null device.
+    """
+    null = os.open(os.devnull, flags)
+    os.dup2(null, descriptor, inheritable=inheritable)
+    os.close(null)
+
+
+def take() -> Wire:
+    """
+    Move the wire to private descriptors that no child process inherits.
+
+    Standard input becomes the null device, and standard output becomes standard error.
+
+    Raises:
+        OSError: If standard input or output is closed.
+    """
+    sys.stdout.flush()
+    wire = Wire(os.dup(0), os.dup(1))
+    _silence(0, os.O_RDONLY, inheritable=True)
+    try:
+        os.dup2(2, 1)
+    except OSError:  # started without a standard error
+        _silence(1, os.O_WRONLY, inheritable=True)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # What is printed shows at once, and no character of it can raise.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    return wire
+
+
+def serve(catalog: Catalog, wire: Wire, *, name: str = "promptkit", grace: float = GRACE) -> None:
+    """
+    Answer one client until it hangs up, or until the process is told to end.
+
+    Args:
+        catalog:
+            What is served.
+
+        wire:
+            What `take` returned.
+
+        name:
+            What the server calls itself.
+
+        grace:
+            How long running prompts are waited for at the end, in seconds.
+    """
+    server = Server(catalog, wire.write, name=name)
+    _end_on_signals(wire, grace)
+    data = b"-"
+    while data and not wire.gone:
+        data = wire.read()
+        server.receive_data(data)
+    server.close(0 if wire.gone else grace)
+
+
+def _end_on_signals(wire: Wire, grace: float) -> None:
+    """
+    Let the signals that end a process end the wire instead.
+
+    The read that is interrupted is taken up again and finds the end of input, so that there
+    is one way to end, and what was read is answered.
+    """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        wire.end()
+        # A prompt that does not return cannot hold the process.
+        timer = Timer(grace, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+
+    for name in _ENDING_SIGNALS:
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), end)
