@@ -59,8 +59,10 @@ class Argument:
     @property
     def blank_is_value(self) -> bool:
         """
-        Whether ``""`` is a value. Clients send empty form fields as ``""``, so for a
-        parameter that is no string it means "not given".
+        Whether ``""`` is a value.
+
+        Clients send empty form fields as ``""``, so for a parameter that is no string it
+        means "not given".
         """
         return self.annotation is str
 

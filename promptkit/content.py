@@ -7,9 +7,8 @@ They know nothing of any protocol revision; `promptkit.protocol.lowering` spells
 import re
 from datetime import datetime
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
-from typing import Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast, get_args
+from typing import Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast, final, get_args
 
 import attrs
 
@@ -95,6 +94,8 @@ def _audience(roles: str | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
     """
     Return *roles* as a tuple; one role alone may be given bare.
     """
+    if not roles:
+        return ()
     return tuple(checked_role(role) for role in ((roles,) if isinstance(roles, str) else roles))
 
 
@@ -179,6 +180,13 @@ class Content:
         """
         return self.audience, self.priority, self.last_modified
 
+    @property
+    def annotated(self) -> bool:
+        """
+        Whether any of the three is set.
+        """
+        return bool(self.audience) or self.priority is not None or self.last_modified is not None
+
     def __repr__(self) -> str:
         """
         Return what the author would write, bytes in short and defaults left out.
@@ -203,6 +211,7 @@ def _text(value: str) -> str:
     return value
 
 
+@final
 @attrs.frozen(repr=False)
 class Text(Content):
     """
@@ -259,6 +268,8 @@ def _summary(mime_type: str, data: bytes) -> str:
     """
     Return *data* as a transcript shows it: ``<image/png 20 kB sha256:0a1b2c3d>``.
     """
+    from hashlib import sha256
+
     return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
 
 
@@ -343,6 +354,7 @@ class _Media(Content):
         return cls(file.read_bytes(), mime_type, **annotations)
 
 
+@final
 @attrs.frozen(repr=False)
 class Image(_Media):
     """
@@ -371,6 +383,7 @@ class Image(_Media):
         object.__setattr__(self, "mime_type", found)
 
 
+@final
 @attrs.frozen(repr=False)
 class Audio(_Media):
     """
@@ -398,6 +411,7 @@ class Audio(_Media):
         object.__setattr__(self, "mime_type", found)
 
 
+@final
 @attrs.frozen(repr=False)
 class EmbeddedResource(Content):
     """
@@ -464,6 +478,7 @@ class EmbeddedResource(Content):
         return _base64(self.blob or b"")
 
 
+@final
 @attrs.frozen(repr=False)
 class ResourceLink(Content):
     """

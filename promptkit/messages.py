@@ -242,20 +242,33 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     Return *parts* as consecutive messages of one role.
     """
     blocks: list[Content] = []
+    run: list[str] = []  # plain text that is not joined yet
     for position, part in enumerate(parts, 1):
         try:
             block = _content(part)
         except Unsendable as unsendable:
             msg = f"{role}(...): part {position} is {unsendable}"
             raise TypeError(msg) from None
-        if block is None:
-            continue
-        last = blocks[-1] if blocks else None
-        if isinstance(block, Text) and isinstance(last, Text) and block.annotations == last.annotations:
-            blocks[-1] = last + block
-        else:
-            blocks.append(block)
+        if isinstance(block, Text) and not block.annotated:
+            run.append(block.text)
+        elif block is not None:
+            _close(run, blocks)
+            last = blocks[-1] if blocks else None
+            if isinstance(block, Text) and isinstance(last, Text) and block.annotations == last.annotations:
+                blocks[-1] = last + block
+            else:
+                blocks.append(block)
+    _close(run, blocks)
     return Workflow(tuple(Message(role, block) for block in blocks))
+
+
+def _close(run: list[str], blocks: list[Content]) -> None:
+    """
+    Move the texts in *run* to *blocks*, as one block.
+    """
+    if run:
+        blocks.append(Text("\n\n".join(run)))
+        run.clear()
 
 
 def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:

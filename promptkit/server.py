@@ -4,13 +4,13 @@ The server: requests meet the catalog, and replies leave.
 It does no I/O. A transport gives it what arrives and sends what it is handed.
 """
 
+import os
 import sys
 import time
 import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.catalog import Catalog, CompiledPrompt
@@ -216,7 +216,7 @@ def _internal_error(prompt: CompiledPrompt, error: BaseException) -> InternalErr
     """
     Return what a client is told of an author's exception, and print the rest on stderr.
     """
-    correlation = token_hex(4)
+    correlation = os.urandom(4).hex()
     with suppress(OSError, ValueError):  # nobody may be reading stderr any more
         sys.stderr.write(f"promptkit: error {correlation} in prompt {prompt.name!r}:\n")
         traceback.print_exception(error)

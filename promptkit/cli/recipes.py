@@ -3,8 +3,8 @@
 import sys
 from contextlib import redirect_stdout
 
+from promptkit import compiler
 from promptkit.catalog import Catalog
-from promptkit.compiler import compile
 from promptkit.loader import load
 
 __all__ = ["complain", "load_catalog"]
@@ -18,7 +18,7 @@ def load_catalog(target: str) -> Catalog:
         LoadError: If there is nothing at *target*.
     """
     with redirect_stdout(sys.stderr):
-        return compile(load(target))
+        return compiler.compile(load(target))
 
 
 def complain(catalog: Catalog) -> None:

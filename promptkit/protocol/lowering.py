@@ -8,7 +8,6 @@ refused. `KINDS` is the table.
 from collections.abc import Callable
 from datetime import UTC
 from functools import cache
-from hashlib import sha256
 from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -72,6 +71,8 @@ class Lowering:
         """
         Return what is said about *content*, if anything is that the revision can say.
         """
+        if not content.annotated:
+            return UNSET
         moment = content.last_modified if self.revision.titles else None
         if not content.audience and content.priority is None and moment is None:
             return UNSET
@@ -124,6 +125,8 @@ def _audio(lowering: Lowering, content: Audio) -> wire.Content:
 
 
 def _audio_as_resource(lowering: Lowering, content: Audio) -> wire.Content:
+    from hashlib import sha256
+
     uri = f"urn:sha256:{sha256(content.data).hexdigest()}"
     contents = wire.ResourceContents(uri, str(content.mime_type), blob=content.base64)
     return wire.EmbeddedContent(contents, lowering.annotations(content))

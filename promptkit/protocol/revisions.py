@@ -22,7 +22,7 @@ class Era(Enum):
     MODERN = "in the metadata of every request"
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Revision:
     """
     One published revision of the protocol.
