@@ -1,0 +1,55 @@
+"""What the tests share: recipes on disk, and media that are real."""
+
+import struct
+import sys
+import wave
+import zlib
+from io import BytesIO
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+
+def _chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+@pytest.fixture(scope="session")
+def png() -> bytes:
+    """The smallest honest PNG: one red pixel."""
+    header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
+    pixels = zlib.compress(b"\0\xff\0\0")
+    return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", pixels) + _chunk(b"IEND", b"")
+
+
+@pytest.fixture(scope="session")
+def wav() -> bytes:
+    """A tenth of a second of silence."""
+    buffer = BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(8000)
+        file.writeframes(b"\0\0" * 800)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def recipes(tmp_path, monkeypatch):
+    """A function that writes files into a folder of recipes, and returns the folder."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    modules = dict(sys.modules)
+
+    def write(folder: str = "recipes", **files: str) -> Path:
+        path = tmp_path / folder
+        path.mkdir(parents=True, exist_ok=True)
+        for name, source in files.items():
+            (path / f"{name}.py").write_text(dedent(source).lstrip("\n"), encoding="utf-8")
+        return path
+
+    yield write
+    for name in sys.modules.keys() - modules.keys():
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]

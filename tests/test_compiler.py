@@ -1,0 +1,176 @@
+import json
+
+import pytest
+
+from promptkit import prompt
+from promptkit.compiler import compile
+from promptkit.diagnostics import Rule
+from promptkit.loader import Recipes, load
+from tests.mistakes import FOUND, SIX_MISTAKES
+
+
+def test_every_fault_is_found_in_one_pass(recipes, tmp_path, monkeypatch):
+    """
+    Six mistakes in three files are six diagnostics, each with file, line and remedy.
+    """
+    folder = recipes(**SIX_MISTAKES)
+    monkeypatch.chdir(tmp_path)
+
+    found = compile(load(folder)).diagnostics
+
+    assert "\n".join(map(str, found)) == FOUND
+
+
+def test_what_is_sound_is_served(recipes):
+    """
+    The faults of one prompt do not keep another from being served; of two of one name the first is.
+    """
+    catalog = compile(load(recipes(**SIX_MISTAKES)))
+
+    assert list(catalog) == ["plan"]
+    assert "first" in str(catalog.render("plan"))
+    assert not catalog.healthy
+
+
+def test_equal_input_gives_an_equal_catalog(recipes):
+    """
+    Compiling twice finds the same, in the same order.
+    """
+    folder = recipes(**SIX_MISTAKES)
+
+    first, second = compile(load(folder)), compile(load(folder))
+
+    assert first.diagnostics == second.diagnostics
+    assert list(first) == list(second)
+
+
+def test_two_files_may_not_share_a_name(recipes, tmp_path, monkeypatch):
+    """
+    An equal name in another file is an error at the later place that names the earlier one.
+    """
+    source = "from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return ''\n"
+    folder = recipes(a=source, b=source)
+    monkeypatch.chdir(tmp_path)
+
+    (found,) = compile(load(folder)).diagnostics
+
+    assert (
+        str(found.location),
+        found.message,
+    ) == ("recipes/b.py:3", "prompt 'plan': already defined at recipes/a.py:3")
+
+
+def test_no_prompts_is_a_warning(recipes):
+    """
+    A folder without prompts is served, empty, and said to be.
+    """
+    catalog = compile(load(recipes(nothing="")))
+
+    assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.NO_PROMPTS]
+    assert catalog.healthy
+
+
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"], ids=["plain", "future"])
+@pytest.mark.parametrize(
+    ("parameters", "rule", "message"),
+    [
+        ("a", Rule.MISSING_ANNOTATION, "parameter 'a' has no annotation"),
+        ("*a: str", Rule.VARIADIC_PARAMETER, "parameter '*a' has no fixed name"),
+        ("**a: str", Rule.VARIADIC_PARAMETER, "parameter '**a' has no fixed name"),
+        ("a: str, /", Rule.POSITIONAL_ONLY, "parameter 'a' is positional-only"),
+        ("a: object", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type object"),
+        ("a: int | str", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type int | str"),
+        ("a: int = None", Rule.DEFAULT_MISFIT, "parameter 'a' has the default None, which is not int"),
+        (
+            "a: Literal['x'] = 'y'",
+            Rule.DEFAULT_MISFIT,
+            "parameter 'a' has the default 'y', which is not Literal['x']",
+        ),
+        (
+            "a: 'Nowhere'",
+            Rule.UNRESOLVED_ANNOTATION,
+            "the annotation of parameter 'a' cannot be resolved: name 'Nowhere' is not defined",
+        ),
+    ],
+)
+def test_a_parameter_at_fault(recipes, future, parameters, rule, message):
+    """
+    Each fault of a signature has its own code, with string annotations and without.
+    """
+    folder = recipes(
+        at_fault=f"{future}from typing import Literal\nfrom promptkit import prompt\n\n"
+        f"@prompt\ndef p({parameters}) -> str:\n    return ''\n",
+    )
+
+    (found,) = compile(load(folder)).diagnostics
+
+    assert (rule, f"prompt 'p': {message}", 4 + bool(future)) == (
+        found.rule,
+        found.message,
+        found.location.line,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("my prompt", "my-prompt"),
+        ("a" * 65, "a" * 64),
+        ("", "prompt"),
+        ("レビュー", "prompt"),
+        ("a/b", "a-b"),
+    ],
+)
+def test_a_bad_name_comes_with_a_good_one(name, suggested):
+    """
+    A name that some client cannot show is refused with one that all can.
+    """
+
+    @prompt(name=name)
+    def review() -> str:
+        return ""
+
+    (found,) = compile(Recipes(prompts=(review,))).diagnostics
+
+    assert (Rule.BAD_NAME, f"call it {suggested!r}") == (found.rule, found.remedy)
+
+
+def test_resources_are_checked_too(recipes):
+    """
+    A resource whose template and parameters disagree is reported with the prompts' faults.
+    """
+    folder = recipes(
+        logs="""
+            from promptkit import resource
+
+            @resource("logs://recent{?timeframe}")
+            def logs(period: str) -> str:
+                return period
+        """,
+    )
+
+    found = compile(load(folder)).diagnostics
+
+    assert [diagnostic.message for diagnostic in found] == [
+        "resource 'logs': parameter 'period: str' is not in the template 'logs://recent{?timeframe}'",
+        "resource 'logs': the template's variable 'timeframe' is no parameter of the function",
+    ]
+
+
+def test_a_diagnostic_is_data_for_machines(recipes):
+    """
+    Everything that the text says is a member of its own.
+    """
+    folder = recipes(bare="from promptkit import prompt\n\n@prompt\ndef p(a) -> str:\n    return a\n")
+
+    (found,) = compile(load(folder)).diagnostics
+
+    assert {
+        "code": "PK301",
+        "rule": "missing-annotation",
+        "severity": "error",
+        "message": "prompt 'p': parameter 'a' has no annotation",
+        "remedy": "write its type, as in 'a: str'",
+        "file": str(folder / "bare.py"),
+        "line": 3,
+    } == json.loads(json.dumps(found.as_data()))

@@ -1,0 +1,142 @@
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import promptkit
+
+PACKAGE = Path(promptkit.__file__).parent
+
+#: Lowest first. Modules in one row do not import each other.
+ORDER = (
+    "version|diagnostics|context|media",
+    "errors",
+    "content",
+    "messages",
+    "fragments",
+    "signature|readers|rendering",
+    "arguments",
+    "catalog",
+    "prompts|resources",
+    "loader",
+    "compiler|protocol",
+    "background",
+    "server",
+    "transports",
+    "cli",
+    "__main__",
+)
+RANK = {name: rank for rank, row in enumerate(ORDER) for name in row.split("|")}
+MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+#: Too slow to import before the first reply, or of no use to a server.
+LAZY = {
+    "asyncio",
+    "concurrent.futures",
+    "docstring_parser",
+    "filetype",
+    "logging",
+    "promptkit.background",
+    "promptkit.fragments",
+    "pybase64",
+    "rich",
+    "typeguard",
+    "unittest",
+    "uritemplate",
+}
+
+
+def layer(path):
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def imported(path):
+    """The modules of promptkit that a file imports, anywhere in it."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module == "promptkit":
+            names += [f"promptkit.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names.append(node.module or "")
+    return {name.split(".")[1] for name in names if name.startswith("promptkit.")}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    """
+    A module imports only from the layers below its own, also inside functions.
+    """
+    above = {other for other in imported(path) - {layer(path)} if RANK[other] >= RANK[layer(path)]}
+
+    assert set() == above
+
+
+def test_every_module_has_a_layer():
+    """
+    A module that is added is given its place in the order.
+    """
+    assert {layer(path) for path in MODULES} == set(RANK)
+
+
+def test_the_protocol_and_the_compiler_do_not_know_each_other():
+    """
+    They meet in the catalog.
+    """
+    protocol = [path for path in MODULES if layer(path) == "protocol"]
+
+    assert set() == {"compiler", "loader", "prompts"} & {name for path in protocol for name in imported(path)}
+
+
+def test_a_revision_is_dated_in_one_module():
+    """
+    No module but `revisions` holds a revision's date, so that no other can ask for one.
+    """
+    from promptkit.protocol.revisions import REVISIONS
+
+    constants = {
+        path.name: {
+            node.value
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Constant)
+        }
+        for path in MODULES
+        if path.name != "revisions.py"
+    }
+
+    assert [name for name, values in constants.items() if values & REVISIONS.keys()] == []
+
+
+def test_serving_imports_only_what_it_needs(recipes):
+    """
+    When the first reply leaves, nothing has been loaded that only other work needs.
+    """
+    folder = recipes(
+        greet='''
+        from promptkit import prompt, user
+
+        @prompt
+        def greet(name: str = "you"):
+            """Say hello."""
+            return user(f"Hello, {name}.")
+        ''',
+    )
+    script = f"""
+import os, sys
+from promptkit.compiler import compile
+from promptkit.loader import load
+from promptkit.server import Server
+sent = []
+server = Server(compile(load({str(folder)!r})), sent.append)
+hello = b'{{"protocolVersion":"2025-06-18","capabilities":{{}},"clientInfo":{{"name":"t","version":"1"}}}}'
+server.receive_data(b'{{"jsonrpc":"2.0","id":0,"method":"initialize","params":%b}}\\n' % hello)
+server.receive_data(b'{{"jsonrpc":"2.0","id":1,"method":"prompts/list"}}\\n')
+server.receive_data(b'{{"jsonrpc":"2.0","id":2,"method":"prompts/get","params":{{"name":"greet"}}}}\\n')
+assert b"Hello, you." in sent[-1]
+print(*sys.modules)
+"""
+    ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+
+    assert set() == LAZY & set(ran.stdout.split())

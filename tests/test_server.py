@@ -1,0 +1,470 @@
+import asyncio
+import json
+import time
+
+import pytest
+
+from promptkit import Context, PromptError, assistant, prompt, user
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
+from tests.wire import HANDSHAKES, Client, line, request, validate
+
+
+def client_of(*prompts, revision="2025-11-25"):
+    catalog = compile(Recipes(prompts=prompts))
+    assert catalog.diagnostics == ()
+    return Client(catalog, revision)
+
+
+@prompt
+def greet(name: str, times: int = 1):
+    """Say hello."""
+    return user(f"Hello, {name}!" * times) + assistant("Hello.")
+
+
+def wait_for(client, seconds=5.0):
+    """The replies, once there are any."""
+    deadline = time.monotonic() + seconds
+    while not client.sent and time.monotonic() < deadline:
+        time.sleep(0.002)
+    return client.replies()
+
+
+class TestAnswers:
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_a_prompt(self, revision):
+        """
+        A prompt is rendered for the strings that a client sends, in every revision.
+        """
+        result = client_of(greet, revision=revision).get("greet", name="Ada", times="2")["result"]
+
+        validate(result, revision, "GetPromptResult")
+        assert result == {
+            "description": "Say hello.",
+            "messages": [
+                {"role": "user", "content": {"type": "text", "text": "Hello, Ada!Hello, Ada!"}},
+                {"role": "assistant", "content": {"type": "text", "text": "Hello."}},
+            ],
+        }
+
+    def test_the_listing_is_encoded_once(self):
+        """
+        Asking again gives the very same bytes.
+        """
+        client = client_of(greet)
+        client.ask("prompts/list")
+        (first,) = client.server._listings.values()
+        client.ask("prompts/list")
+
+        assert first is next(iter(client.server._listings.values()))
+
+    def test_one_write_for_all_that_one_read_brought(self):
+        """
+        The replies to a chunk leave together, in order.
+        """
+        client = client_of(greet)
+
+        answers = client.send(b"".join(line(request(i, "ping")) for i in range(50)))
+
+        assert list(range(50)) == [answer["id"] for answer in answers]
+        assert len(client.sent) == 1
+
+    @pytest.mark.parametrize("arguments", [{"arguments": {}}, {"arguments": None}, {}], ids=str)
+    def test_no_arguments_are_all_alike(self, arguments):
+        """
+        Absent, null and empty arguments mean the same.
+        """
+
+        @prompt
+        def hello(name: str = "you") -> str:
+            return f"Hello, {name}."
+
+        answer = client_of(hello).ask("prompts/get", {"name": "hello", **arguments})
+
+        assert answer["result"]["messages"][0]["content"]["text"] == "Hello, you."
+
+    def test_the_context(self):
+        """
+        A parameter annotated Context receives the request's, and is no argument.
+        """
+
+        @prompt
+        def who(context: Context) -> str:
+            client = f"{context.client_name} {context.client_version} {dict(context.capabilities)}"
+            return f"{client} {context.revision} {context.request_id}"
+
+        client = client_of(who, revision="2025-06-18")
+
+        assert (
+            (client.ask("prompts/get", {"name": "who"}, 7)["result"]["messages"][0]["content"]["text"])
+            == "test 3.1 {'roots': {}} 2025-06-18 7"
+        )
+        assert "arguments" not in client.ask("prompts/list")["result"]["prompts"][0]
+
+
+class TestRefusals:
+    def test_an_unknown_prompt(self):
+        """
+        It is -32602, with the nearest name.
+        """
+        answer = client_of(greet).get("gret")
+
+        assert answer["error"] == {
+            "code": -32602,
+            "message": "unknown prompt 'gret'; did you mean 'greet'?",
+            "data": {"name": "gret", "nearest": "greet"},
+        }
+
+    def test_every_fault_at_once(self):
+        """
+        A missing, a wrong and an unknown argument are three faults of one reply.
+        """
+        error = client_of(greet).get("greet", times="many", nme="Ada")["error"]
+
+        assert error == {
+            "code": -32602,
+            "message": "prompt 'greet': 'times' is 'many', not a whole number; "
+            "'nme' is no argument of this prompt (did you mean 'name'?); 'name' is missing",
+            "data": {
+                "name": "greet",
+                "faults": [
+                    {
+                        "argument": "times",
+                        "reason": "is 'many', not a whole number",
+                        "expected": "a whole number",
+                    },
+                    {
+                        "argument": "nme",
+                        "reason": "is no argument of this prompt",
+                        "expected": "one of name, times",
+                        "nearest": "name",
+                    },
+                    {"argument": "name", "reason": "is missing", "expected": "text"},
+                ],
+            },
+        }
+
+    def test_what_an_author_says(self):
+        """
+        PromptError is said to the user in the author's words.
+        """
+
+        @prompt
+        def strict() -> str:
+            raise PromptError("there are no logs yet: run the service first")
+
+        assert (
+            client_of(strict).get("strict")["error"]
+        ) == {"code": -32602, "message": "there are no logs yet: run the service first"}
+
+    @pytest.mark.parametrize(
+        "error", [ValueError, RecursionError, MemoryError, SystemExit, KeyboardInterrupt, UnicodeError]
+    )
+    def test_what_an_author_does_not_say(self, error, capsys):
+        """
+        Any other exception is -32603 without its text; the traceback is on stderr, under the id
+        that the client got.
+        """
+
+        @prompt
+        def broken() -> str:
+            raise error("password123")
+
+        client = client_of(broken)
+        answer = client.get("broken")["error"]
+
+        logged = capsys.readouterr().err
+        identifier = answer["message"].removeprefix("prompt 'broken' failed (error ").removesuffix(")")
+        assert {"code", "message"} == set(answer)
+        assert answer["code"] == -32603
+        assert len(identifier) == 8
+        assert f"error {identifier} in prompt 'broken'" in logged
+        assert "password123" in logged
+        assert client.ask("ping")["result"] == {}
+
+    def test_half_a_surrogate_pair(self, capsys):
+        """
+        Text that UTF-8 cannot hold fails that one request.
+        """
+
+        @prompt
+        def half() -> str:
+            return "\ud800"
+
+        client = client_of(half)
+
+        assert client.get("half")["error"]["code"] == -32603
+        assert client.ask("ping")["result"] == {}
+
+    def test_half_a_surrogate_pair_in_an_error(self):
+        """
+        An author's message is sent, whatever it holds.
+        """
+
+        @prompt
+        def half() -> str:
+            raise PromptError("bad \ud800")
+
+        assert client_of(half).get("half")["error"]["message"] == "bad \\ud800"
+
+    def test_a_cursor(self):
+        """
+        There is one page, so any cursor is unknown.
+        """
+        assert client_of(greet).ask("prompts/list", {"cursor": "x"})["error"]["code"] == -32602
+
+
+class TestAsynchronousPrompts:
+    def test_a_coroutine_and_an_asynchronous_generator(self):
+        """
+        Both are rendered on an event loop, and answered when they are ready.
+        """
+
+        @prompt
+        async def later(name: str):
+            await asyncio.sleep(0)
+            return user(f"Hello, {name}.")
+
+        @prompt
+        async def stepwise():
+            yield "one"
+            await asyncio.sleep(0)
+            yield assistant("two")
+
+        client = client_of(later, stepwise)
+
+        assert client.send(
+            line(request(1, "prompts/get", {"name": "later", "arguments": {"name": "A"}}))
+        ) == []
+        (first,) = wait_for(client)
+        client.send(line(request(2, "prompts/get", {"name": "stepwise"})))
+        (second,) = wait_for(client)
+
+        assert (first["id"], first["result"]["messages"][0]["content"]["text"]) == (1, "Hello, A.")
+        assert [message["role"] for message in second["result"]["messages"]] == ["user", "assistant"]
+
+    def test_it_does_not_hold_up_others(self):
+        """
+        While one waits, others are answered; at the end it is given its grace.
+        """
+
+        @prompt
+        async def slow() -> str:
+            await asyncio.sleep(0.2)
+            return "done"
+
+        client = client_of(slow, greet)
+        client.send(line(request(1, "prompts/get", {"name": "slow"})))
+
+        assert client.ask("ping", number=2)["result"] == {}
+        client.sent.clear()
+        client.server.close(grace=5)
+        assert [answer["id"] for answer in client.replies()] == [1]
+
+    def test_a_cancelled_one_is_not_answered(self):
+        """
+        After a cancellation nothing more is said about the request.
+        """
+        cancelled = []
+
+        @prompt
+        async def slow() -> str:
+            try:
+                await asyncio.sleep(30)
+            except asyncio.CancelledError:
+                cancelled.append(True)
+                raise
+            return "done"
+
+        client = client_of(slow)
+        client.send(line(request(1, "prompts/get", {"name": "slow"})))
+        cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+
+        assert client.send(line(cancel)) == []
+        deadline = time.monotonic() + 5
+        while not cancelled and time.monotonic() < deadline:
+            time.sleep(0.002)
+        client.server.close(grace=5)
+        assert (client.replies(), cancelled) == ([], [True])
+
+    def test_an_id_in_use_is_refused(self):
+        """
+        A second request with the id of one that still runs is invalid; the first is answered.
+        """
+
+        @prompt
+        async def slow() -> str:
+            await asyncio.sleep(0.1)
+            return "done"
+
+        client = client_of(slow)
+        slow_request = line(request(1, "prompts/get", {"name": "slow"}))
+        client.send(slow_request)
+        (refused,) = client.send(slow_request)
+        client.sent.clear()
+        client.server.close(grace=5)
+
+        assert (refused["id"], refused["error"]["code"]) == (1, -32600)
+        assert [key for answer in client.replies() for key in answer if key == "result"] == ["result"]
+
+    @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+    def test_a_failing_one(self, error, capsys):
+        """
+        Whatever it raises fails that one request, and the next is served.
+        """
+
+        @prompt
+        async def broken() -> str:
+            raise error("password123")
+
+        client = client_of(broken)
+        codes = []
+        for number in (1, 2):
+            client.send(line(request(number, "prompts/get", {"name": "broken"})))
+            codes += [answer["error"]["code"] for answer in wait_for(client)]
+
+        assert codes == [-32603, -32603]
+
+    def test_part_of_a_batch(self):
+        """
+        In a batch its reply is waited for.
+        """
+
+        @prompt
+        async def later() -> str:
+            await asyncio.sleep(0.01)
+            return "done"
+
+        client = client_of(later, revision="2025-03-26")
+        batch = [request(1, "prompts/get", {"name": "later"}), request(2, "ping")]
+
+        assert client.send(line(batch)) == []
+        (answers,) = wait_for(client)
+        assert {1, 2} == {answer["id"] for answer in answers}
+
+
+class TestTimeouts:
+    @pytest.mark.parametrize("kind", ["plain", "async"])
+    def test_a_prompt_that_takes_too_long(self, kind):
+        """
+        It is answered with an error when its time is over, whatever kind it is.
+        """
+
+        @prompt(name="slow", timeout=0.05)
+        def plain() -> str:
+            time.sleep(0.3)
+            return "done"
+
+        @prompt(name="slow", timeout=0.05)
+        async def coroutine() -> str:
+            await asyncio.sleep(30)
+            return "done"
+
+        client = client_of(plain if kind == "plain" else coroutine)
+        client.send(line(request(1, "prompts/get", {"name": "slow"})))
+        (answer,) = wait_for(client)
+
+        assert answer["error"] == {"code": -32603, "message": "prompt 'slow' took longer than its 0.05 s"}
+
+    def test_an_authors_own_timeout_is_an_exception_like_any_other(self, capsys):
+        """
+        TimeoutError from the prompt's own code is not mistaken for the limit.
+        """
+
+        @prompt(timeout=5)
+        def impatient() -> str:
+            raise TimeoutError("the database")
+
+        client = client_of(impatient)
+        client.send(line(request(1, "prompts/get", {"name": "impatient"})))
+        (answer,) = wait_for(client)
+
+        assert answer["error"]["message"].startswith("prompt 'impatient' failed (error ")
+
+    def test_one_that_is_in_time(self):
+        """
+        A prompt with a limit is answered like any other.
+        """
+
+        @prompt(timeout=5)
+        def quick(name: str) -> str:
+            return name
+
+        client = client_of(quick)
+        client.send(line(request(1, "prompts/get", {"name": "quick", "arguments": {"name": "x"}})))
+
+        assert wait_for(client)[0]["result"]["messages"][0]["content"]["text"] == "x"
+
+
+class TestCache:
+    def test_equal_arguments_within_the_time(self, monkeypatch):
+        """
+        A reply is served again for the same arguments, until its time is over.
+        """
+        calls = []
+
+        @prompt(cache=60)
+        def counted(name: str = "x") -> str:
+            calls.append(name)
+            return f"{name} {len(calls)}"
+
+        client = client_of(counted)
+
+        def text(**arguments):
+            return client.get("counted", **arguments)["result"]["messages"][0]["content"]["text"]
+
+        assert [
+            text(name="a"),
+            text(name="a"),
+            text(name="b"),
+            text(name="a"),
+        ] == ["a 1", "a 1", "b 2", "a 1"]
+        later = time.monotonic() + 61
+        monkeypatch.setattr(time, "monotonic", lambda: later)
+        assert text(name="a") == "a 3"
+
+    def test_faults_are_not_kept(self):
+        """
+        An error is found anew each time.
+        """
+        calls = []
+
+        @prompt(cache=60)
+        def flaky() -> str:
+            calls.append(1)
+            if len(calls) == 1:
+                raise PromptError("not yet")
+            return "now"
+
+        client = client_of(flaky)
+
+        assert "error" in client.get("flaky")
+        assert "result" in client.get("flaky")
+
+    def test_a_prompt_with_a_context_is_never_cached(self):
+        """
+        What depends on the request is rendered for each.
+        """
+
+        @prompt(cache=60)
+        def who(context: Context) -> str:
+            return str(context.request_id)
+
+        client = client_of(who)
+        texts = [
+            client.ask("prompts/get", {"name": "who"}, number)["result"]["messages"][0]["content"]["text"]
+            for number in (1, 2)
+        ]
+
+        assert texts == ["1", "2"]
+
+
+def test_every_reply_is_one_line():
+    """
+    No line break inside a message reaches the wire.
+    """
+    client = client_of(greet)
+    client.get("greet", name="a\nb\r\n\u2028c")
+
+    assert b"".join(client.sent).count(b"\n") == 1
+    assert "a\nb\r\n\u2028c" in json.loads(client.sent[0])["result"]["messages"][0]["content"]["text"]
