@@ -12,6 +12,7 @@ from typing import Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast, fin
 
 import attrs
 
+from promptkit.errors import MediaError
 from promptkit.media import (
     AUDIO_TYPES,
     IMAGE_TYPES,
@@ -19,9 +20,9 @@ from promptkit.media import (
     MAX_IMAGE_BYTES,
     Showable,
     checked_type,
-    confine,
     human_size,
     png_of,
+    read_below,
     sniff,
     source_folder,
 )
@@ -345,13 +346,18 @@ class _Media(Content):
                 As for the class itself.
 
         Raises:
-            OSError: If the file cannot be read.
+            OSError: If the author's own file cannot be read.
 
-            ValueError: If *path* leaves *root*, or the bytes cannot be sent.
+            MediaError: If *path* leaves *root* or names nothing there that can be read, or
+                the bytes cannot be sent. It is a `PromptError`: a client is told.
         """
         folder = source_folder(1)
-        file = folder / path if root is None else confine(path, folder / root)
-        return cls(file.read_bytes(), mime_type, **annotations)
+        data = (folder / path).read_bytes() if root is None else read_below(path, folder / root)
+        try:
+            return cls(data, mime_type, **annotations)
+        except MediaError as error:
+            msg = f"{str(path)!r}: {error}"
+            raise MediaError(msg) from None
 
 
 @final
@@ -371,7 +377,7 @@ class Image(_Media):
     Raises:
         TypeError: If *data* is neither bytes nor an image.
 
-        ValueError: If the bytes are empty, too large, of a format that clients refuse, or
+        MediaError: If the bytes are empty, too large, of a format that clients refuse, or
             of another type than declared.
 
     See Also:
@@ -399,7 +405,7 @@ class Audio(_Media):
     Raises:
         TypeError: If *data* is no bytes.
 
-        ValueError: If the bytes are empty, too large, of a format that clients refuse, or
+        MediaError: If the bytes are empty, too large, of a format that clients refuse, or
             of another type than declared.
 
     See Also:

@@ -5,6 +5,7 @@ The exceptions that promptkit raises, one tree.
 
     PromptkitError
     ├── PromptError       an author's words to the person at the client
+    │   └── MediaError    bytes or a path that cannot become content
     ├── UnknownPrompt     no prompt of that name in the catalog
     ├── ArgumentErrors    arguments that do not fit, all of them at once
     ├── CompileError      a prompt or resource that cannot be served as it is written
@@ -41,6 +42,14 @@ class PromptError(PromptkitError):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+class MediaError(PromptError, ValueError):
+    """
+    Bytes that cannot be sent as an image or a recording, or a path that must not be read.
+
+    It is a `PromptError`, as what is refused often comes from the person at the client.
+    """
 
 
 @attrs.frozen

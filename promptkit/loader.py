@@ -290,8 +290,11 @@ def _forget(name: str) -> None:
     Take a package and all below it out of `sys.modules`, so that it is imported anew.
     """
     importlib.invalidate_caches()
-    for loaded in [key for key in sys.modules if key == name or key.startswith(f"{name}.")]:
-        del sys.modules[loaded]
+    for key, module in list(sys.modules.items()):
+        # A module that is being imported right now is whoever asked to load.
+        busy = getattr(getattr(module, "__spec__", None), "_initializing", False)
+        if (key == name or key.startswith(f"{name}.")) and not busy:
+            del sys.modules[key]
 
 
 class _Siblings(MetaPathFinder, Loader):

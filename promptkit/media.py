@@ -4,6 +4,8 @@ import sys
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final, Protocol, TypeAlias
 
+from promptkit.errors import MediaError
+
 __all__ = [
     "AUDIO_TYPES",
     "IMAGE_TYPES",
@@ -14,6 +16,7 @@ __all__ = [
     "confine",
     "human_size",
     "png_of",
+    "read_below",
     "sniff",
     "source_folder",
 ]
@@ -102,25 +105,25 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
             How many bytes *data* may have.
 
     Raises:
-        ValueError: If *data* is empty, too large, of no accepted type, or not what was
+        MediaError: If *data* is empty, too large, of no accepted type, or not what was
             declared.
     """
     if not data:
         msg = "the data is empty: pass the bytes of the whole file"
-        raise ValueError(msg)
+        raise MediaError(msg)
     if len(data) > limit:
         msg = (
             f"{human_size(len(data))} is more than the {human_size(limit)} that clients take: shrink it first"
         )
-        raise ValueError(msg)
+        raise MediaError(msg)
     found = sniff(data)
     if found not in accepted:
         known = ", ".join(sorted(accepted))
         msg = f"the bytes are {found or 'of no known format'}; clients take {known}: convert it first"
-        raise ValueError(msg)
+        raise MediaError(msg)
     if declared is not None and _CANONICAL.get(declared.lower(), declared.lower()) != found:
         msg = f"the bytes are {found}, not {declared}: leave the type out, or correct it"
-        raise ValueError(msg)
+        raise MediaError(msg)
     return found
 
 
@@ -166,7 +169,7 @@ def confine(path: str | Path, root: Path) -> Path:
             The folder that must hold the file, after every symbolic link is followed.
 
     Raises:
-        ValueError: If *path* is absolute, has ``..``, a drive, a NUL byte or a URL's
+        MediaError: If *path* is absolute, has ``..``, a drive, a NUL byte or a URL's
             scheme, leads out of *root*, or names anything but a regular file.
     """
     text = str(path)
@@ -174,13 +177,34 @@ def confine(path: str | Path, root: Path) -> Path:
     pure = (PurePosixPath(text), PureWindowsPath(text))
     if "\0" in text or ":" in text or any(".." in p.parts or p.anchor for p in pure):
         msg = f"{text!r} is not a plain relative path below {root.name!r}"
-        raise ValueError(msg)
+        raise MediaError(msg)
     root = root.resolve()
     found = (root / text).resolve()
     if not found.is_relative_to(root):
         msg = f"{text!r} leads out of {root.name!r}"
-        raise ValueError(msg)
+        raise MediaError(msg)
     if not found.is_file():
         msg = f"there is no file {text!r} in {root.name!r}"
-        raise ValueError(msg)
+        raise MediaError(msg)
     return found
+
+
+def read_below(path: str | Path, root: Path) -> bytes:
+    """
+    Return the bytes of the file that *path* names below *root*, wherever *path* comes from.
+
+    Args:
+        path:
+            A relative path, foreign: whoever sends it may try anything.
+
+        root:
+            The folder that must hold the file.
+
+    Raises:
+        MediaError: If *path* is refused by `confine`, or the file cannot be read.
+    """
+    try:
+        return confine(path, root).read_bytes()
+    except OSError as error:
+        msg = f"{str(path)!r} cannot be read: {error.strerror}"
+        raise MediaError(msg) from error

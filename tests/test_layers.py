@@ -11,8 +11,9 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "version|diagnostics|context|media",
+    "version|diagnostics|context",
     "errors",
+    "media",
     "content",
     "messages",
     "fragments",

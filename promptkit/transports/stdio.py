@@ -86,30 +86,37 @@ def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
     Point *descriptor* at the null device.
     """
     null = os.open(os.devnull, flags)
-    os.dup2(null, descriptor, inheritable=inheritable)
-    os.close(null)
+    if null != descriptor:
+        os.dup2(null, descriptor, inheritable=inheritable)
+        os.close(null)
 
 
-def take() -> Wire:
+def take(grace: float = GRACE) -> Wire:
     """
     Move the wire to private descriptors that no child process inherits.
 
-    Standard input becomes the null device, and standard output becomes standard error.
+    Standard input becomes the null device, and standard output becomes standard error. The
+    signals that end a process end the wire from now on.
+
+    Args:
+        grace:
+            How long the process may go on after such a signal, in seconds.
 
     Raises:
         OSError: If standard input or output is closed.
     """
+    if sys.stderr is None:  # started without: descriptor 2 is free, and must not become the wire
+        _silence(2, os.O_WRONLY, inheritable=True)
+        sys.stderr = os.fdopen(2, "w", closefd=False)
     sys.stdout.flush()
     wire = Wire(os.dup(0), os.dup(1))
     _silence(0, os.O_RDONLY, inheritable=True)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # started without a standard error
-        _silence(1, os.O_WRONLY, inheritable=True)
+    os.dup2(2, 1)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # What is printed shows at once, and no character of it can raise.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    _end_on_signals(wire, grace)
     return wire
 
 
@@ -131,7 +138,6 @@ def serve(catalog: Catalog, wire: Wire, *, name: str = "promptkit", grace: float
             How long running prompts are waited for at the end, in seconds.
     """
     server = Server(catalog, wire.write, name=name)
-    _end_on_signals(wire, grace)
     data = b"-"
     while data and not wire.gone:
         data = wire.read()

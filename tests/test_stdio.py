@@ -1,0 +1,294 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.wire import initialize, line, request
+
+GREET = '''
+import asyncio, os, subprocess, sys, time
+from promptkit import prompt, user
+
+@prompt
+def greet(name: str):
+    """Say hello."""
+    return user(f"Hello, {name}.")
+
+@prompt
+def sleepy(seconds: float):
+    time.sleep(seconds)
+    return "awake"
+
+@prompt
+async def waiting(seconds: float):
+    await asyncio.sleep(seconds)
+    return "done"
+'''
+
+NOISY = '''
+import os, subprocess, sys
+from promptkit import prompt, user
+
+print("at import")
+os.write(1, b"at import, raw\\n")
+subprocess.run(["echo", "at import, by a child"], check=True)
+sys.stdout.write("unfinished")
+
+@prompt
+def noisy():
+    """Make a noise."""
+    print("inside", flush=True)
+    sys.__stdout__.write("also inside\\n")
+    os.write(1, b"inside, raw\\n")
+    subprocess.run(["echo", "inside, by a child"], check=True)
+    eaten = subprocess.run(["cat"], capture_output=True, check=True).stdout + sys.stdin.buffer.read()
+    return user(f"A child and the prompt read {eaten!r}.")
+'''
+
+OPENING = line(initialize("2025-06-18")) + line({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+
+@pytest.fixture
+def serve(recipes):
+    """A function that starts `promptkit serve` on a folder with one recipe."""
+    started = []
+
+    def start(source, *options):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "promptkit", "serve", recipes(recipe=source), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+def talk(process, *messages):
+    """Send messages, end the input, and return the replies, what was logged, and the exit code."""
+    out, err = process.communicate(b"".join(map(line, messages)), timeout=20)
+    return [json.loads(reply) for reply in out.splitlines()], err.decode(), process.returncode
+
+
+def ask(process, *messages):
+    """Send messages and return the next reply, the input staying open."""
+    process.stdin.write(b"".join(map(line, messages)))
+    process.stdin.flush()
+    return json.loads(process.stdout.readline())
+
+
+def get(number, name, /, **arguments):
+    return request(number, "prompts/get", {"name": name, "arguments": arguments})
+
+
+def text(answer):
+    return answer["result"]["messages"][0]["content"]["text"]
+
+
+def test_noise_never_reaches_the_wire(serve):
+    """
+    Printing, raw writes and child processes disturb no byte of the wire, at import or inside a
+    prompt, and a child that reads eats nothing of it.
+    """
+    process = serve(NOISY)
+
+    out, err = process.communicate(OPENING + line(get(1, "noisy")) + line(request(2, "ping")), timeout=20)
+
+    replies = [json.loads(reply) for reply in out.splitlines()]
+    assert [reply["id"] for reply in replies] == [0, 1, 2]
+    assert text(replies[1]) == "A child and the prompt read b''."
+    for noise in ("at import", "at import, by a child", "unfinished", "inside, raw", "inside, by a child"):
+        assert noise in err.decode()
+
+
+def test_healthy_serving_is_silent(serve):
+    """
+    Nothing is printed while nothing is wrong, and the exit code is 0.
+    """
+    replies, logged, code = talk(serve(GREET), initialize("2025-06-18"), get(1, "greet", name="Ada"))
+
+    assert (text(replies[1]), logged, code) == ("Hello, Ada.", "", 0)
+
+
+def test_what_was_read_is_answered(serve):
+    """
+    Input that ends at once is answered whole, a last line without its end too.
+    """
+    process = serve(GREET)
+    many = b"".join(line(get(number, "greet", name="x" * 1000)) for number in range(500))
+
+    out, _ = process.communicate(OPENING + many.rstrip(b"\n"), timeout=20)
+
+    assert [json.loads(reply)["id"] for reply in out.splitlines()] == [0, *range(500)]
+
+
+def test_a_line_of_many_megabytes(serve):
+    """
+    A line may be far longer than a pipe holds, in both directions.
+    """
+    long = "ü" * 3_000_000
+
+    replies, _, _ = talk(serve(GREET), initialize("2025-06-18"), get(1, "greet", name=long))
+
+    assert text(replies[1]) == f"Hello, {long}."
+
+
+def test_a_line_that_is_no_json(serve):
+    """
+    It is answered with -32700, and the next line is served.
+    """
+    process = serve(GREET)
+
+    out, _ = process.communicate(OPENING + b"no json\n\xff\n" + line(request(1, "ping")), timeout=20)
+
+    _, first, second, pong = (json.loads(reply) for reply in out.splitlines())
+    assert [first["error"]["code"], second["error"]["code"], pong["result"]] == [-32700, -32700, {}]
+
+
+def test_a_running_prompt_gets_its_grace(serve):
+    """
+    At the end of input an asynchronous prompt may finish within the grace.
+    """
+    replies, _, code = talk(serve(GREET), initialize("2025-06-18"), get(1, "waiting", seconds="0.2"))
+
+    assert (text(replies[1]), code) == ("done", 0)
+
+
+def test_a_prompt_that_sleeps_on_does_not_hold_the_process(serve):
+    """
+    After the grace the process ends, whatever still runs.
+    """
+    process = serve(GREET, "--grace", "0.2")
+    ask(process, initialize("2025-06-18"))
+    started = time.monotonic()
+
+    replies, _, code = talk(process, get(1, "waiting", seconds="30"))
+
+    assert (replies, code) == ([], 0)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_a_signal_ends_it_quietly(serve, name):
+    """
+    Each signal that ends a process gives exit code 0 and no word.
+    """
+    process = serve(GREET)
+    ask(process, initialize("2025-06-18"))
+
+    process.send_signal(getattr(signal, name))
+
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (0, b"", b"")
+
+
+def test_a_signal_finds_a_prompt_at_work(serve):
+    """
+    A prompt that sleeps on does not hold the process after a signal either.
+    """
+    process = serve(GREET, "--grace", "0.2")
+    ask(process, initialize("2025-06-18"))
+    process.stdin.write(line(get(1, "sleepy", seconds="30")))
+    process.stdin.flush()
+    time.sleep(0.3)
+
+    process.terminate()
+
+    assert process.wait(timeout=10) == 0
+
+
+def test_a_client_that_goes_away(serve):
+    """
+    When nobody reads any more the process ends by itself, without a traceback.
+    """
+    process = serve(GREET)
+    ask(process, initialize("2025-06-18"))
+    process.stdout.close()
+
+    process.stdin.write(line(request(1, "ping")))
+    process.stdin.flush()
+
+    assert (process.wait(timeout=20), process.stderr.read()) == (0, b"")
+
+
+def test_threads_left_behind_do_not_hold_the_process(serve):
+    """
+    A thread that a recipe has started does not keep the process after its client is gone.
+    """
+    leaving = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
+
+    _, _, code = talk(serve(leaving + GREET), initialize("2025-06-18"))
+
+    assert code == 0
+
+
+def test_diagnostics_go_to_stderr_and_the_rest_is_served(serve):
+    """
+    A fault is printed, and the other prompts are served.
+    """
+    replies, logged, code = talk(
+        serve(GREET + "\n@prompt\ndef broken(a): return a\n"),
+        initialize("2025-06-18"),
+        get(1, "greet", name="x"),
+    )
+
+    assert (text(replies[1]), code) == ("Hello, x.", 0)
+    assert "error PK301: prompt 'broken': parameter 'a' has no annotation" in logged
+
+
+def test_strict_serving_refuses(serve):
+    """
+    With --strict a fault is enough not to serve.
+    """
+    replies, logged, code = talk(serve("@", "--strict"), initialize("2025-06-18"))
+
+    assert (replies, code) == ([], 1)
+    assert "PK101" in logged
+
+
+def test_a_closed_standard_error_does_no_harm(recipes):
+    """
+    Without a standard error, what prompts print is dropped and the wire stays clean.
+    """
+    folder = recipes(recipe=NOISY)
+
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f'exec "{sys.executable}" -m promptkit serve "{folder}" 2>&-'],
+        input=OPENING + line(get(1, "noisy")),
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+
+    assert [json.loads(reply)["id"] for reply in ran.stdout.splitlines()] == [0, 1]
+
+
+def test_on_a_terminal_it_says_what_to_do(recipes):
+    """
+    A person who starts the server by hand is told in one line what it waits for.
+    """
+    keyboard, terminal = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "promptkit", "serve", str(recipes(recipe=GREET))],
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    os.close(terminal)
+    said = process.stderr.readline().decode()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    os.close(keyboard)
+
+    assert said.startswith("promptkit: waiting for an MCP client on standard input; to see a prompt, run: ")
+    assert process.returncode == 0
