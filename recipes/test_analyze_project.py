@@ -49,7 +49,7 @@ def test_wrong_paths_are_explained(path: str, project: Path) -> None:
     """Whatever is no file of the project is refused in a sentence, and not read."""
     (project.parent / "secret").write_text("secret")
 
-    with pytest.raises(PromptError, match="plain relative path|there is no file|leads out of"):
+    with pytest.raises(PromptError, match=r"plain relative path|there is no file|leads out of"):
         analyze_project.render_wire({**ARGUMENTS, "source": path})
 
 

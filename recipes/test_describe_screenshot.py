@@ -20,7 +20,7 @@ def test_image_bytes_arrive(use: str) -> None:
 @pytest.mark.parametrize("name", ["", "missing.png", "../describe_screenshot.py", "/etc/passwd", "chime.wav"])
 def test_anything_but_a_picture_of_the_folder_is_explained(name: str) -> None:
     """Other files, and files that are no pictures, are refused in a sentence."""
-    with pytest.raises(PromptError, match="plain relative path|there is no file|the bytes are audio/wav"):
+    with pytest.raises(PromptError, match=r"plain relative path|there is no file|the bytes are audio/wav"):
         describe_screenshot.render_wire({"picture": name})
 
 

@@ -27,7 +27,7 @@ def test_actions_alone() -> None:
 
 def test_file_that_is_no_recording_is_explained() -> None:
     """A picture is refused before a client could choke on it."""
-    with pytest.raises(PromptError, match="'dialog.png': the bytes are image/png"):
+    with pytest.raises(PromptError, match=r"'dialog\.png': the bytes are image/png"):
         summarize_recording("dialog.png")
 
 

@@ -269,9 +269,13 @@ class TestBatches:
 
         answers = reply(connect("2025-03-26"), batch)
 
-        assert [
-            (answer.get("id"), answer.get("error", {}).get("code")) for answer in answers
-        ] == [(1, None), (2, -32601), (None, -32600), (3, -32600), (None, -32600)]
+        assert [(answer.get("id"), answer.get("error", {}).get("code")) for answer in answers] == [
+            (1, None),
+            (2, -32601),
+            (None, -32600),
+            (3, -32600),
+            (None, -32600),
+        ]
 
     @pytest.mark.parametrize(
         "batch", [[{"jsonrpc": "2.0", "method": "x"}], [{"jsonrpc": "2.0", "id": 1, "result": {}}]]

@@ -307,9 +307,9 @@ class TestBrokenRecipes:
 
         loaded = load(folder)
 
-        assert [
-            diagnostic.message.partition("imported: ")[2] for diagnostic in loaded.diagnostics
-        ] == ["ZeroDivisionError: division by zero"]
+        assert [diagnostic.message.partition("imported: ")[2] for diagnostic in loaded.diagnostics] == [
+            "ZeroDivisionError: division by zero"
+        ]
 
     def test_a_module_that_cannot_be_imported(self, recipes, tmp_path, monkeypatch):
         """

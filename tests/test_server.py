@@ -153,9 +153,10 @@ class TestRefusals:
         def strict() -> str:
             raise PromptError("there are no logs yet: run the service first")
 
-        assert (
-            client_of(strict).get("strict")["error"]
-        ) == {"code": -32602, "message": "there are no logs yet: run the service first"}
+        assert (client_of(strict).get("strict")["error"]) == {
+            "code": -32602,
+            "message": "there are no logs yet: run the service first",
+        }
 
     @pytest.mark.parametrize(
         "error", [ValueError, RecursionError, MemoryError, SystemExit, KeyboardInterrupt, UnicodeError]
@@ -233,9 +234,9 @@ class TestAsynchronousPrompts:
 
         client = client_of(later, stepwise)
 
-        assert client.send(
-            line(request(1, "prompts/get", {"name": "later", "arguments": {"name": "A"}}))
-        ) == []
+        assert (
+            client.send(line(request(1, "prompts/get", {"name": "later", "arguments": {"name": "A"}}))) == []
+        )
         (first,) = wait_for(client)
         client.send(line(request(2, "prompts/get", {"name": "stepwise"})))
         (second,) = wait_for(client)
