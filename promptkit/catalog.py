@@ -115,10 +115,6 @@ class CompiledPrompt:
 
             Exception: Whatever the author's function raises.
         """
-        if self.renderer.is_async:
-            import asyncio
-
-            return asyncio.run(self.render_async(given, context))
         return self.renderer.render(**self.bind(given, context))
 
     async def render_async(

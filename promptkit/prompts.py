@@ -135,10 +135,6 @@ class Prompt(Generic[P, R]):
 
             Exception: Whatever the function raises.
         """
-        if self.compiled.renderer.is_async:
-            import asyncio
-
-            return asyncio.run(self.render_async(*args, **kwargs))
         return self.compiled.renderer.render(*args, **self._with_context(args, kwargs))
 
     async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:

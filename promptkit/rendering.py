@@ -42,16 +42,35 @@ class Renderer:
         """
         Call the function and return what it says, in order.
 
+        An asynchronous one is run on an event loop of its own.
+
         Raises:
             TypeError: If it returned or yielded what no message can hold; the error names
                 the function, the place and what to write.
 
+            RuntimeError: If the function is asynchronous and an event loop runs already.
+
             Exception: Whatever the function raises.
         """
+        if self.is_async:
+            return self._run(args, kwargs)
         result = self.function(*args, **kwargs)
         if isinstance(result, Iterator):
             return self._workflow(_drain(result), "yielded")
         return self._workflow(result, "returned")
+
+    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Workflow:
+        """
+        Run an asynchronous function to its end.
+        """
+        import asyncio  # most programs that get here have it loaded
+
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(self.render_async(*args, **kwargs))
+        msg = f"prompt {self.name!r} is asynchronous, and an event loop runs here: await the _async form"
+        raise RuntimeError(msg)
 
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
         """

@@ -79,6 +79,10 @@ class Server:
         self._cache = _ReplyCache()
         self._in_flight: dict[RequestId, Future[Workflow]] = {}
         self._background: Background | None = None
+        self._work: dict[str, Callable[[Request, Any], bytes | None]] = {
+            "prompts/list": self._list,
+            "prompts/get": self._get,
+        }
 
     def receive_data(self, data: bytes) -> None:
         """
@@ -118,23 +122,20 @@ class Server:
             if request.id in self._in_flight:
                 msg = f"id {request.id!r} is in use by a request that still runs"
                 raise InvalidRequest(msg)
-            if isinstance(request.params, wire.GetPromptParams):
-                return self._get(request, request.params)
-            return encode_result(request.id, self._list(request))
+            return self._work[request.method](request, request.params)
         except PromptkitError as error:
             return encode_error(request.id, error)
 
-    def _list(self, request: Request) -> bytes:
+    def _list(self, request: Request, params: wire.PageParams) -> bytes:
         """
-        Return the result of ``prompts/list``, encoded once per revision.
+        Return the reply to ``prompts/list``; its result is encoded once per revision.
         """
-        assert isinstance(request.params, wire.PageParams)  # noqa: S101 (METHODS has no third kind)
-        if isinstance(request.params.cursor, str):
+        if isinstance(params.cursor, str):
             msg = "unknown cursor: list again from the start"
             raise InvalidParams(msg)
         if request.revision not in self._listings:
             self._listings[request.revision] = lowering_for(request.revision).listing(self.catalog)
-        return self._listings[request.revision]
+        return encode_result(request.id, self._listings[request.revision])
 
     def _get(self, request: Request, params: wire.GetPromptParams) -> bytes | None:
         """

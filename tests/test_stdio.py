@@ -273,6 +273,23 @@ def test_a_closed_standard_error_does_no_harm(recipes):
     assert [json.loads(reply)["id"] for reply in ran.stdout.splitlines()] == [0, 1]
 
 
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-"])
+def test_a_closed_wire_is_wrong_usage(recipes, closed):
+    """
+    Without standard input or output there is nothing to serve on.
+    """
+    ran = subprocess.run(
+        ["/bin/sh", "-c", f'exec "{sys.executable}" -m promptkit serve "{recipes(recipe=GREET)}" {closed}'],
+        input=OPENING,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+
+    assert ran.returncode == 2
+    assert ran.stderr.startswith(b"promptkit: standard input and output must be open: ")
+
+
 def test_on_a_terminal_it_says_what_to_do(recipes):
     """
     A person who starts the server by hand is told in one line what it waits for.

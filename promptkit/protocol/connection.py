@@ -127,6 +127,7 @@ class Request(Struct, gc=False):
     """
 
     id: RequestId
+    method: str
     params: wire.Params
     revision: Revision
     batch: Batch | None = None
@@ -261,7 +262,7 @@ class Connection:
             return encode_result(request_id, self._initialize(params))
         if name in STATIC_RESULTS:
             return encode_result(request_id, STATIC_RESULTS[name])
-        return Request(request_id, params, self.revision or LATEST_HANDSHAKE, batch)
+        return Request(request_id, name, params, self.revision or LATEST_HANDSHAKE, batch)
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
         """

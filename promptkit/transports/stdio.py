@@ -59,7 +59,7 @@ class Wire:
         """
         try:
             return os.read(self.reading, _CHUNK)
-        except ConnectionError:
+        except OSError:  # the client's end broke, or a terminal hung up
             return b""
 
     def write(self, data: bytes) -> None:
@@ -108,8 +108,10 @@ def take(grace: float = GRACE) -> Wire:
     if sys.stderr is None:  # started without: descriptor 2 is free, and must not become the wire
         _silence(2, os.O_WRONLY, inheritable=True)
         sys.stderr = os.fdopen(2, "w", closefd=False)
-    sys.stdout.flush()
+    for descriptor in (0, 1):
+        os.fstat(descriptor)  # a closed one must not be mistaken for the duplicate of another
     wire = Wire(os.dup(0), os.dup(1))
+    sys.stdout.flush()  # what was printed until now was meant for whoever reads it
     _silence(0, os.O_RDONLY, inheritable=True)
     os.dup2(2, 1)
     for stream in (sys.stdout, sys.stderr):
