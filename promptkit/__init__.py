@@ -1,8 +1,9 @@
 """Prompts as typed Python functions, compiled and served to every MCP client."""
 
-from promptkit.content import Audio, Content, EmbeddedResource, Icon, Image, ResourceLink, Text
+from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
 from promptkit.context import Context
 from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
+from promptkit.icons import Icon
 from promptkit.messages import Message, Workflow, assistant, user
 from promptkit.prompts import Prompt, prompt
 from promptkit.resources import Resource, resource

@@ -11,10 +11,10 @@ from typing import Any
 import attrs
 
 from promptkit.arguments import Arguments
-from promptkit.content import Icon
 from promptkit.context import Context
 from promptkit.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors import UnknownPrompt, nearest
+from promptkit.icons import Icon
 from promptkit.messages import Workflow
 from promptkit.rendering import Renderer
 

@@ -4,15 +4,24 @@ Content blocks: what one message may hold, as frozen values.
 They know nothing of any protocol revision; `promptkit.protocol.lowering` spells them.
 """
 
-import re
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, Self, TypeAlias, TypedDict, Unpack, cast, final, get_args
+from typing import Self, TypedDict, Unpack, final
 
 import attrs
 
 from promptkit.errors import MediaError
+from promptkit.fields import (
+    Role,
+    checked_audience,
+    checked_last_modified,
+    checked_name,
+    checked_priority,
+    checked_size,
+    checked_text,
+    checked_uri,
+)
 from promptkit.media import (
     AUDIO_TYPES,
     IMAGE_TYPES,
@@ -31,104 +40,11 @@ __all__ = [
     "Audio",
     "Content",
     "EmbeddedResource",
-    "Icon",
     "Image",
     "ResourceLink",
     "Role",
     "Text",
-    "checked_role",
-    "checked_uri",
 ]
-
-#: Who speaks in a message, or is meant to see a block. There is no third.
-Role: TypeAlias = Literal["user", "assistant"]
-
-ROLES: Final[tuple[str, ...]] = get_args(Role)
-
-#: RFC 3986, as far as it can be told apart from text that is no URI at all.
-_URI: Final = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+",
-)
-
-
-def checked_role(role: str) -> Role:
-    """
-    Return *role* if MCP knows it.
-
-    Raises:
-        ValueError: If it does not; a *system* role is explained.
-    """
-    if role in ROLES:
-        return cast("Role", role)
-    if role == "system":
-        msg = "MCP prompts have no 'system' role: put instructions at the head of the first user(...) turn"
-    else:
-        msg = f"role {role!r} is not one of {', '.join(ROLES)}"
-    raise ValueError(msg)
-
-
-def checked_uri(uri: str) -> str:
-    """
-    Return *uri* if it is an absolute URI.
-
-    Raises:
-        TypeError: If it is no string.
-
-        ValueError: If it has no scheme, or a character that a URI cannot hold.
-    """
-    if not isinstance(uri, str):
-        msg = f"a URI is a str, not {type(uri).__name__}: pass str(...)"
-        raise TypeError(msg)
-    if not _URI.fullmatch(uri):
-        from urllib.parse import quote, urlsplit
-
-        if uri and urlsplit(uri).scheme:
-            quoted = quote(uri, safe="%:/?#[]@!$&()*+,;=~")
-            msg = f"{uri!r} holds characters that a URI cannot: write {quoted!r}"
-        else:
-            msg = f"{uri!r} is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
-        raise ValueError(msg)
-    return uri
-
-
-def _audience(roles: str | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
-    """
-    Return *roles* as a tuple; one role alone may be given bare.
-    """
-    if not roles:
-        return ()
-    return tuple(checked_role(role) for role in ((roles,) if isinstance(roles, str) else roles))
-
-
-def _priority(value: float | None) -> float | None:
-    """
-    Return *value* if it is None or lies between 0 and 1.
-    """
-    if value is not None and not 0 <= value <= 1:
-        msg = f"priority is {value!r}: it goes from 0 (optional) to 1 (required)"
-        raise ValueError(msg)
-    return value
-
-
-def _last_modified(value: datetime | str | None) -> datetime | None:
-    """
-    Return *value* as a moment in time, read from ISO 8601 if it is text.
-    """
-    moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    if moment is not None and moment.tzinfo is None:
-        msg = f"last_modified {str(value)!r} has no time zone: add one, as in '2026-01-31T12:00:00Z'"
-        raise ValueError(msg)
-    return moment
-
-
-def _not_empty(text: str) -> str:
-    """
-    Return *text* if it says anything.
-    """
-    if not text:
-        msg = "the name is empty: clients show it"
-        raise ValueError(msg)
-    return text
 
 
 class Annotations(TypedDict, total=False):
@@ -170,9 +86,9 @@ class Content:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources#annotations
     """
 
-    audience: tuple[Role, ...] = attrs.field(default=(), kw_only=True, converter=_audience)
-    priority: float | None = attrs.field(default=None, kw_only=True, converter=_priority)
-    last_modified: datetime | None = attrs.field(default=None, kw_only=True, converter=_last_modified)
+    audience: tuple[Role, ...] = attrs.field(default=(), kw_only=True, converter=checked_audience)
+    priority: float | None = attrs.field(default=None, kw_only=True, converter=checked_priority)
+    last_modified: datetime | None = attrs.field(default=None, kw_only=True, converter=checked_last_modified)
 
     @property
     def annotations(self) -> tuple[tuple[Role, ...], float | None, datetime | None]:
@@ -195,21 +111,11 @@ class Content:
         fields = sorted(attrs.fields(type(self)), key=lambda field: field.name in Annotations.__annotations__)
         values = ((field, getattr(self, field.name)) for field in fields)
         shown = (
-            ("" if field.default is attrs.NOTHING else f"{field.name}=") + _short(value)
+            (f"{field.name}=" if field.kw_only or field.default is not attrs.NOTHING else "") + _short(value)
             for field, value in values
             if value != field.default
         )
         return f"{type(self).__name__}({', '.join(shown)})"
-
-
-def _text(value: str) -> str:
-    """
-    Return *value* if it is a string.
-    """
-    if not isinstance(value, str):
-        msg = f"Text takes a str, not {type(value).__name__}: pass str(...)"
-        raise TypeError(msg)
-    return value
 
 
 @final
@@ -229,7 +135,7 @@ class Text(Content):
         TypeError: If *text* is no string.
     """
 
-    text: str = attrs.field(converter=_text)
+    text: str = attrs.field(converter=checked_text)
 
     def __str__(self) -> str:
         return self.text
@@ -377,8 +283,8 @@ class Image(_Media):
     Raises:
         TypeError: If *data* is neither bytes nor an image.
 
-        MediaError: If the bytes are empty, too large, of a format that clients refuse, or
-            of another type than declared.
+        MediaError: If the bytes are empty or damaged, too large, of a format that clients
+            refuse, or of another type than declared.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
@@ -510,55 +416,21 @@ class ResourceLink(Content):
             Its size in bytes, if known.
 
     Raises:
-        ValueError: If *uri* is none, *name* is empty, or *size* is negative.
+        TypeError: If one of them is of another type.
+
+        ValueError: If *uri* is none, *name* is blank, or *size* is negative.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/tools#resource-links
     """
 
     uri: str = attrs.field(converter=checked_uri)
-    name: str = attrs.field(kw_only=True, converter=_not_empty)
+    name: str = attrs.field(kw_only=True, converter=checked_name)
     title: str | None = attrs.field(default=None, kw_only=True)
     description: str | None = attrs.field(default=None, kw_only=True)
     mime_type: str | None = attrs.field(default=None, kw_only=True)
-    size: int | None = attrs.field(default=None, kw_only=True)
-
-    def __attrs_post_init__(self) -> None:
-        if self.size is not None and self.size < 0:
-            msg = f"size of {self.uri!r} is {self.size}: it is a number of bytes"
-            raise ValueError(msg)
+    size: int | None = attrs.field(default=None, kw_only=True, converter=checked_size)
 
     def __str__(self) -> str:
         label = self.title or self.name
         return f"[{label}]({self.uri})" + (f": {self.description}" if self.description else "")
-
-
-@attrs.frozen
-class Icon:
-    """
-    A picture that a client may show beside a prompt's name.
-
-    Args:
-        src:
-            An ``https:`` or ``data:`` URI.
-
-        mime_type:
-            Its type, if the server of *src* does not say.
-
-        sizes:
-            For which sizes it is made: ``"48x48"``, or ``"any"``.
-
-        theme:
-            For which background it is made.
-
-    Raises:
-        ValueError: If *src* is no URI.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-11-25/basic#icons
-    """
-
-    src: str = attrs.field(converter=checked_uri)
-    mime_type: str | None = attrs.field(default=None, kw_only=True)
-    sizes: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=tuple)
-    theme: Literal["light", "dark"] | None = attrs.field(default=None, kw_only=True)

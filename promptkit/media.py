@@ -11,6 +11,7 @@ __all__ = [
     "IMAGE_TYPES",
     "MAX_AUDIO_BYTES",
     "MAX_IMAGE_BYTES",
+    "MAX_IMAGE_SIDE",
     "Showable",
     "checked_type",
     "confine",
@@ -31,6 +32,9 @@ AUDIO_TYPES: Final = frozenset(
 #: 5 MiB of base64, the least that a widely used model API sets as its limit.
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 // 4 * 3
 MAX_AUDIO_BYTES: Final = 20 * 1024 * 1024
+
+#: Pixels along one side; the same API refuses more, and then every later turn too.
+MAX_IMAGE_SIDE: Final = 8000
 
 #: The registered spelling of what the sniffing library, and people, spell otherwise.
 _CANONICAL: Final = {
@@ -105,16 +109,14 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
             How many bytes *data* may have.
 
     Raises:
-        MediaError: If *data* is empty, too large, of no accepted type, or not what was
+        MediaError: If *data* is empty or damaged, too large, of no accepted type, or not what was
             declared.
     """
     if not data:
         msg = "the data is empty: pass the bytes of the whole file"
         raise MediaError(msg)
     if len(data) > limit:
-        msg = (
-            f"{human_size(len(data))} is more than the {human_size(limit)} that clients take: shrink it first"
-        )
+        msg = f"{len(data):,} B is more than the {limit:,} B that clients take: shrink it first"
         raise MediaError(msg)
     found = sniff(data)
     if found not in accepted:
@@ -124,7 +126,36 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
     if declared is not None and _CANONICAL.get(declared.lower(), declared.lower()) != found:
         msg = f"the bytes are {found}, not {declared}: leave the type out, or correct it"
         raise MediaError(msg)
+    if found in IMAGE_TYPES:
+        _check_picture(data)
     return found
+
+
+def _check_picture(data: bytes) -> None:
+    """
+    Look at the head of an image, whose type is known, for what a client would choke on.
+
+    Raises:
+        MediaError: If it does not say how large the picture is, or the picture is too large.
+    """
+    from io import BytesIO
+
+    import imagesize  # type: ignore[import-untyped]  # only images need it
+
+    try:
+        sides = imagesize.get(BytesIO(data))
+    except Exception as error:  # noqa: BLE001 (a parser of foreign bytes may fail in any way)
+        msg = f"the image is damaged ({error}): save it anew"
+        raise MediaError(msg) from None
+    if min(sides) < 1:
+        msg = "the image is damaged or cut short: save it anew"
+        raise MediaError(msg)
+    if max(sides) > MAX_IMAGE_SIDE:
+        width, height = sides
+        msg = (
+            f"{width:,} by {height:,} pixels: clients take {MAX_IMAGE_SIDE:,} a side at most: shrink it first"
+        )
+        raise MediaError(msg)
 
 
 def png_of(value: Any) -> bytes | None:
@@ -179,11 +210,15 @@ def confine(path: str | Path, root: Path) -> Path:
         msg = f"{text!r} is not a plain relative path below {root.name!r}"
         raise MediaError(msg)
     root = root.resolve()
-    found = (root / text).resolve()
-    if not found.is_relative_to(root):
+    try:
+        found = (root / text).resolve()
+        inside, exists = found.is_relative_to(root), found.is_file()
+    except (OSError, RuntimeError, ValueError):  # too long, a circle of links, no text for a path
+        inside, exists = True, False
+    if not inside:
         msg = f"{text!r} leads out of {root.name!r}"
         raise MediaError(msg)
-    if not found.is_file():
+    if not exists:
         msg = f"there is no file {text!r} in {root.name!r}"
         raise MediaError(msg)
     return found

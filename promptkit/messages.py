@@ -7,7 +7,8 @@ from typing import Any, Literal, TypeAlias, overload
 
 import attrs
 
-from promptkit.content import Content, Image, Role, Text, checked_role
+from promptkit.content import Content, Image, Role, Text
+from promptkit.fields import checked_role
 from promptkit.media import Showable, png_of
 
 __all__ = ["Message", "Part", "Renderable", "Unsendable", "Workflow", "assistant", "messages_of", "user"]
@@ -32,9 +33,12 @@ class Unsendable(TypeError):
     """
 
     def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
-        super().__init__(f"{describe(value)}: {_remedy(value)}")
+        super().__init__(value, path)
         self.value = value
         self.path = path
+
+    def __str__(self) -> str:
+        return f"{describe(self.value)}: {_remedy(self.value)}"
 
 
 def describe(value: object) -> str:
@@ -139,6 +143,9 @@ def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
     """
     Return *messages* as a tuple, if that is what they are.
     """
+    if not isinstance(messages, Iterable):
+        msg = f"Workflow takes messages in a list, not {describe(messages)}: make it with user(...)"
+        raise TypeError(msg)
     found = tuple(messages)
     for position, message in enumerate(found):
         if not isinstance(message, Message):
@@ -290,10 +297,10 @@ def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:
         return list(value.messages)
     if isinstance(value, Message):
         return [value]
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping | Content):
-        return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
     try:
         block = _content(value)
     except Unsendable:
-        raise Unsendable(value, path) from None
+        if not isinstance(value, Iterable) or isinstance(value, bytes | bytearray | Mapping):
+            raise Unsendable(value, path) from None
+        return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
     return [] if block is None else [Message("user", block)]

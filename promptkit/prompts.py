@@ -13,10 +13,10 @@ import attrs
 
 from promptkit.arguments import compile_arguments, fits, type_name
 from promptkit.catalog import CompiledPrompt
-from promptkit.content import Icon
 from promptkit.context import Context
 from promptkit.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors import CompileError
+from promptkit.icons import Icon
 from promptkit.messages import Workflow, describe
 from promptkit.readers import reader_of
 from promptkit.rendering import Renderer

@@ -114,8 +114,12 @@ def _read_bytes(value: Any) -> bytes:
         raise Misfit
     if value[:5].lower() == "data:":
         head, comma, value = value.partition(",")
-        if not comma or not head.lower().endswith(";base64"):
+        if not comma:
             raise Misfit
+        if not head.lower().endswith(";base64"):
+            from urllib.parse import unquote_to_bytes
+
+            return unquote_to_bytes(value)  # as RFC 2397 has it
     try:
         # Base64 is often wrapped at 76 characters, as e-mail does.
         return b64decode("".join(value.split()), validate=True)
@@ -123,26 +127,29 @@ def _read_bytes(value: Any) -> bytes:
         raise Misfit from None
 
 
-def _choice(pairs: Iterable[tuple[Any, Any]], shown: Iterable[Any]) -> Reader:
+def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
     """
     Return a reader of a fixed set of values.
 
     Args:
-        pairs:
-            Each name of a value, as text or another JSON value, and the value. The first of
-            several equal names counts, and a name in its own case before one in another.
-
-        shown:
-            The names that people see.
+        choices:
+            Each value and what it is called, as text or as another JSON value. The first name
+            is the one that people see, and counts before all others. Of several values with
+            one name the first counts, and a name in its own type and case before another.
     """
+    choices = list(choices)
+    # What people see counts before what they may write as well.
+    named = [(names[0], value) for value, names in choices]
+    named += [(name, value) for value, names in choices for name in names[1:]]
     exact: dict[Any, Any] = {}
-    folded: dict[str, Any] = {}
-    for name, value in pairs:
+    for name, value in named:
         exact.setdefault((type(name), name), value)
+    for name, value in named:
         exact.setdefault((str, str(name)), value)
-    for (_, name), value in exact.items():
+    folded: dict[str, Any] = {}
+    for name, value in named:
         folded.setdefault(str(name).casefold(), value)
-    names = tuple(str(name) for name in shown)
+    shown = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
 
     def read(value: Any) -> Any:
         if not isinstance(value, str | int | float | bool):
@@ -151,22 +158,28 @@ def _choice(pairs: Iterable[tuple[Any, Any]], shown: Iterable[Any]) -> Reader:
         if key in exact:
             return exact[key]
         if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
-            raise Misfit(nearest(str(value), names))
+            similar = nearest(str(value), shown)
+            raise Misfit(similar and shown[similar])
         return folded[text]
 
+    names = tuple(str(names[0]) for _, names in choices)
     one_of = f"one of {', '.join(names)}"
     return Reader(read, one_of, one_of, names)
+
+
+def _member_names(member: Enum) -> tuple[Any, ...]:
+    """
+    Return what a member of an enumeration is called: its value, if that is plain, and its names.
+    """
+    names = [name for name, named in type(member).__members__.items() if named is member]
+    return (member.value, *names) if isinstance(member.value, str | int) else tuple(names)
 
 
 def _enum_reader(annotation: type[Enum]) -> Reader:
     """
     Return a reader of an enumeration, by value or by name.
     """
-    members = list(annotation.__members__.values())
-    plain = all(isinstance(member.value, str | int) for member in members)
-    pairs = [(member.value, member) for member in members if plain]
-    pairs += [(name, member) for name, member in annotation.__members__.items()]
-    return _choice(pairs, (member.value if plain else member.name for member in annotation))
+    return _choice((member, _member_names(member)) for member in annotation)
 
 
 def _literal_reader(annotation: Any) -> Reader:
@@ -174,8 +187,7 @@ def _literal_reader(annotation: Any) -> Reader:
     Return a reader of a ``Literal``; None among its values is "not given".
     """
     values = [value for value in get_args(annotation) if value is not None]
-    names = [value.name if isinstance(value, Enum) else value for value in values]
-    return _choice(zip(names, values, strict=True), names)
+    return _choice((v, _member_names(v) if isinstance(v, Enum) else (v,)) for v in values)
 
 
 def _optional_reader(annotation: Any) -> Reader | None:

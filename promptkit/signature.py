@@ -23,12 +23,25 @@ __all__ = ["Arg", "Parameter", "Signature", "read_signature", "read_summary"]
 #: Says that a parameter has no default (None is a default like any other).
 NO_DEFAULT: Final = inspect.Parameter.empty
 
-#: A docstring without one of these needs no parser to find its argument section.
-_SECTION: Final = re.compile(
+#: Where a docstring describes parameters. One without needs no parser.
+_PARAMETERS: Final = re.compile(
     r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
     r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)",
     re.MULTILINE,
 )
+
+#: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
+_SECTION: Final = re.compile(
+    r"^\s*(?:[:@][a-z]+\b[^\n:]*:|[A-Z][A-Za-z ]{1,20}:\s*$|[A-Z][A-Za-z ]{1,20}\n\s*-{3,}\s*$)",
+    re.MULTILINE,
+)
+
+
+def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
+    """
+    Return *values* as a tuple; one string alone may be given bare.
+    """
+    return (values,) if isinstance(values, str) else tuple(values)
 
 
 @attrs.frozen
@@ -55,7 +68,7 @@ class Arg:
 
     description: str | None = None
     title: str | None = attrs.field(default=None, kw_only=True)
-    examples: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=tuple)
+    examples: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=_examples)
     complete: Iterable[Any] | Callable[..., Any] | None = attrs.field(default=None, kw_only=True)
     secret: bool = attrs.field(default=False, kw_only=True)
 
@@ -136,7 +149,7 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
     parameters: list[Parameter] = []
     context = None
     for parameter in inspect.signature(function, **_FORWARD).parameters.values():
-        if hints.get(parameter.name) is Context:
+        if _is_context(hints.get(parameter.name)):
             context = parameter.name
         elif _servable(parameter, report) and parameter.name in hints:
             annotation, arg = _split(hints[parameter.name])
@@ -213,22 +226,34 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
 def _split(annotation: Any) -> tuple[Any, Arg]:
     """
     Return the type in *annotation*, and what ``Annotated`` says of it to promptkit.
+
+    It may stand around an optional type or inside of it.
     """
-    if typing.get_origin(annotation) is not typing.Annotated:
-        return annotation, Arg()
-    arg = Arg()
-    constraints = []
-    for note in annotation.__metadata__:
-        if isinstance(note, Arg):
-            arg = note
-        elif isinstance(note, str):
-            arg = attrs.evolve(arg, description=note)
-        elif isinstance(note, msgspec.Meta):
-            constraints.append(note)
-    bare = annotation.__origin__
-    for constraint in constraints:
-        bare = typing.Annotated[bare, constraint]
-    return bare, arg
+    if typing.get_origin(annotation) is typing.Annotated:
+        bare, constraints, arg = annotation.__origin__, [], Arg()
+        for note in annotation.__metadata__:
+            if isinstance(note, msgspec.Meta):
+                constraints.append(note)
+            elif isinstance(note, str):
+                arg = attrs.evolve(arg, description=note)
+            elif isinstance(note, Arg):
+                arg = note if note.description else attrs.evolve(note, description=arg.description)
+        return (typing.Annotated[(bare, *constraints)] if constraints else bare), arg
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        split = [_split(member) for member in typing.get_args(annotation)]
+        said = [arg for _, arg in split if arg != Arg()]
+        if len(said) == 1:
+            return typing.Union[tuple(member for member, _ in split)], said[0]  # noqa: UP007 (made of parts)
+    return annotation, Arg()
+
+
+def _is_context(annotation: Any) -> bool:
+    """
+    Return whether a parameter receives the `Context`, optionally or not.
+    """
+    bare, _ = _split(annotation)
+    members = typing.get_args(bare) if typing.get_origin(bare) in (typing.Union, types.UnionType) else [bare]
+    return Context in members
 
 
 def read_summary(text: str | None) -> str | None:
@@ -245,9 +270,13 @@ def _read_descriptions(text: str | None) -> dict[str, str]:
     """
     Return what a docstring says of each parameter, in Google, NumPy or Sphinx style.
     """
-    if not text or not _SECTION.search(text):
+    if not text or not _PARAMETERS.search(text):
         return {}
     from docstring_parser import parse
 
-    described = {p.arg_name: p.description for p in parse(text).params if p.description}
+    try:
+        parsed = parse(text)
+    except Exception:  # noqa: BLE001 (it has several for text that only looks like a section)
+        return {}
+    described = {p.arg_name: p.description for p in parsed.params if p.description}
     return {name: " ".join(words.split()) for name, words in described.items()}

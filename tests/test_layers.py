@@ -11,10 +11,10 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "version|diagnostics|context",
+    "version|diagnostics|context|fields",
     "errors",
     "media",
-    "content",
+    "content|icons",
     "messages",
     "fragments",
     "signature|readers|rendering",
@@ -38,6 +38,7 @@ LAZY = {
     "concurrent.futures",
     "docstring_parser",
     "filetype",
+    "imagesize",
     "logging",
     "promptkit.background",
     "promptkit.fragments",

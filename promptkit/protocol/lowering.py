@@ -14,7 +14,8 @@ from msgspec import UNSET, UnsetType
 
 from promptkit.arguments import Argument
 from promptkit.catalog import Catalog, CompiledPrompt
-from promptkit.content import Audio, Content, EmbeddedResource, Icon, Image, ResourceLink, Text
+from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.icons import Icon
 from promptkit.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import encode
