@@ -30,30 +30,21 @@ class Background:
         self._idle = Condition()
         Thread(target=self._loop.run_forever, name="promptkit-background", daemon=True).start()
 
-    def submit(
-        self,
-        coroutine: Coroutine[Any, Any, Workflow],
-        done: Callable[[Future[Workflow]], None],
-    ) -> Future[Workflow]:
+    def start(self, coroutine: Coroutine[Any, Any, Workflow]) -> Future[Workflow]:
         """
-        Start *coroutine*.
-
-        Args:
-            coroutine:
-                What to run.
-
-            done:
-                Called with the finished, failed or cancelled future, on the loop's thread.
-
-        Returns:
-            A future whose ``cancel()`` cancels the coroutine.
+        Start *coroutine*; return a future whose ``cancel()`` cancels it.
         """
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         with self._idle:
             self._running.add(future)
+        return future
+
+    def when_done(self, future: Future[Workflow], done: Callable[[Future[Workflow]], None]) -> None:
+        """
+        Call *done* once *future* is finished, failed or cancelled, now if it is already.
+        """
         future.add_done_callback(done)
         future.add_done_callback(self._forget)  # after *done*, so that close() waits for that too
-        return future
 
     def _forget(self, future: Future[Any]) -> None:
         with self._idle:

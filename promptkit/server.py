@@ -11,15 +11,15 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from promptkit.catalog import Catalog, CompiledPrompt
 from promptkit.context import Context
-from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
 from promptkit.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Cancelled, Connection, Identity, Request
 from promptkit.protocol.jsonrpc import (
+    TOLD,
     InternalError,
     InvalidParams,
     InvalidRequest,
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Server"]
 
-#: What an author may tell a client; everything else that a prompt raises stays here.
-_TOLD: Final = (ArgumentErrors, InternalError, PromptError, UnknownPrompt)
+T = TypeVar("T")
 
 #: How many replies are kept of prompts that have `cache`.
 _CACHED_REPLIES: Final = 256
@@ -118,13 +117,10 @@ class Server:
         """
         Return the reply to *request*, or None if it will be sent later.
         """
-        try:
-            if request.id in self._in_flight:
-                msg = f"id {request.id!r} is in use by a request that still runs"
-                raise InvalidRequest(msg)
-            return self._work[request.method](request, request.params)
-        except PromptkitError as error:
-            return encode_error(request.id, error)
+        if request.id in self._in_flight:
+            refused = InvalidRequest(f"id {request.id!r} is in use by a request that still runs")
+            return encode_error(request.id, refused)
+        return _guarded(request, lambda: self._work[request.method](request, request.params))
 
     def _list(self, request: Request, params: wire.PageParams) -> bytes:
         """
@@ -149,7 +145,7 @@ class Server:
         if prompt.renderer.is_async or prompt.timeout is not None:
             self._start(request, prompt, values, key)
             return None
-        return self._finish(request, prompt, key, lambda: prompt.renderer.render(**values))
+        return self._finish(request, prompt, prompt.renderer.render(**values), key)
 
     def _start(self, request: Request, prompt: CompiledPrompt, values: dict[str, Any], key: Any) -> None:
         """
@@ -157,34 +153,25 @@ class Server:
         """
         from promptkit.background import Background, render_within  # most servers never need a loop
 
-        if self._background is None:
-            self._background = Background()
-
         def done(future: "Future[Workflow]") -> None:
             self._in_flight.pop(request.id, None)
-            reply = b"" if future.cancelled() else self._finish(request, prompt, key, future.result)
+            reply = b""  # what was cancelled is not answered
+            if not future.cancelled():
+                reply = _guarded(request, lambda: self._finish(request, prompt, future.result(), key))
             if line := request.answer(reply):
                 self._send(line)
 
-        rendering = render_within(prompt.renderer, values, prompt.timeout)
-        self._in_flight[request.id] = self._background.submit(rendering, done)
+        if self._background is None:
+            self._background = Background()
+        future = self._background.start(render_within(prompt.renderer, values, prompt.timeout))
+        self._in_flight[request.id] = future
+        self._background.when_done(future, done)
 
-    def _finish(
-        self,
-        request: Request,
-        prompt: CompiledPrompt,
-        key: Any,
-        rendered: Callable[[], Workflow],
-    ) -> bytes:
+    def _finish(self, request: Request, prompt: CompiledPrompt, workflow: Workflow, key: Any) -> bytes:
         """
-        Return the reply to a rendering, however it ended.
+        Return the reply to a request whose prompt is rendered.
         """
-        try:
-            result = lowering_for(request.revision).result(prompt, rendered())
-        except _TOLD as error:
-            return encode_error(request.id, error)
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 (authors raise anything)
-            return encode_error(request.id, _internal_error(prompt, error))
+        result = lowering_for(request.revision).result(prompt, workflow)
         if key is not None:
             self._cache.put(key, result, prompt.cache or 0)
         return encode_result(request.id, result)
@@ -213,15 +200,29 @@ class Server:
         )
 
 
-def _internal_error(prompt: CompiledPrompt, error: BaseException) -> InternalError:
+def _guarded(request: Request, work: Callable[[], T]) -> T | bytes:
     """
-    Return what a client is told of an author's exception, and print the rest on stderr.
+    Return what *work* returns, or the reply that says why it could not.
+    """
+    try:
+        return work()
+    except TOLD as error:
+        return encode_error(request.id, error)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 (authors raise anything)
+        return encode_error(request.id, _internal_error(request, error))
+
+
+def _internal_error(request: Request, error: BaseException) -> InternalError:
+    """
+    Return what a client is told of any other exception, and print the rest on stderr.
     """
     correlation = os.urandom(4).hex()
+    params = request.params
+    subject = f"prompt {params.name!r}" if isinstance(params, wire.GetPromptParams) else request.method
     with suppress(OSError, ValueError):  # nobody may be reading stderr any more
-        sys.stderr.write(f"promptkit: error {correlation} in prompt {prompt.name!r}:\n")
+        sys.stderr.write(f"promptkit: error {correlation} in {subject}:\n")
         traceback.print_exception(error)
-    return InternalError(f"prompt {prompt.name!r} failed (error {correlation})")
+    return InternalError(f"{subject} failed (error {correlation})")
 
 
 class _ReplyCache:

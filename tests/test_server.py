@@ -183,6 +183,22 @@ class TestRefusals:
         assert "password123" in logged
         assert client.ask("ping")["result"] == {}
 
+    def test_a_prompt_at_fault_that_another_calls(self, capsys):
+        """
+        What promptkit raises for the author's sake is no message for the client.
+        """
+
+        @prompt
+        def faulty(a) -> str:
+            return a
+
+        @prompt
+        def outer() -> str:
+            return str(faulty.render("x"))
+
+        assert client_of(outer).get("outer")["error"]["code"] == -32603
+        assert "PK301" in capsys.readouterr().err
+
     def test_half_a_surrogate_pair(self, capsys):
         """
         Text that UTF-8 cannot hold fails that one request.
@@ -309,6 +325,21 @@ class TestAsynchronousPrompts:
         assert [key for answer in client.replies() for key in answer if key == "result"] == ["result"]
 
     @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+    def test_an_id_may_be_used_again(self):
+        """
+        Once a request is answered its id is free, however fast the answer was.
+        """
+
+        @prompt
+        async def quick() -> str:
+            return "done"
+
+        client = client_of(quick)
+        for _ in range(300):
+            client.send(line(request(1, "prompts/get", {"name": "quick"})))
+            (answer,) = wait_for(client)
+            assert "result" in answer
+
     def test_a_failing_one(self, error, capsys):
         """
         Whatever it raises fails that one request, and the next is served.

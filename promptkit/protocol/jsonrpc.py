@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
 
 __all__ = [
+    "TOLD",
     "Code",
     "Incoming",
     "InternalError",
@@ -102,6 +103,9 @@ CODES: Final[dict[type[PromptkitError], Code]] = {
     PromptError: Code.INVALID_PARAMS,
     InternalError: Code.INTERNAL_ERROR,
 }
+
+#: The same, to be caught.
+TOLD: Final = tuple(CODES)
 
 
 class Incoming(Struct, gc=False):
