@@ -324,7 +324,6 @@ class TestAsynchronousPrompts:
         assert (refused["id"], refused["error"]["code"]) == (1, -32600)
         assert [key for answer in client.replies() for key in answer if key == "result"] == ["result"]
 
-    @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
     def test_an_id_may_be_used_again(self):
         """
         Once a request is answered its id is free, however fast the answer was.
@@ -340,6 +339,7 @@ class TestAsynchronousPrompts:
             (answer,) = wait_for(client)
             assert "result" in answer
 
+    @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
     def test_a_failing_one(self, error, capsys):
         """
         Whatever it raises fails that one request, and the next is served.
