@@ -162,13 +162,13 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
         report.add(
             Rule.UNSUPPORTED_TYPE,
             f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
-            "use str, int, float, bool, bytes, Literal, an Enum, or one of these with '| None'",
+            "use str, int, float, bool, bytes, Literal, an Enum, a list of these, or one with '| None'",
         )
         return None
     if not parameter.required and not fits(parameter.default, parameter.annotation):
         report.add(
             Rule.DEFAULT_MISFIT,
-            f"parameter {parameter.name!r} has the default {parameter.default!r}, "
+            f"parameter {parameter.name!r} has {_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}",
             "correct the default, or widen the annotation",
         )
@@ -181,6 +181,13 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
         description=_description(parameter, reader),
         arg=parameter.arg,
     )
+
+
+def _default(parameter: Parameter) -> str:
+    """
+    Return a parameter's default as an error names it. A secret is not repeated.
+    """
+    return "a default" if parameter.arg.secret else f"the default {_short.repr(parameter.default)}"
 
 
 def type_name(annotation: Any) -> str:
@@ -198,7 +205,7 @@ def _description(parameter: Parameter, reader: Reader) -> str | None:
     clauses = [reader.hint]
     if arg.examples:
         clauses.append(f"for example {', '.join(map(_shown, arg.examples))}")
-    if not parameter.required and parameter.default not in (None, ""):
+    if not (parameter.required or arg.secret or parameter.default in (None, "", [])):
         clauses.append(f"default {_shown(parameter.default)}")
     implied = "; ".join(filter(None, clauses))
     if not arg.description:
@@ -214,7 +221,12 @@ def _shown(value: Any) -> str:
         return str(value.value if isinstance(value.value, str | int) else value.name)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return _short.repr(value) if isinstance(value, bytes) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    if isinstance(value, bytes):
+        return _short.repr(value)
+    line = " ".join(str(value).split())
+    return line if len(line) <= _short.maxstring else f"{line[: _short.maxstring]}..."
 
 
 def fits(value: Any, annotation: Any) -> bool:

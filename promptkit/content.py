@@ -52,7 +52,7 @@ class Annotations(TypedDict, total=False):
     The keyword arguments that every kind of content takes; `Content` explains them.
     """
 
-    audience: str | tuple[Role, ...] | list[Role]
+    audience: Role | tuple[Role, ...] | list[Role]
     priority: float | None
     last_modified: datetime | str | None
 

@@ -8,7 +8,7 @@ Each function takes what an author gave and returns what is kept, or raises a `T
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal, TypeAlias, cast, get_args
+from typing import Final, Literal, TypeAlias, get_args
 
 __all__ = [
     "Role",
@@ -38,7 +38,7 @@ _URI: Final = re.compile(
 _SCHEME: Final = re.compile(r"(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:.", re.DOTALL)
 
 
-def checked_role(role: str) -> Role:
+def checked_role(role: Role) -> Role:
     """
     Return *role* if MCP knows it.
 
@@ -46,8 +46,8 @@ def checked_role(role: str) -> Role:
         ValueError: If it does not; a *system* role is explained.
     """
     if role in ROLES:
-        return cast("Role", role)
-    if role == "system":
+        return role
+    if str(role) == "system":
         msg = "MCP prompts have no 'system' role: put instructions at the head of the first user(...) turn"
     else:
         msg = f"role {role!r} is not one of {', '.join(ROLES)}"
@@ -84,7 +84,7 @@ def _quoted(uri: str) -> str:
     return quote(re.sub("%(?![0-9A-Fa-f]{2})", "%25", uri), safe="%:/?#[]@!$&()*+,;=~")
 
 
-def checked_audience(roles: str | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
+def checked_audience(roles: Role | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
     """
     Return *roles* as a tuple; one role alone may be given bare.
     """

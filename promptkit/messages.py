@@ -11,10 +11,23 @@ from promptkit.content import Content, Image, Role, Text
 from promptkit.fields import checked_role
 from promptkit.media import Showable, png_of
 
-__all__ = ["Message", "Part", "Renderable", "Unsendable", "Workflow", "assistant", "messages_of", "user"]
+__all__ = [
+    "Joinable",
+    "Message",
+    "Part",
+    "Renderable",
+    "Unsendable",
+    "Workflow",
+    "assistant",
+    "messages_of",
+    "user",
+]
 
 #: What a turn is made of. ``None``, ``False`` and blank text vanish.
 Part: TypeAlias = str | Content | Showable | Literal[False] | None
+
+#: What ``+`` joins with a message or a workflow; text and content are user turns.
+Joinable: TypeAlias = "str | Content | Message | Workflow"
 
 #: What a prompt may return or yield, apart from being asynchronous.
 Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterable[Renderable] | None"
@@ -62,6 +75,8 @@ def _remedy(value: object) -> str:  # noqa: PLR0911 (a list of cases)
         return "show it as text, with promptkit.fragments.json_block(...)"
     if isinstance(value, Message | Workflow):
         return "join turns with +, as in user(...) + message"
+    if hasattr(value, "embed") and hasattr(value, "link"):
+        return "show it with .embed(...), or link to it with .link(...)"
     if hasattr(value, "__await__"):
         return "await it, in an `async def` prompt"
     if hasattr(value, "__aiter__"):
@@ -93,6 +108,17 @@ def _content(value: object) -> Content | None:
     raise Unsendable(value)
 
 
+def _block(content: "str | Content | Showable") -> Content:
+    """
+    Return *content* as the one block of a message.
+    """
+    block = _content(content)
+    if block is None:
+        msg = "a message holds one content block: the content is empty"
+        raise ValueError(msg)
+    return block
+
+
 @attrs.frozen(repr=False)
 class Message:
     """
@@ -117,14 +143,7 @@ class Message:
     """
 
     role: Role = attrs.field(converter=checked_role)
-    content: Content = attrs.field()
-
-    def __init__(self, role: Role, content: str | Content | Showable) -> None:
-        block = _content(content)
-        if block is None:
-            msg = "a message holds one content block: the content is empty"
-            raise ValueError(msg)
-        self.__attrs_init__(role, block)  # type: ignore[attr-defined]
+    content: Content = attrs.field(converter=_block)
 
     def __str__(self) -> str:
         return f"[{self.role}]\n{self.content}"
@@ -132,10 +151,10 @@ class Message:
     def __repr__(self) -> str:
         return f"Message({self.role!r}, {self.content!r})"
 
-    def __add__(self, other: "Renderable") -> "Workflow":
+    def __add__(self, other: "Joinable") -> "Workflow":
         return Workflow((self,)) + other
 
-    def __radd__(self, other: "Renderable") -> "Workflow":
+    def __radd__(self, other: "Joinable") -> "Workflow":
         return other + Workflow((self,))
 
 
@@ -196,12 +215,12 @@ class Workflow(Sequence[Message]):
     def __repr__(self) -> str:
         return f"Workflow([{', '.join(map(repr, self.messages))}])"
 
-    def __add__(self, other: Renderable) -> "Workflow":
+    def __add__(self, other: Joinable) -> "Workflow":
         if (tail := _joinable(other)) is None:
             return NotImplemented
         return Workflow(self.messages + tail)
 
-    def __radd__(self, other: Renderable) -> "Workflow":
+    def __radd__(self, other: Joinable) -> "Workflow":
         if (head := _joinable(other)) is None:
             return NotImplemented
         return Workflow(head + self.messages)

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cached_property
-from types import CodeType
-from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+from types import CodeType, MappingProxyType
+from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, get_args, overload
 
 import attrs
 
@@ -18,9 +18,9 @@ from promptkit.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors import CompileError
 from promptkit.icons import Icon
 from promptkit.messages import Workflow, describe
-from promptkit.readers import reader_of
+from promptkit.readers import is_literal, reader_of
 from promptkit.rendering import Renderer
-from promptkit.signature import Signature, read_signature
+from promptkit.signature import Parameter, Signature, copied_attributes, read_signature
 
 __all__ = ["Prompt", "declared", "prompt"]
 
@@ -36,8 +36,11 @@ declared: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar("decla
 
 def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     """
-    Return *icons* as values; a string is the URI of one.
+    Return *icons* as values; a string in them is the URI of one.
     """
+    if isinstance(icons, str):
+        msg = f"icons takes several icons: write icons=[{icons!r}]"
+        raise TypeError(msg)
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
 
 
@@ -51,11 +54,21 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(tags)
 
 
+def _text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    """
+    Raise TypeError unless *value* is text, or None.
+    """
+    if value is not None and not isinstance(value, str):
+        msg = f"{attribute.name} takes a str, not {type(value).__name__}"
+        raise TypeError(msg)
+
+
 def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float | None) -> None:
     """
     Raise ValueError unless *value* is None or a time that can pass.
     """
-    if value is not None and not value > 0:
+    wanted: tuple[type, ...] = (int, float)
+    if value is not None and not (isinstance(value, wanted) and value > 0):
         msg = f"{attribute.name} is {value!r}: it is a number of seconds above zero"
         raise ValueError(msg)
 
@@ -66,12 +79,12 @@ class Options:
     What an author says of a prompt beside its function; `prompt` explains each.
     """
 
-    name: str
-    title: str | None = None
-    description: str | None = None
+    name: str = attrs.field(validator=_text)
+    title: str | None = attrs.field(default=None, validator=_text)
+    description: str | None = attrs.field(default=None, validator=_text)
     icons: tuple[Icon, ...] = attrs.field(default=(), converter=_icons)
     tags: tuple[str, ...] = attrs.field(default=(), converter=_tags)
-    version: str | None = None
+    version: str | None = attrs.field(default=None, validator=_text)
     timeout: float | None = attrs.field(default=None, validator=_seconds)
     cache: float | None = attrs.field(default=None, validator=_seconds)
     meta: Mapping[str, Any] = attrs.field(factory=dict)
@@ -99,25 +112,26 @@ class Prompt(Generic[P, R]):
     location: Location
     names: Mapping[str, Any]
 
+    # Each prompt has its function's own.
+    __name__: ClassVar[str]
+    __qualname__: ClassVar[str]
+
     def __attrs_post_init__(self) -> None:
-        # As functools.update_wrapper does, which cannot write to a frozen object.
-        copied = {name: getattr(self.function, name) for name in ("__module__", "__qualname__", "__doc__")}
-        vars(self).update(copied, __name__=self.function.__name__, __wrapped__=self.function)
+        vars(self).update(copied_attributes(self.function))
 
     def __repr__(self) -> str:
         return f"<prompt {self.options.name!r} at {self.location}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """
-        Call the author's function.
+        Call the author's function. A parameter annotated `Context` may be left out.
 
         Raises:
             TypeError: If an argument is not of its parameter's type.
 
             Exception: Whatever the function raises.
         """
-        self._check(args, kwargs)
-        return self.function(*args, **kwargs)
+        return self.function(*args, **self._checked(args, kwargs))
 
     def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
@@ -135,7 +149,7 @@ class Prompt(Generic[P, R]):
 
             Exception: Whatever the function raises.
         """
-        return self.compiled.renderer.render(*args, **self._with_context(args, kwargs))
+        return self.compiled.renderer.render(*args, **self._checked(args, kwargs))
 
     async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
@@ -144,7 +158,7 @@ class Prompt(Generic[P, R]):
         Raises:
             Exception: As `render` does.
         """
-        return await self.compiled.renderer.render_async(*args, **self._with_context(args, kwargs))
+        return await self.compiled.renderer.render_async(*args, **self._checked(args, kwargs))
 
     def render_wire(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
@@ -198,7 +212,7 @@ class Prompt(Generic[P, R]):
             title=options.title,
             description=options.description or signature.summary,
             icons=options.icons,
-            meta=options.wire_meta,
+            meta=MappingProxyType(options.wire_meta),
             arguments=arguments,
             context=signature.context,
             renderer=Renderer(self.function, options.name, self.location),
@@ -215,33 +229,38 @@ class Prompt(Generic[P, R]):
         unheard = Report("", self.location)
         return inspect.signature(self.function), read_signature(self.function, self.names, unheard)
 
-    def _check(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
         """
-        Raise TypeError, naming the parameter, if an argument is not of its type.
+        Return the keyword arguments to call the function with, an empty `Context` if one is due.
+
+        Raises TypeError, naming the parameter, if an argument is not of its type.
         """
         binder, signature = self._signature
         try:
-            given = binder.bind(*args, **kwargs).arguments
+            given = binder.bind_partial(*args, **kwargs).arguments
         except TypeError:
-            return  # calling the function says this in Python's own words
+            return kwargs  # calling the function says this in Python's own words
         for parameter in signature.parameters:
-            if parameter.name not in given or fits(value := given[parameter.name], parameter.annotation):
-                continue
-            reader = reader_of(parameter.annotation)
-            expected = reader.expected if reader and reader.values else type_name(parameter.annotation)
-            shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
-            msg = f"prompt {self.options.name!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
-            raise TypeError(msg)
-
-    def _with_context(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-        """
-        Check the arguments and return the keyword ones, with an empty `Context` if one is due.
-        """
-        self._check(args, kwargs)
-        name = self.compiled.context
-        if name is None or name in self._signature[0].bind_partial(*args, **kwargs).arguments:
+            if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
+                self._refuse(parameter, given[parameter.name])
+        context = signature.context
+        if context is None:
             return kwargs
-        return {**kwargs, name: Context()}
+        if not isinstance(given.get(context, Context()), Context | None):
+            self._refuse(Parameter(context, Context), given[context])
+        return kwargs if context in given else {**kwargs, context: Context()}
+
+    def _refuse(self, parameter: Parameter, value: object) -> NoReturn:
+        """
+        Raise what the caller should read about a value of another type.
+        """
+        expected = type_name(parameter.annotation)
+        if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
+            reader = reader_of(parameter.annotation)
+            expected = reader.expected if reader else expected
+        shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
+        msg = f"prompt {self.options.name!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
+        raise TypeError(msg)
 
 
 def _check_name(name: str, report: Report) -> None:

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
 
 import attrs
+import msgspec
 
 from promptkit.errors import nearest
 
@@ -198,6 +199,40 @@ def _optional_reader(annotation: Any) -> Reader | None:
     return reader_of(inner[0]) if len(inner) == 1 else None
 
 
+def _list_reader(annotation: Any) -> Reader | None:
+    """
+    Return a reader of a list: a JSON array, or values that commas or line ends separate.
+    """
+    members = get_args(annotation)
+    member = reader_of(members[0]) if members and not is_list(members[0]) else None
+    if member is None:
+        return None
+    read_member = member.read
+
+    def read(value: Any) -> list[Any]:
+        items = _split_list(value) if isinstance(value, str) else value
+        if not isinstance(items, list):
+            raise Misfit
+        return [read_member(item) for item in items]
+
+    expected = f"a list, each item {member.expected}" if member.expected != "text" else "a list"
+    hint = f"several, separated by commas{f'; each {member.hint}' if member.hint else ''}"
+    return Reader(read, expected, hint)
+
+
+def _split_list(text: str) -> Any:
+    """
+    Return the items of a list as people write it, without blank ones.
+    """
+    if text.lstrip().startswith("["):
+        try:
+            return msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError, ValueError):
+            raise Misfit from None
+    items = text.splitlines() if "\n" in text.strip() else text.split(",")
+    return [item.strip() for item in items if item.strip()]
+
+
 def _is(kind: type) -> Callable[[Any], bool]:
     """
     Return what recognises *kind* itself.
@@ -217,6 +252,13 @@ def is_literal(annotation: Any) -> bool:
     Return whether *annotation* is a ``Literal``.
     """
     return get_origin(annotation) is Literal
+
+
+def is_list(annotation: Any) -> bool:
+    """
+    Return whether *annotation* is a list of something.
+    """
+    return get_origin(annotation) is list
 
 
 def is_union(annotation: Any) -> bool:
@@ -242,6 +284,7 @@ READERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]
     (_is(bytes), lambda _: _BYTES),
     (is_enum, _enum_reader),
     (is_literal, _literal_reader),
+    (is_list, _list_reader),
     (is_union, _optional_reader),
 )
 

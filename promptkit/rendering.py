@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 
 from promptkit.diagnostics import Location
-from promptkit.messages import Unsendable, Workflow, messages_of
+from promptkit.messages import Message, Unsendable, Workflow, messages_of
 
 __all__ = ["Renderer"]
 
@@ -55,9 +55,10 @@ class Renderer:
         if self.is_async:
             return self._run(args, kwargs)
         result = self.function(*args, **kwargs)
-        if isinstance(result, Iterator):
-            return self._workflow(_drain(result), "yielded")
-        return self._workflow(result, "returned")
+        if not isinstance(result, Iterator):
+            return Workflow(self._messages(result, "returned"))
+        yielded, returned = _drain(result)
+        return Workflow(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Workflow:
         """
@@ -81,36 +82,36 @@ class Renderer:
 
             Exception: Whatever the function raises.
         """
+        if not self.is_async:
+            return self.render(*args, **kwargs)
         result = self.function(*args, **kwargs)
         if isinstance(result, Coroutine):
             result = await result
         if isinstance(result, AsyncIterator):
-            return self._workflow([item async for item in result], "yielded")
-        if isinstance(result, Iterator):
-            return self._workflow(_drain(result), "yielded")
-        return self._workflow(result, "returned")
+            return Workflow(self._messages([item async for item in result], "yielded"))
+        return Workflow(self._messages(result, "returned"))
 
-    def _workflow(self, result: object, verb: str) -> Workflow:
+    def _messages(self, result: object, verb: str) -> tuple[Message, ...]:
         """
-        Return *result* as a workflow.
+        Return the messages that *result* stands for, or raise what the author should read.
         """
         try:
-            return Workflow(tuple(messages_of(result)))
+            return tuple(messages_of(result))
         except Unsendable as unsendable:
             if isinstance(unsendable.value, Coroutine):
                 unsendable.value.close()  # else Python would warn that nobody awaited it
-            where = "".join(f", at position {i + 1}" for i in unsendable.path)
-            msg = f"prompt {self.name!r} ({self.location}) {verb}{where}, {unsendable}"
+            where = "".join(f", at position {i + 1}," for i in unsendable.path).replace(",,", ",")
+            msg = f"prompt {self.name!r} ({self.location}) {verb}{where} {unsendable}"
             raise TypeError(msg) from None
 
 
-def _drain(items: Iterator[Any]) -> list[Any]:
+def _drain(items: Iterator[Any]) -> tuple[list[Any], Any]:
     """
     Return everything that *items* yields, and what it returns in the end.
     """
-    found: list[Any] = []
+    yielded: list[Any] = []
     while True:
         try:
-            found.append(next(items))
+            yielded.append(next(items))
         except StopIteration as end:
-            return found if end.value is None else [*found, end.value]
+            return yielded, end.value

@@ -1,11 +1,12 @@
 """`@resource`: what prompts embed or link, declared as a function of the variables in a URI."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, time
 from enum import Enum
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 import attrs
 
@@ -13,12 +14,24 @@ from promptkit.content import EmbeddedResource, ResourceLink
 from promptkit.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors import CompileError
 from promptkit.messages import describe
-from promptkit.signature import read_summary
+from promptkit.signature import copied_attributes, read_summary
 
 __all__ = ["Resource", "resource"]
 
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
+
+#: What marks the code of a generator or a coroutine.
+_NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+#: One variable in an expression, and a whole template (RFC 6570, section 2). The library that
+#: expands templates takes whatever it is given, so what is none has to be found here.
+_VARIABLE: Final = r"(?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\*)?"
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_TEMPLATE: Final = re.compile(
+    _SCHEME.pattern + rf"(?:[^\s{{}}<>\"\\^`|]|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})+",
+    re.ASCII,
+)
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -37,7 +50,7 @@ class Resource(Generic[P, R]):
     mime_type: str | None
 
     def __attrs_post_init__(self) -> None:
-        vars(self).update(__doc__=self.function.__doc__, __wrapped__=self.function)
+        vars(self).update(copied_attributes(self.function))
 
     def __repr__(self) -> str:
         return f"<resource {self.uri_template!r} at {self.location}>"
@@ -115,10 +128,11 @@ class Resource(Generic[P, R]):
         from uritemplate import variables
 
         report = Report(f"resource {self.name!r}", self.location)
-        if ":" not in self.uri_template.partition("{")[0]:
+        if not _TEMPLATE.fullmatch(self.uri_template):
+            fault = "is malformed" if _SCHEME.match(self.uri_template) else "has no scheme"
             report.add(
                 Rule.BAD_TEMPLATE,
-                f"the template {self.uri_template!r} has no scheme",
+                f"the template {self.uri_template!r} {fault}",
                 "begin it as a URI begins, as in 'logs://recent{?timeframe}'",
             )
         parameters = inspect.signature(self.function).parameters
@@ -139,7 +153,7 @@ class Resource(Generic[P, R]):
         return tuple(report.found)
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
     """
     Return *value* as a URI spells it: text, or a list or mapping of it.
     """
@@ -147,10 +161,12 @@ def _as_text(value: Any) -> Any:
         return _as_text(value.value)
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, map(_as_text, value)))
     if isinstance(value, list | tuple):
-        return [_as_text(item) for item in value]
+        return [_as_text(item) for item in value if item is not None]
     if isinstance(value, Mapping):
-        return {str(key): _as_text(item) for key, item in value.items()}
+        return {str(key): _as_text(item) for key, item in value.items() if item is not None}
     if isinstance(value, date | time):
         return value.isoformat()
     return None if value is None else str(value)
@@ -193,10 +209,15 @@ def resource(
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources
     """
+    if not isinstance(uri_template, str):
+        msg = (
+            f"@resource takes a URI template, as in @resource('logs://recent'), not {describe(uri_template)}"
+        )
+        raise TypeError(msg)
 
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
         unwrapped = inspect.unwrap(function)
-        if not inspect.isfunction(unwrapped) or inspect.iscoroutinefunction(unwrapped):
+        if not inspect.isfunction(unwrapped) or unwrapped.__code__.co_flags & _NOT_PLAIN:
             msg = f"@resource takes a plain function that returns str or bytes, not {describe(function)}"
             raise TypeError(msg)
         return Resource(

@@ -10,6 +10,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from functools import WRAPPER_ASSIGNMENTS
 from typing import Any, Final
 
 import attrs
@@ -18,7 +19,7 @@ import msgspec
 from promptkit.context import Context
 from promptkit.diagnostics import Report, Rule
 
-__all__ = ["Arg", "Parameter", "Signature", "read_signature", "read_summary"]
+__all__ = ["Arg", "Parameter", "Signature", "copied_attributes", "read_signature", "read_summary"]
 
 #: Says that a parameter has no default (None is a default like any other).
 NO_DEFAULT: Final = inspect.Parameter.empty
@@ -150,7 +151,13 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
     context = None
     for parameter in inspect.signature(function, **_FORWARD).parameters.values():
         if _is_context(hints.get(parameter.name)):
-            context = parameter.name
+            if context is not None:
+                report.add(
+                    Rule.SECOND_CONTEXT,
+                    f"parameter {parameter.name!r} is a Context, and so is {context!r}",
+                    "keep one of them; both would be the same",
+                )
+            context = context or parameter.name
         elif _servable(parameter, report) and parameter.name in hints:
             annotation, arg = _split(hints[parameter.name])
             if arg.description is None:
@@ -280,3 +287,14 @@ def _read_descriptions(text: str | None) -> dict[str, str]:
         return {}
     described = {p.arg_name: p.description for p in parsed.params if p.description}
     return {name: " ".join(words.split()) for name, words in described.items()}
+
+
+def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
+    """
+    Return what makes an object look like *function*.
+
+    It is what `functools.update_wrapper` copies, which cannot write to a frozen object.
+    """
+    names: tuple[str, ...] = WRAPPER_ASSIGNMENTS
+    copied = {name: getattr(function, name) for name in names if hasattr(function, name)}
+    return {**copied, "__wrapped__": function}
