@@ -162,7 +162,9 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
         report.add(
             Rule.UNSUPPORTED_TYPE,
             f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
-            "use str, int, float, bool, bytes, Literal, an Enum, a list of these, or one with '| None'",
+            _IN_ANNOTATED
+            if isinstance(parameter.annotation, Arg)
+            else "use str, int, float, bool, bytes, Literal, an Enum, a list of these, or one with '| None'",
         )
         return None
     if not parameter.required and not fits(parameter.default, parameter.annotation):
@@ -170,7 +172,7 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
             Rule.DEFAULT_MISFIT,
             f"parameter {parameter.name!r} has {_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}",
-            "correct the default, or widen the annotation",
+            _default_remedy(parameter),
         )
     return Argument(
         name=parameter.name,
@@ -181,6 +183,21 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
         description=_description(parameter, reader),
         arg=parameter.arg,
     )
+
+
+#: Where people who know other frameworks do not put it.
+_IN_ANNOTATED: Final = "write it inside of the annotation, as in Annotated[str, Arg('...')]"
+
+
+def _default_remedy(parameter: Parameter) -> str:
+    """
+    Return what to do about a default that does not fit.
+    """
+    if isinstance(parameter.default, Arg):
+        return _IN_ANNOTATED
+    if parameter.default is None:
+        return f"write '{type_name(parameter.annotation)} | None', or give another default"
+    return "correct the default, or widen the annotation"
 
 
 def _default(parameter: Parameter) -> str:

@@ -7,6 +7,8 @@ Importing this module imports asyncio, so it is done when the first such prompt 
 import asyncio
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
 from threading import Condition, Thread
 from typing import Any
 
@@ -28,7 +30,13 @@ class Background:
         self._loop = asyncio.new_event_loop()
         self._running: set[Future[Any]] = set()
         self._idle = Condition()
-        Thread(target=self._loop.run_forever, name="promptkit-background", daemon=True).start()
+        Thread(target=self._run, name="promptkit-background", daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            # A task that raises SystemExit or the like stops its loop; the others go on.
+            with suppress(BaseException):
+                self._loop.run_forever()
 
     def start(self, coroutine: Coroutine[Any, Any, Workflow]) -> Future[Workflow]:
         """
@@ -66,21 +74,46 @@ async def render_within(renderer: Renderer, values: dict[str, Any], seconds: flo
     Raises:
         InternalError: If it took longer.
 
-        RuntimeError: If the author's function tried to end the process.
+        RuntimeError: If the author's function raised what would end this loop or its task.
 
         Exception: As `Renderer.render` does.
     """
+    render = renderer.render_async if renderer.is_async else partial(_in_thread, renderer)
     try:
         async with asyncio.timeout(seconds) as limit:
-            if renderer.is_async:
-                return await renderer.render_async(**values)
-            return await asyncio.to_thread(renderer.render, **values)
+            return await render(**values)
     except TimeoutError:
         if not limit.expired():
             raise
         msg = f"prompt {renderer.name!r} took longer than its {seconds:g} s"
         raise InternalError(msg) from None
-    except (SystemExit, KeyboardInterrupt) as ending:
-        # A task that ends so would take the whole loop with it.
+    except Exception:
+        raise
+    except BaseException as ending:
+        task = asyncio.current_task()
+        if isinstance(ending, asyncio.CancelledError) and task is not None and task.cancelling():
+            raise  # the client, and not the prompt, has ended it
         msg = f"the prompt raised {type(ending).__name__}"
         raise RuntimeError(msg) from ending
+
+
+async def _in_thread(renderer: Renderer, /, **values: Any) -> Workflow:
+    """
+    Render on a thread that may be left behind: a daemon, of this rendering alone.
+    """
+    outcome: Future[Workflow] = Future()
+
+    def work() -> None:
+        if not outcome.set_running_or_notify_cancel():
+            return
+        try:
+            workflow = renderer.render(**values)
+        except StopIteration as error:  # which no future can hold
+            outcome.set_exception(RuntimeError(f"the prompt raised {error!r}"))
+        except BaseException as error:  # noqa: BLE001 (whoever awaits it sorts it out)
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(workflow)
+
+    Thread(target=work, name=f"promptkit-{renderer.name}", daemon=True).start()
+    return await asyncio.wrap_future(outcome)

@@ -71,10 +71,10 @@ def _no_prompts(recipes: Recipes) -> Diagnostic:
     """
     Return the diagnostic for recipes without a prompt.
     """
-    place = Location(str(recipes.files[0]) if recipes.files else "")
+    place = recipes.root or (recipes.files[0] if recipes.files else "")
     return Diagnostic(
         Rule.NO_PROMPTS,
-        "there is no prompt in the recipes",
-        "decorate a function with @prompt in a file whose name does not begin with '_'",
-        place,
+        "there is no prompt here",
+        "decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
+        Location(str(place)),
     )

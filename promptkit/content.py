@@ -21,6 +21,7 @@ from promptkit.fields import (
     checked_size,
     checked_text,
     checked_uri,
+    optional_text,
 )
 from promptkit.media import (
     AUDIO_TYPES,
@@ -213,7 +214,7 @@ class _Media(Content):
     """
 
     data: bytes = attrs.field(converter=_media)
-    mime_type: str | None = None
+    mime_type: str | None = attrs.field(default=None, validator=optional_text)
 
     def __str__(self) -> str:
         return _summary(str(self.mime_type), self.data)
@@ -354,7 +355,7 @@ class EmbeddedResource(Content):
     uri: str = attrs.field(converter=checked_uri)
     text: str | None = attrs.field(default=None, kw_only=True)
     blob: bytes | None = attrs.field(default=None, kw_only=True)
-    mime_type: str | None = attrs.field(default=None, kw_only=True)
+    mime_type: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
 
     def __attrs_post_init__(self) -> None:
         if (self.text is None) == (self.blob is None):
@@ -426,11 +427,17 @@ class ResourceLink(Content):
 
     uri: str = attrs.field(converter=checked_uri)
     name: str = attrs.field(kw_only=True, converter=checked_name)
-    title: str | None = attrs.field(default=None, kw_only=True)
-    description: str | None = attrs.field(default=None, kw_only=True)
-    mime_type: str | None = attrs.field(default=None, kw_only=True)
+    title: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
+    description: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
+    mime_type: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
     size: int | None = attrs.field(default=None, kw_only=True, converter=checked_size)
 
     def __str__(self) -> str:
-        label = self.title or self.name
-        return f"[{label}]({self.uri})" + (f": {self.description}" if self.description else "")
+        details = [
+            self.name if self.title not in (None, self.name) else None,
+            self.mime_type,
+            None if self.size is None else f"{self.size} B",
+        ]
+        known = ", ".join(filter(None, details))
+        link = f"[{self.title or self.name}]({self.uri})" + (f" ({known})" if known else "")
+        return f"{link}: {self.description}" if self.description else link

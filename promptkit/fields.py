@@ -8,7 +8,9 @@ Each function takes what an author gave and returns what is kept, or raises a `T
 import re
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+import attrs
 
 __all__ = [
     "Role",
@@ -22,6 +24,7 @@ __all__ = [
     "checked_text",
     "checked_theme",
     "checked_uri",
+    "optional_text",
 ]
 
 #: Who speaks in a message, or is meant to see a block. There is no third.
@@ -72,7 +75,7 @@ def checked_uri(uri: str) -> str:
         else:
             msg = f"{uri!r} holds characters that a URI cannot: write {_quoted(uri)!r}"
         raise ValueError(msg)
-    return uri
+    return str.__str__(uri)  # of a class derived from str, the plain text
 
 
 def _quoted(uri: str) -> str:
@@ -102,13 +105,13 @@ def checked_priority(value: float | None) -> float | None:
     """
     if value is None:
         return None
-    if not isinstance(value, int | float):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         msg = f"priority takes a number from 0 to 1, not {type(value).__name__}"
         raise TypeError(msg)
     if not 0 <= value <= 1:
         msg = f"priority is {value!r}: it goes from 0 (optional) to 1 (required)"
         raise ValueError(msg)
-    return value
+    return value if type(value) is int else float(value)
 
 
 def checked_last_modified(value: datetime | str | None) -> datetime | None:
@@ -155,7 +158,7 @@ def checked_size(value: int | None) -> int | None:
     """
     Return *value* if it can be a number of bytes.
     """
-    if value is not None and not isinstance(value, int):
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         msg = f"size takes a whole number of bytes, not {type(value).__name__}"
         raise TypeError(msg)
     if value is not None and value < 0:
@@ -188,4 +191,13 @@ def checked_text(value: str) -> str:
     if not isinstance(value, str):
         msg = f"Text takes a str, not {type(value).__name__}: pass str(...)"
         raise TypeError(msg)
-    return value
+    return str.__str__(value)  # of a class derived from str, the plain text
+
+
+def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    """
+    Raise TypeError, naming the field, unless *value* is text or None.
+    """
+    if value is not None and not isinstance(value, str):
+        msg = f"{attribute.name} takes a str, not {type(value).__name__}"
+        raise TypeError(msg)

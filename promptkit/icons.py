@@ -4,7 +4,7 @@ from typing import Literal
 
 import attrs
 
-from promptkit.fields import checked_sizes, checked_theme, checked_uri
+from promptkit.fields import checked_sizes, checked_theme, checked_uri, optional_text
 
 __all__ = ["Icon"]
 
@@ -35,6 +35,6 @@ class Icon:
     """
 
     src: str = attrs.field(converter=checked_uri)
-    mime_type: str | None = attrs.field(default=None, kw_only=True)
+    mime_type: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
     sizes: tuple[str, ...] = attrs.field(default=(), kw_only=True, converter=checked_sizes)
     theme: Literal["light", "dark"] | None = attrs.field(default=None, kw_only=True, converter=checked_theme)

@@ -46,12 +46,16 @@ class Recipes:
 
         files:
             The recipe files, in the order in which they were imported.
+
+        root:
+            The folder or file that was named, if it was one.
     """
 
     prompts: tuple[Prompt[..., Any], ...] = ()
     resources: tuple[Resource[..., Any], ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
     files: tuple[Path, ...] = ()
+    root: Path | None = None
 
 
 def load(target: str | Path) -> Recipes:
@@ -67,13 +71,19 @@ def load(target: str | Path) -> Recipes:
     Raises:
         LoadError: If there is no such folder, file, module or object.
     """
+    if not str(target):
+        reason = "name a folder, a file or a module"
+        raise LoadError("", reason)
     name, colon, attribute = str(target).rpartition(":")
     if not colon or Path(target).exists():
         name, attribute = str(target), ""
     path = Path(name)
     if path.is_dir():
-        return _load_files(path.resolve(), _recipe_files(path.resolve()))
+        found = _load_files(path.resolve(), _recipe_files(path.resolve()))
+        return attrs.evolve(found, root=path.resolve())
     if path.is_file():
+        if path.suffix != ".py":
+            raise LoadError(str(target), "it is no Python file")
         file = path.resolve()
         return _load_files(file.parent, [file], attribute)
     if name.endswith(".py") or len(path.parts) != 1:
@@ -88,7 +98,9 @@ def _recipe_files(folder: Path) -> list[Path]:
     return [
         file
         for file in sorted(folder.glob("*.py"))
-        if not file.name.startswith("_") and not any(file.match(pattern) for pattern in _TESTS)
+        if file.is_file()
+        and not file.name.startswith(("_", "."))  # editors and archives leave files that begin with a dot
+        and not any(file.match(pattern) for pattern in _TESTS)
     ]
 
 
@@ -98,14 +110,18 @@ def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Rec
     """
     try:
         package = _import_package(folder)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (an author's __init__.py may raise anything)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (an author's __init__.py may raise anything)
         return Recipes(diagnostics=(_import_failed(folder / "__init__.py", folder, error),))
     modules, diagnostics = [], []
     with _Listening() as made:
         for file in files:
             try:
                 modules.append(importlib.import_module(f"{package}.{file.stem}"))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 (a recipe may raise anything)
+            except KeyboardInterrupt:
+                raise
+            except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
                 diagnostics.append(_import_failed(file, folder, error))
     if attribute and modules:
         return _named(f"{files[0]}:{attribute}", modules[0], attribute)
@@ -127,7 +143,9 @@ def _load_module(target: str, name: str, attribute: str) -> Recipes:
             reason = "it is no folder, no file and no module"
             raise LoadError(target, reason) from None
         return Recipes(diagnostics=(_import_failed(Path(name), None, error),))
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (a recipe may raise anything)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
         return Recipes(diagnostics=(_import_failed(Path(name), None, error),))
     if attribute:
         return _named(target, module, attribute)
@@ -206,21 +224,23 @@ def _import_failed(file: Path, folder: Path | None, error: BaseException) -> Dia
         for frame in traceback.extract_tb(error.__traceback__):
             if Path(frame.filename).parent == folder or frame.filename == str(file):
                 location = Location(frame.filename, frame.lineno or 0)
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    said = traceback.format_exception_only(error)[-1].strip()
     return Diagnostic(
         Rule.IMPORT_FAILED,
-        f"recipe {file.stem!r} cannot be imported: {type(error).__name__}: {said}",
-        _import_remedy(error),
+        f"recipe {file.stem!r} cannot be imported: {said}",
+        _import_remedy(file, error),
         location,
     )
 
 
-def _import_remedy(error: BaseException) -> str:
+def _import_remedy(file: Path, error: BaseException) -> str:
     """
-    Return what to do about a recipe that raised *error* when it was imported.
+    Return what to do about a recipe, *file*, that raised *error* when it was imported.
     """
+    if "." in file.stem:
+        return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if isinstance(error, ModuleNotFoundError):
-        return f"correct the name, or install it with {sys.executable} -m pip"
+        return f"correct the name (no file beside the recipe has it), or install it: {sys.executable} -m pip"
     if isinstance(error, SyntaxError):
         return "correct the syntax; the line is where Python stopped understanding"
     if isinstance(error, SystemExit):
@@ -291,9 +311,11 @@ def _forget(name: str) -> None:
     """
     importlib.invalidate_caches()
     for key, module in list(sys.modules.items()):
+        # A sibling may be known by its short name too; its own name tells where it belongs.
+        own = getattr(module, "__name__", key)
         # A module that is being imported right now is whoever asked to load.
         busy = getattr(getattr(module, "__spec__", None), "_initializing", False)
-        if (key == name or key.startswith(f"{name}.")) and not busy:
+        if any(n == name or n.startswith(f"{name}.") for n in (key, own)) and not busy:
             del sys.modules[key]
 
 

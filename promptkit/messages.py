@@ -1,6 +1,7 @@
 """Messages and workflows: who says what, in which order, and how they are joined."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from io import IOBase
 from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Literal, TypeAlias, overload
@@ -63,7 +64,7 @@ def describe(value: object) -> str:
     return f"{article} {kind} ({short_repr(value)})"
 
 
-def _remedy(value: object) -> str:  # noqa: PLR0911 (a list of cases)
+def _remedy(value: object) -> str:  # noqa: C901, PLR0911 (a list of cases)
     """
     Return what the author should write in place of *value*.
     """
@@ -81,6 +82,10 @@ def _remedy(value: object) -> str:  # noqa: PLR0911 (a list of cases)
         return "await it, in an `async def` prompt"
     if hasattr(value, "__aiter__"):
         return "iterate over it with `async for`, in an `async def` prompt"
+    if isinstance(value, IOBase):
+        return "read it, with .read()"
+    if isinstance(value, set | frozenset):
+        return "put it in order, with sorted(...)"
     if isinstance(value, Iterable):
         return "unpack it, with *"
     if callable(value):
@@ -304,7 +309,7 @@ def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:
     Args:
         value:
             What the author's function returned or yielded: text, content, a message, a
-            workflow, None, or an iterable of these. Text and content are user turns.
+            workflow, None, or a sequence or iterator of these. Text and content are user turns.
 
         path:
             Where *value* stands in that result.
@@ -319,7 +324,8 @@ def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:
     try:
         block = _content(value)
     except Unsendable:
-        if not isinstance(value, Iterable) or isinstance(value, bytes | bytearray | Mapping):
+        # A set has no order, and the lines of a file are not its messages.
+        if not isinstance(value, Sequence | Iterator) or isinstance(value, bytes | bytearray | IOBase):
             raise Unsendable(value, path) from None
         return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
     return [] if block is None else [Message("user", block)]

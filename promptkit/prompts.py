@@ -10,12 +10,14 @@ from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, get_args, overload
 
 import attrs
+import msgspec
 
 from promptkit.arguments import compile_arguments, fits, type_name
 from promptkit.catalog import CompiledPrompt
 from promptkit.context import Context
 from promptkit.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors import CompileError
+from promptkit.fields import optional_text
 from promptkit.icons import Icon
 from promptkit.messages import Workflow, describe
 from promptkit.readers import is_literal, reader_of
@@ -51,16 +53,21 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
     if isinstance(tags, str):
         msg = f"tags takes several words: write tags=[{tags!r}]"
         raise TypeError(msg)
-    return tuple(tags)
-
-
-def _text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
-    """
-    Raise TypeError unless *value* is text, or None.
-    """
-    if value is not None and not isinstance(value, str):
-        msg = f"{attribute.name} takes a str, not {type(value).__name__}"
+    words = tuple(tags)
+    if wrong := [word for word in words if not isinstance(word, str)]:
+        msg = f"tags takes words, not {describe(wrong[0])}"
         raise TypeError(msg)
+    return words
+
+
+def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return a copy of *meta*, if it is a mapping.
+    """
+    if not isinstance(meta, Mapping):
+        msg = f"meta takes a dict, not {type(meta).__name__}"
+        raise TypeError(msg)
+    return dict(meta)
 
 
 def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float | None) -> None:
@@ -68,7 +75,7 @@ def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float
     Raise ValueError unless *value* is None or a time that can pass.
     """
     wanted: tuple[type, ...] = (int, float)
-    if value is not None and not (isinstance(value, wanted) and value > 0):
+    if value is not None and not (isinstance(value, wanted) and value > 0 and value is not True):
         msg = f"{attribute.name} is {value!r}: it is a number of seconds above zero"
         raise ValueError(msg)
 
@@ -79,15 +86,15 @@ class Options:
     What an author says of a prompt beside its function; `prompt` explains each.
     """
 
-    name: str = attrs.field(validator=_text)
-    title: str | None = attrs.field(default=None, validator=_text)
-    description: str | None = attrs.field(default=None, validator=_text)
+    name: str = attrs.field(validator=optional_text)
+    title: str | None = attrs.field(default=None, validator=optional_text)
+    description: str | None = attrs.field(default=None, validator=optional_text)
     icons: tuple[Icon, ...] = attrs.field(default=(), converter=_icons)
     tags: tuple[str, ...] = attrs.field(default=(), converter=_tags)
-    version: str | None = attrs.field(default=None, validator=_text)
+    version: str | None = attrs.field(default=None, validator=optional_text)
     timeout: float | None = attrs.field(default=None, validator=_seconds)
     cache: float | None = attrs.field(default=None, validator=_seconds)
-    meta: Mapping[str, Any] = attrs.field(factory=dict)
+    meta: Mapping[str, Any] = attrs.field(factory=dict, converter=_meta)
 
     @property
     def wire_meta(self) -> dict[str, Any]:
@@ -205,6 +212,7 @@ class Prompt(Generic[P, R]):
         _check_name(options.name, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
+        _check_metadata(options, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
         compiled = CompiledPrompt(
@@ -273,6 +281,20 @@ def _check_name(name: str, report: Report) -> None:
             Rule.BAD_NAME,
             "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'",
             f"call it {slug!r}",
+        )
+
+
+def _check_metadata(options: Options, report: Report) -> None:
+    """
+    Report what could not be sent, and would take the whole list of prompts with it.
+    """
+    try:
+        msgspec.json.encode([options.title, options.description, options.version, options.wire_meta])
+    except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
+        report.add(
+            Rule.BAD_METADATA,
+            f"its title, description, tags or meta cannot be sent: {error}",
+            "use text, numbers, booleans, None, and lists and dicts of these",
         )
 
 
@@ -380,8 +402,9 @@ def _code(function: Callable[..., Any]) -> CodeType:
     Return the code of an author's function. Raises TypeError if it is none.
     """
     unwrapped = inspect.unwrap(function)
-    if not inspect.isfunction(unwrapped):
-        msg = f"@prompt takes a function, not {describe(function)}"
+    if not callable(function) or not inspect.isfunction(unwrapped):
+        name = f": write @prompt(name={function!r})" if isinstance(function, str) else ""
+        msg = f"@prompt takes a function, not {describe(function)}{name}"
         raise TypeError(msg)
     return unwrapped.__code__
 

@@ -176,11 +176,11 @@ def _member_names(member: Enum) -> tuple[Any, ...]:
     return (member.value, *names) if isinstance(member.value, str | int) else tuple(names)
 
 
-def _enum_reader(annotation: type[Enum]) -> Reader:
+def _enum_reader(annotation: type[Enum]) -> Reader | None:
     """
-    Return a reader of an enumeration, by value or by name.
+    Return a reader of an enumeration, by value or by name. One without members has no value.
     """
-    return _choice((member, _member_names(member)) for member in annotation)
+    return _choice((member, _member_names(member)) for member in annotation) if len(annotation) else None
 
 
 def _literal_reader(annotation: Any) -> Reader:
@@ -208,19 +208,22 @@ def _list_reader(annotation: Any) -> Reader | None:
     if member is None:
         return None
     read_member = member.read
+    # A data: URI has a comma of its own.
+    separators = "\n" if member is _BYTES else ",\n"
 
     def read(value: Any) -> list[Any]:
-        items = _split_list(value) if isinstance(value, str) else value
+        items = _split_list(value, separators) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise Misfit
         return [read_member(item) for item in items]
 
     expected = f"a list, each item {member.expected}" if member.expected != "text" else "a list"
-    hint = f"several, separated by commas{f'; each {member.hint}' if member.hint else ''}"
+    separated = "several, one a line" if member is _BYTES else "several, separated by commas"
+    hint = f"{separated}; each {member.hint}" if member.hint else separated
     return Reader(read, expected, hint)
 
 
-def _split_list(text: str) -> Any:
+def _split_list(text: str, separators: str) -> Any:
     """
     Return the items of a list as people write it, without blank ones.
     """
@@ -229,7 +232,8 @@ def _split_list(text: str) -> Any:
             return msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError, ValueError):
             raise Misfit from None
-    items = text.splitlines() if "\n" in text.strip() else text.split(",")
+    by_line = "\n" in text.strip() or "," not in separators
+    items = text.splitlines() if by_line else text.split(",")
     return [item.strip() for item in items if item.strip()]
 
 

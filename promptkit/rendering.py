@@ -34,8 +34,10 @@ class Renderer:
     is_async: bool = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        function = inspect.unwrap(self.function)
-        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+        layers = (self.function, inspect.unwrap(self.function))  # a decorator may add or hide it
+        is_async = any(map(inspect.iscoroutinefunction, layers)) or any(
+            map(inspect.isasyncgenfunction, layers)
+        )
         object.__setattr__(self, "is_async", is_async)
 
     def render(self, *args: Any, **kwargs: Any) -> Workflow:
@@ -54,11 +56,7 @@ class Renderer:
         """
         if self.is_async:
             return self._run(args, kwargs)
-        result = self.function(*args, **kwargs)
-        if not isinstance(result, Iterator):
-            return Workflow(self._messages(result, "returned"))
-        yielded, returned = _drain(result)
-        return Workflow(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
+        return self._workflow(self.function(*args, **kwargs))
 
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Workflow:
         """
@@ -70,7 +68,7 @@ class Renderer:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(self.render_async(*args, **kwargs))
-        msg = f"prompt {self.name!r} is asynchronous, and an event loop runs here: await the _async form"
+        msg = f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...) or .render_wire_async(...)"
         raise RuntimeError(msg)
 
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
@@ -89,7 +87,16 @@ class Renderer:
             result = await result
         if isinstance(result, AsyncIterator):
             return Workflow(self._messages([item async for item in result], "yielded"))
-        return Workflow(self._messages(result, "returned"))
+        return self._workflow(result)
+
+    def _workflow(self, result: object) -> Workflow:
+        """
+        Return what the function returned, a generator drained, as a workflow.
+        """
+        if not isinstance(result, Iterator):
+            return Workflow(self._messages(result, "returned"))
+        yielded, returned = _drain(result)
+        return Workflow(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
 
     def _messages(self, result: object, verb: str) -> tuple[Message, ...]:
         """

@@ -29,7 +29,9 @@ _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASY
 _VARIABLE: Final = r"(?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\*)?"
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _TEMPLATE: Final = re.compile(
-    _SCHEME.pattern + rf"(?:[^\s{{}}<>\"\\^`|]|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})+",
+    _SCHEME.pattern
+    + r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
+    + rf"|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})+",
     re.ASCII,
 )
 
@@ -129,12 +131,15 @@ class Resource(Generic[P, R]):
 
         report = Report(f"resource {self.name!r}", self.location)
         if not _TEMPLATE.fullmatch(self.uri_template):
-            fault = "is malformed" if _SCHEME.match(self.uri_template) else "has no scheme"
+            fault, remedy = "has no scheme", "begin it as a URI begins"
+            if _SCHEME.match(self.uri_template):
+                fault, remedy = "is malformed", "use what a URI may hold, and variables in braces"
             report.add(
                 Rule.BAD_TEMPLATE,
                 f"the template {self.uri_template!r} {fault}",
-                "begin it as a URI begins, as in 'logs://recent{?timeframe}'",
+                f"{remedy}, as in 'logs://recent{{?timeframe}}'",
             )
+            return tuple(report.found)
         parameters = inspect.signature(self.function).parameters
         names = set(variables(self.uri_template))
         for name in sorted(names - parameters.keys()):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from promptkit.catalog import Catalog, CompiledPrompt
 from promptkit.context import Context
+from promptkit.errors import ArgumentErrors, UnknownPrompt
 from promptkit.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Cancelled, Connection, Identity, Request
@@ -145,7 +146,7 @@ class Server:
         if prompt.renderer.is_async or prompt.timeout is not None:
             self._start(request, prompt, values, key)
             return None
-        return self._finish(request, prompt, prompt.renderer.render(**values), key)
+        return self._finish(request, prompt, lambda: prompt.renderer.render(**values), key)
 
     def _start(self, request: Request, prompt: CompiledPrompt, values: dict[str, Any], key: Any) -> None:
         """
@@ -157,7 +158,7 @@ class Server:
             self._in_flight.pop(request.id, None)
             reply = b""  # what was cancelled is not answered
             if not future.cancelled():
-                reply = _guarded(request, lambda: self._finish(request, prompt, future.result(), key))
+                reply = _guarded(request, lambda: self._finish(request, prompt, future.result, key))
             if line := request.answer(reply):
                 self._send(line)
 
@@ -167,10 +168,22 @@ class Server:
         self._in_flight[request.id] = future
         self._background.when_done(future, done)
 
-    def _finish(self, request: Request, prompt: CompiledPrompt, workflow: Workflow, key: Any) -> bytes:
+    def _finish(
+        self,
+        request: Request,
+        prompt: CompiledPrompt,
+        rendered: Callable[[], Workflow],
+        key: Any,
+    ) -> bytes:
         """
-        Return the reply to a request whose prompt is rendered.
+        Return the reply to a request for a prompt.
         """
+        try:
+            workflow = rendered()
+        except (ArgumentErrors, UnknownPrompt) as error:
+            # Of another prompt, which this one calls: its author's affair, and no client's.
+            msg = "a prompt that it calls was refused"
+            raise RuntimeError(msg) from error
         result = lowering_for(request.revision).result(prompt, workflow)
         if key is not None:
             self._cache.put(key, result, prompt.cache or 0)
@@ -208,7 +221,7 @@ def _guarded(request: Request, work: Callable[[], T]) -> T | bytes:
         return work()
     except TOLD as error:
         return encode_error(request.id, error)
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 (authors raise anything)
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
         return encode_error(request.id, _internal_error(request, error))
 
 
@@ -253,5 +266,6 @@ class _ReplyCache:
         Keep *result* under *key*.
         """
         self._results[key] = (time.monotonic() + seconds, result)
+        self._results.move_to_end(key)
         while len(self._results) > _CACHED_REPLIES:
             self._results.popitem(last=False)

@@ -18,6 +18,7 @@ import msgspec
 
 from promptkit.context import Context
 from promptkit.diagnostics import Report, Rule
+from promptkit.fields import optional_text
 
 __all__ = ["Arg", "Parameter", "Signature", "copied_attributes", "read_signature", "read_summary"]
 
@@ -32,8 +33,13 @@ _PARAMETERS: Final = re.compile(
 )
 
 #: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
+_TITLES: Final = (
+    "Args|Arguments|Params|Parameters|Keyword Args|Other Parameters|Returns?|Yields?|Raises|Warns"
+    "|Examples?|Notes?|Warnings?|See Also|References|Attributes|Todo"
+)
+_FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
 _SECTION: Final = re.compile(
-    r"^\s*(?:[:@][a-z]+\b[^\n:]*:|[A-Z][A-Za-z ]{1,20}:\s*$|[A-Z][A-Za-z ]{1,20}\n\s*-{3,}\s*$)",
+    rf"^\s*(?:[:@](?:{_FIELDS})\b|(?:{_TITLES})\s*:\s*$|(?:{_TITLES})\n\s*-{{3,}}\s*$)",
     re.MULTILINE,
 )
 
@@ -67,8 +73,8 @@ class Arg:
             Whether values must stay out of errors, logs and transcripts.
     """
 
-    description: str | None = None
-    title: str | None = attrs.field(default=None, kw_only=True)
+    description: str | None = attrs.field(default=None, validator=optional_text)
+    title: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
     examples: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=_examples)
     complete: Iterable[Any] | Callable[..., Any] | None = attrs.field(default=None, kw_only=True)
     secret: bool = attrs.field(default=False, kw_only=True)
@@ -158,8 +164,12 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
                     "keep one of them; both would be the same",
                 )
             context = context or parameter.name
-        elif _servable(parameter, report) and parameter.name in hints:
-            annotation, arg = _split(hints[parameter.name])
+        elif _servable(parameter, report):
+            # What a decorator has put into the signature is not among the annotations.
+            hint = hints.get(parameter.name, parameter.annotation)
+            if isinstance(hint, str | typing.ForwardRef):
+                continue  # `_resolve` has reported it
+            annotation, arg = _split(hint)
             if arg.description is None:
                 arg = attrs.evolve(arg, description=descriptions.get(parameter.name))
             parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
@@ -187,7 +197,9 @@ def _servable(parameter: inspect.Parameter, report: Report) -> bool:
         report.add(
             Rule.MISSING_ANNOTATION,
             f"parameter {name!r} has no annotation",
-            f"write its type, as in '{name}: str'",
+            "move the function out of its class; prompts are functions, not methods"
+            if name in ("self", "cls")
+            else f"write its type, as in '{name}: str'",
         )
     else:
         return True

@@ -64,7 +64,7 @@ class TestCheck:
         code, out, _ = run(capsys, "check", "recipes")
 
         assert code == 1
-        assert out == f"{FOUND}\n1 prompt can be served, 6 faults found\n"
+        assert out == f"{FOUND}\n1 prompt can be served, 6 errors\n"
 
     def test_nothing_wrong(self, shelf, capsys):
         """
@@ -224,7 +224,11 @@ class TestUsage:
 
         out = capsys.readouterr().out
         assert ended.value.code == 0
-        for code in ("0  everything is fine", "1  recipes have faults, or a prompt failed", "2  wrong usage"):
+        for code in (
+            "0    everything is fine",
+            "1    recipes have faults, or a prompt failed",
+            "2    wrong usage",
+        ):
             assert code in out
 
     def test_the_console_script_is_the_module(self):

@@ -76,6 +76,16 @@ def test_imports_point_down(path):
     assert set() == above
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_are_absolute(path):
+    """
+    Every import says in full what it imports, so that the test above sees it.
+    """
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+    assert [node.lineno for node in nodes if isinstance(node, ast.ImportFrom) and node.level] == []
+
+
 def test_every_module_has_a_layer():
     """
     A module that is added is given its place in the order.

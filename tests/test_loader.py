@@ -255,7 +255,7 @@ class TestBrokenRecipes:
                 "import os\nimport no_such_module",
                 2,
                 "recipe 'broken' cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
-                "correct the name, or install it with",
+                "correct the name (no file beside the recipe has it), or install it: ",
                 id="missing-module",
             ),
             pytest.param(

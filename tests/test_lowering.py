@@ -167,7 +167,10 @@ def test_a_link_before_there_were_links(revision):
     """
     Where a revision has no links it becomes text with the name and the URI.
     """
-    assert lower(revision, LINK) == {"type": "text", "text": "[Notes](file:///notes.txt): What was said"}
+    assert lower(revision, LINK) == {
+        "type": "text",
+        "text": "[Notes](file:///notes.txt) (notes.txt, text/plain, 3 B): What was said",
+    }
 
 
 def test_the_listing_of_the_newest_handshake():

@@ -28,7 +28,8 @@ PNG = bytes.fromhex(
 )
 GIF = b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff"
 GIF += b"," + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\0;"
-JPEG = b"\xff\xd8\xff\xe0" + struct.pack(">H5sHBHHBB", 16, b"JFIF\0", 0x0101, 0, 1, 1, 0, 0) + b"\xff\xd9"
+JPEG = b"\xff\xd8\xff\xe0" + struct.pack(">H5sHBHHBB", 16, b"JFIF\0", 0x0101, 0, 1, 1, 0, 0)
+JPEG += b"\xff\xc0" + struct.pack(">HBHHB3B", 11, 8, 1, 1, 1, 1, 0x11, 0) + b"\xff\xd9"
 WEBP = b"VP8L" + struct.pack("<I", 8) + b"\x2f\0\0\0\0\x88\x88\x08"
 WEBP = b"RIFF" + struct.pack("<I", 4 + len(WEBP)) + b"WEBP" + WEBP
 WAV = (
@@ -68,8 +69,13 @@ OTHERS = {
     "html": b"<!doctype html><title>Not found</title>",
     "text": b"a picture of a cat",
     "zeros": bytes(64),
-    "text that begins as a GIF does": b"GIF is a format of 1987",
 }
+
+
+def sized(width, height):
+    """The picture of a GIF that says it is so large."""
+    return GIF[:6] + struct.pack("<HH", width, height) + GIF[10:]
+
 
 CLIENTS_TAKE = "clients take image/gif, image/jpeg, image/png, image/webp"
 
@@ -165,7 +171,11 @@ class TestCheckedType:
                 "image/png",
                 f"the bytes are of no known format; {CLIENTS_TAKE}: convert it first",
             ),
-            (bytes(5_000_001), None, "5 MB is more than the 4 MB that clients take: shrink it first"),
+            (
+                bytes(5_000_001),
+                None,
+                "5,000,001 B is more than the 3,932,160 B that clients take: shrink it first",
+            ),
         ],
         ids=["empty", "mismatch", "refused format", "unknown format", "oversized"],
     )
@@ -195,6 +205,50 @@ class TestCheckedType:
         assert checked_type(largest, None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"
         with pytest.raises(MediaError, match="shrink it first"):
             checked_type(largest + b"\0", None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+
+    @pytest.mark.parametrize(
+        "data",
+        [PNG[:12], PNG[:20], GIF[:8], JPEG[:20], WEBP[:16], b"GIF is a format of 1987", b"\xff\xd8\xff"],
+        ids=["PNG", "PNG header", "GIF", "JPEG", "WebP", "text that begins as a GIF does", "JPEG mark"],
+    )
+    def test_half_a_picture_is_refused(self, data):
+        """
+        What begins as an image does and is none would break a client's session as well.
+        """
+        with pytest.raises(MediaError, match=r"^the image is damaged\b.*: save it anew$"):
+            checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+
+    @pytest.mark.parametrize(("width", "height"), [(8000, 8000), (8000, 1)])
+    def test_the_largest_picture_is_allowed(self, width, height):
+        """
+        Its sides are read from its head, whatever the bytes weigh.
+        """
+        assert checked_type(sized(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/gif"
+
+    @pytest.mark.parametrize(
+        ("width", "height", "shown"),
+        [(8001, 1, "8,001 by 1"), (1, 30000, "1 by 30,000")],
+        ids=["wide", "high"],
+    )
+    def test_a_picture_with_too_many_pixels_is_refused(self, width, height, shown):
+        """
+        The error tells both sides and the limit.
+        """
+        with pytest.raises(MediaError) as caught:
+            checked_type(sized(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+
+        assert str(caught.value) == f"{shown} pixels: clients take 8,000 a side at most: shrink it first"
+
+    @settings(deadline=None)
+    @given(st.sampled_from(list(IMAGES.values())), st.binary(max_size=40))
+    def test_any_bytes_behind_a_mark_are_sent_or_refused(self, image, rest):
+        """
+        However a file is damaged, there is its type or a MediaError, and never another exception.
+        """
+        try:
+            checked_type(image[:12] + rest, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+        except MediaError:
+            return
 
     def test_the_limit_is_5_mib_of_base64(self):
         """

@@ -5,10 +5,12 @@ Exit codes are those of `Exit`, for every command.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
 from importlib import import_module
+from io import TextIOWrapper
 
 from promptkit.errors import LoadError
 from promptkit.version import VERSION
@@ -24,13 +26,15 @@ class Exit(IntEnum):
     FINE = 0
     FAULTY = 1
     USAGE = 2
+    INTERRUPTED = 130
 
 
 _EPILOG = """\
 exit codes:
-  0  everything is fine
-  1  recipes have faults, or a prompt failed
-  2  wrong usage: an unknown command, option, target or prompt
+  0    everything is fine
+  1    recipes have faults, or a prompt failed
+  2    wrong usage: an unknown command, option, target or prompt
+  130  interrupted
 """
 
 _TARGET = "a folder of recipes, a file, a module, or module:object (default: recipes)"
@@ -52,11 +56,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(argv)
     command = import_module(f"promptkit.cli.{options.command}")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # what prompts say may hold anything
     try:
-        return int(command.run(options))
+        code = int(command.run(options))
+        if sys.stdout is not None:  # as it is where a server is started without
+            sys.stdout.flush()
     except LoadError as error:
         print(f"promptkit: {error}", file=sys.stderr)
         return Exit.USAGE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:  # `promptkit list | head` has seen enough
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 (the interpreter flushes it at the end)
+        return Exit.FAULTY
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -106,7 +120,7 @@ def _parser() -> argparse.ArgumentParser:
         "arguments",
         nargs="*",
         metavar="KEY=VALUE",
-        help="an argument as a client sends it; KEY=@FILE takes the content of a file",
+        help="an argument as a client sends it; KEY=@FILE takes what a file holds, KEY=@@X is the text @X",
     )
     render.add_argument("--json", action="store_true", help="as a client receives it")
 

@@ -5,6 +5,7 @@ from argparse import Namespace
 from promptkit.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.recipes import load_catalog
+from promptkit.diagnostics import Severity
 
 __all__ = ["run"]
 
@@ -34,8 +35,19 @@ def run(options: Namespace) -> int:
 
 def _summary(catalog: Catalog) -> str:
     """
-    Return how many prompts and faults there are, in one line.
+    Return how many prompts, errors and warnings there are, in one line.
     """
-    prompts, faults = len(catalog), len(catalog.diagnostics)
-    counted = f"{prompts} prompt{'' if prompts == 1 else 's'} can be served"
-    return f"{counted}, {faults} fault{'' if faults == 1 else 's'} found" if faults else counted
+    severities = [diagnostic.severity for diagnostic in catalog.diagnostics]
+    found = [
+        _counted(severities.count(severity), severity.value)
+        for severity in Severity
+        if severity in severities
+    ]
+    return ", ".join([f"{_counted(len(catalog), 'prompt')} can be served", *found])
+
+
+def _counted(number: int, noun: str) -> str:
+    """
+    Return *number* and *noun*, in the plural where it is due.
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,13 +1,31 @@
 """What the commands that show recipes share: loading them quietly, and saying what is wrong."""
 
+import os
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 
 from promptkit import compiler
 from promptkit.catalog import Catalog
 from promptkit.loader import load
 
-__all__ = ["complain", "load_catalog"]
+__all__ = ["authors_code", "complain", "load_catalog"]
+
+
+@contextmanager
+def authors_code() -> Iterator[None]:
+    """
+    While authors' code runs, send all that it prints to standard error, children's output too.
+    """
+    sys.stdout.flush()
+    ours = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(ours, 1)
+        os.close(ours)
 
 
 def load_catalog(target: str) -> Catalog:
@@ -17,7 +35,7 @@ def load_catalog(target: str) -> Catalog:
     Raises:
         LoadError: If there is nothing at *target*.
     """
-    with redirect_stdout(sys.stderr):
+    with authors_code():
         return compiler.compile(load(target))
 
 

@@ -3,13 +3,12 @@
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import get_args
 
 from promptkit.catalog import CompiledPrompt
 from promptkit.cli import Exit
-from promptkit.cli.recipes import complain, load_catalog
+from promptkit.cli.recipes import authors_code, complain, load_catalog
 from promptkit.errors import ArgumentErrors, PromptError, UnknownPrompt
 from promptkit.messages import Workflow
 
@@ -35,12 +34,12 @@ def run(options: Namespace) -> int:
         print(f"promptkit: {error}", file=sys.stderr)
         return Exit.USAGE
     try:
-        with redirect_stdout(sys.stderr):
+        with authors_code():
             workflow = prompt.render(arguments)
     except (ArgumentErrors, PromptError) as error:
         print(f"promptkit: {error}", file=sys.stderr)
         return Exit.FAULTY
-    except Exception:  # noqa: BLE001 (the author wants to see whatever it was)
+    except (Exception, SystemExit):  # noqa: BLE001 (the author wants to see whatever it was)
         import traceback
 
         traceback.print_exc()
@@ -54,7 +53,7 @@ def _arguments(prompt: CompiledPrompt, words: Sequence[str]) -> dict[str, str]:
     Return ``key=value`` words as a client would send them.
 
     Raises:
-        ValueError: If a word has no ``=``.
+        ValueError: If a word has no ``=``, a key comes twice, or a file is no text.
 
         OSError: If a file that is named cannot be read.
     """
@@ -64,8 +63,20 @@ def _arguments(prompt: CompiledPrompt, words: Sequence[str]) -> dict[str, str]:
         if not equals:
             msg = f"{word!r} is no argument: write KEY=VALUE, or KEY=@FILE"
             raise ValueError(msg)
-        arguments[key] = _read(prompt, key, Path(value[1:])) if value.startswith("@") else value
+        if key in arguments:
+            msg = f"{key!r} is given twice"
+            raise ValueError(msg)
+        arguments[key] = _value(prompt, key, value)
     return arguments
+
+
+def _value(prompt: CompiledPrompt, key: str, value: str) -> str:
+    """
+    Return what stands behind ``=``, or what the file that it names holds.
+    """
+    if value.startswith("@@"):
+        return value[1:]
+    return _read(prompt, key, Path(value[1:])) if value.startswith("@") else value
 
 
 def _read(prompt: CompiledPrompt, key: str, file: Path) -> str:
@@ -77,7 +88,11 @@ def _read(prompt: CompiledPrompt, key: str, file: Path) -> str:
         from pybase64 import b64encode_as_string
 
         return b64encode_as_string(file.read_bytes())
-    return file.read_text(encoding="utf-8")
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        msg = f"{key!r} takes text, and {str(file)!r} is no UTF-8"
+        raise ValueError(msg) from None
 
 
 def _json(prompt: CompiledPrompt, workflow: Workflow) -> str:

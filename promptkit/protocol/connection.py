@@ -154,6 +154,9 @@ class Cancelled(Struct):
 #: What `Connection.receive_data` returns: a reply, to be sent, or work, to be done.
 Event: TypeAlias = bytes | Request | Cancelled
 
+#: What decoding raises for bytes that are no JSON, or that are nested too deeply.
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
 _decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
 _decode_any: Final = msgspec.json.Decoder().decode
 _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
@@ -221,7 +224,7 @@ class Connection:
             incoming = _decode_incoming(line)
         except msgspec.ValidationError:
             return self._receive_other(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except _UNREADABLE:
             return _refuse_text(line)
         event = self._receive_message(incoming, None)
         return () if event is None else (event,)
@@ -256,6 +259,9 @@ class Connection:
             raise InvalidParams(msg)
         try:
             params = _DECODERS[name](incoming.params)
+        except RecursionError:
+            msg = "the params are nested too deeply"
+            raise ParseError(msg) from None
         except (msgspec.ValidationError, UnicodeDecodeError) as error:
             raise _bad_params(name, incoming.params, error) from None
         if isinstance(params, wire.InitializeParams):
@@ -285,7 +291,7 @@ class Connection:
         """
         try:
             message = _decode_any(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        except _UNREADABLE:
             return _refuse_text(line)
         if not isinstance(message, list):
             return _refuse(message)
@@ -328,7 +334,7 @@ def _cancelled(incoming: Incoming) -> Cancelled | None:
     """
     try:
         return Cancelled(_decode_cancelled(incoming.params).request_id)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except _UNREADABLE:
         return None
 
 

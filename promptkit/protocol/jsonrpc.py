@@ -177,7 +177,7 @@ def _data(error: PromptkitError) -> Any:
             for fault in error.faults
         ]
         return {"name": error.prompt, "faults": faults}
-    return getattr(error, "data", UNSET)
+    return error.data if isinstance(error, ProtocolError) else UNSET
 
 
 def readable_id(message: object) -> RequestId | UnsetType:

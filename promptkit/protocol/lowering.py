@@ -74,7 +74,7 @@ class Lowering:
         """
         if not content.annotated:
             return UNSET
-        moment = content.last_modified if self.revision.titles else None
+        moment = content.last_modified if self.revision.dates else None
         if not content.audience and content.priority is None and moment is None:
             return UNSET
         return wire.Annotations(
@@ -94,7 +94,7 @@ class Lowering:
             description=_set(prompt.description),
             arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
             icons=[_icon(icon) for icon in prompt.icons if has.icons] or UNSET,
-            meta=dict(prompt.meta) if has.titles and prompt.meta else UNSET,
+            meta=dict(prompt.meta) if has.metadata and prompt.meta else UNSET,
         )
 
     def _argument(self, argument: Argument) -> wire.PromptArgument:

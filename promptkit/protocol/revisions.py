@@ -41,8 +41,13 @@ class Revision:
             Whether a message may hold a link to a resource.
 
         titles:
-            Whether prompts, arguments and servers have a title, prompts a ``_meta``, and
-            annotations a date.
+            Whether prompts and arguments have a title.
+
+        metadata:
+            Whether prompts have a ``_meta``.
+
+        dates:
+            Whether annotations have a date.
 
         icons:
             Whether prompts have icons.
@@ -59,16 +64,29 @@ class Revision:
     audio: bool = True
     resource_links: bool = True
     titles: bool = True
+    metadata: bool = True
+    dates: bool = True
     icons: bool = True
     batches: bool = False
 
+
+_MARCH_2025: Final = Revision(
+    "2025-03-26",
+    Era.HANDSHAKE,
+    resource_links=False,
+    titles=False,
+    metadata=False,
+    dates=False,
+    icons=False,
+    batches=True,
+)
 
 #: Every released revision, oldest first.
 REVISIONS: Final = {
     revision.date: revision
     for revision in (
-        Revision("2024-11-05", Era.HANDSHAKE, audio=False, resource_links=False, titles=False, icons=False),
-        Revision("2025-03-26", Era.HANDSHAKE, resource_links=False, titles=False, icons=False, batches=True),
+        attrs.evolve(_MARCH_2025, date="2024-11-05", audio=False, batches=False),
+        _MARCH_2025,
         Revision("2025-06-18", Era.HANDSHAKE, icons=False),
         Revision("2025-11-25", Era.HANDSHAKE),
         Revision("2026-07-28", Era.MODERN),

@@ -10,8 +10,8 @@ See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#st
 import os
 import signal
 import sys
+import threading
 from io import TextIOWrapper
-from threading import Lock, Timer
 from types import FrameType
 from typing import Final
 
@@ -28,7 +28,7 @@ GRACE: Final = 1.0
 #: What one read takes at most; a pipe holds no more.
 _CHUNK: Final = 65536
 
-_ENDING_SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP")
+_ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 
 
 @attrs.define
@@ -51,7 +51,7 @@ class Wire:
     reading: int
     writing: int
     gone: bool = False
-    _lock: Lock = attrs.field(factory=Lock)
+    _lock: threading.Lock = attrs.field(factory=threading.Lock)
 
     def read(self) -> bytes:
         """
@@ -73,6 +73,7 @@ class Wire:
                     rest = rest[os.write(self.writing, rest) :]
                 except OSError:
                     self.gone = True
+                    _wake_reader()
 
     def end(self) -> None:
         """
@@ -80,13 +81,34 @@ class Wire:
         """
         _silence(self.reading, os.O_RDONLY, inheritable=False)
 
+    def forget(self) -> None:
+        """
+        Give the wire up in a child process, which shares it and must neither read nor write.
+        """
+        self.gone = True
+        _silence(self.reading, os.O_RDONLY, inheritable=False)
+        _silence(self.writing, os.O_WRONLY, inheritable=False)
+        for name in _ENDING_SIGNALS:
+            signal.signal(getattr(signal, name), signal.SIG_DFL)
+
+
+def _wake_reader() -> None:
+    """
+    Let the thread that waits for input look around, if this is another.
+    """
+    main = threading.main_thread()
+    if threading.current_thread() is not main and hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(main.ident or 0, signal.SIGTERM)
+
 
 def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
     """
     Point *descriptor* at the null device.
     """
     null = os.open(os.devnull, flags)
-    if null != descriptor:
+    if null == descriptor:  # it was free
+        os.set_inheritable(null, inheritable)
+    else:
         os.dup2(null, descriptor, inheritable=inheritable)
         os.close(null)
 
@@ -111,6 +133,8 @@ def take(grace: float = GRACE) -> Wire:
     for descriptor in (0, 1):
         os.fstat(descriptor)  # a closed one must not be mistaken for the duplicate of another
     wire = Wire(os.dup(0), os.dup(1))
+    for descriptor in (wire.reading, wire.writing):
+        os.set_blocking(descriptor, True)
     sys.stdout.flush()  # what was printed until now was meant for whoever reads it
     _silence(0, os.O_RDONLY, inheritable=True)
     os.dup2(2, 1)
@@ -119,6 +143,8 @@ def take(grace: float = GRACE) -> Wire:
             # What is printed shows at once, and no character of it can raise.
             stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
     _end_on_signals(wire, grace)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=wire.forget)
     return wire
 
 
@@ -158,10 +184,9 @@ def _end_on_signals(wire: Wire, grace: float) -> None:
     def end(_number: int, _frame: FrameType | None) -> None:
         wire.end()
         # A prompt that does not return cannot hold the process.
-        timer = Timer(grace, os._exit, (0,))
+        timer = threading.Timer(grace, os._exit, (0,))
         timer.daemon = True
         timer.start()
 
     for name in _ENDING_SIGNALS:
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), end)
+        signal.signal(getattr(signal, name), end)

@@ -1,0 +1,271 @@
+"""
+What type checkers say of authors' code; checked by test_typing, and never imported.
+
+Each function is a case. A wrong line is marked as wrong for both checkers, which complain of
+a mark that is not needed: so the test fails when the error disappears.
+"""
+
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, assert_type
+
+from promptkit import (
+    Arg,
+    Audio,
+    Context,
+    EmbeddedResource,
+    Image,
+    Message,
+    Prompt,
+    Resource,
+    ResourceLink,
+    Text,
+    Workflow,
+    assistant,
+    prompt,
+    resource,
+    user,
+)
+
+
+def a_bare_prompt_keeps_its_types() -> None:
+    @prompt
+    def review(diff: str, language: Literal["python", "rust"] = "python", *, depth: int = 1) -> Workflow:
+        return user(diff, language, str(depth))
+
+    assert_type(review("+a"), Workflow)
+    assert_type(review("+a", "rust", depth=2), Workflow)
+    assert_type(review.__call__("+a"), Workflow)
+    function: Callable[[str], Workflow] = review
+    function("+a")
+    review(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review("+a", "go")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review("+a", depth="2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    review("+a", dept=2)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def a_prompt_with_options_keeps_its_types() -> None:
+    @prompt(name="code-review", title="Review", tags=["code"], timeout=5, meta={"a": 1})
+    def review(diff: str, depth: int = 1) -> list[str]:
+        return [diff] * depth
+
+    assert_type(review("+a", depth=2), list[str])
+    review(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review("+a", "2")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    review()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def an_empty_pair_of_brackets_is_no_difference() -> None:
+    @prompt()
+    def review(diff: str) -> str:
+        return diff
+
+    assert_type(review("+a"), str)
+    review(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def asynchronous_prompts_keep_their_types() -> None:
+    @prompt
+    async def fetch(name: str) -> str:
+        return name
+
+    @prompt
+    async def live(count: int) -> AsyncGenerator[str, None]:
+        yield str(count)
+
+    waiting: Coroutine[Any, Any, str] = fetch("a")
+    assert_type(await waiting, str)
+    assert_type(await fetch("a"), str)
+    assert_type(live(1), AsyncGenerator[str, None])
+    await fetch(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def generators_keep_their_types() -> None:
+    @prompt
+    def steps(count: int) -> Iterator[Workflow]:
+        yield user(str(count))
+
+    @prompt
+    def more(count: int) -> Generator[str | Workflow, None, str]:
+        yield from steps(count)
+        return "done"
+
+    assert_type(steps(1), Iterator[Workflow])
+    assert_type(more(1), Generator[str | Workflow, None, str])
+
+
+async def rendering_takes_the_functions_parameters() -> None:
+    @prompt
+    def review(diff: str, depth: int = 1) -> str | None:
+        return diff * depth or None
+
+    assert_type(review.render("+a", depth=2), Workflow)
+    assert_type(await review.render_async("+a", 2), Workflow)
+    assert_type(review.render_wire({"diff": "+a"}), Workflow)
+    assert_type(await review.render_wire_async({"diff": "+a"}), Workflow)
+    assert_type(review.render_wire(), Workflow)
+    review.render(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    await review.render_async()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def a_prompt_can_be_named_as_a_type() -> None:
+    @prompt
+    def review(diff: str) -> str:
+        return diff
+
+    some: Prompt[..., str] = review
+    prompts: list[Prompt[..., Any]] = [review, some]
+    assert_type(some("anything"), str)
+    assert prompts
+
+
+def a_prompt_has_the_functions_names(some: Prompt[..., str]) -> None:
+    assert_type(some.__name__, str)
+    assert_type(some.__qualname__, str)
+    assert_type(some.__doc__, str | None)
+
+
+def parameters_may_be_annotated() -> None:
+    @prompt
+    def review(
+        diff: Annotated[str, Arg("What changed", examples=["+a"], complete=["+a", "-a"])],
+        token: Annotated[str | None, Arg(secret=True), "The key"] = None,
+        context: Context = Context(),  # noqa: B008 (frozen)
+    ) -> str:
+        return f"{diff}{token}{context.client_name}"
+
+    assert_type(review("+a", token="t"), str)  # noqa: S106 (no password)
+    review(diff="+a", token=3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def options_are_checked() -> None:
+    prompt(nam="x")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue]
+    prompt(timeout="5")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+    prompt("review")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
+
+
+class Figure:
+    def savefig(self, file: object, **options: object) -> None:
+        """Write a picture, as matplotlib does."""
+
+
+class Drawing:
+    def _repr_png_(self) -> bytes:
+        return b""
+
+
+def turns_take_parts(image: Image, text: str | None, *, verbose: bool) -> None:
+    assert_type(user("a", Text("b"), image, None, text), Workflow)
+    assert_type(assistant("a", "b" if verbose else None), Workflow)
+    user(verbose and "a")
+    user(Figure(), Drawing())
+    user(*["a", "b"])
+    user(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assistant(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    user(b"a")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    user(["a"])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    user(user("a"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    user(Path("a.png"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def media_take_bytes() -> None:
+    Image(b"a", "image/png", audience="user", priority=0.5, last_modified="2026-01-31T12:00:00Z")
+    Image(bytearray(b"a"))
+    Image(Figure())
+    Image(Drawing())
+    assert_type(Image.from_path("a.png", root="pictures"), Image)
+    assert_type(Audio.from_path(Path("a.wav"), priority=1), Audio)
+    assert_type(Image(b"a").data, bytes)
+    Image(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Image("a.png")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Image(Path("a.png"))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Audio("a.wav")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Image(b"a", root="pictures")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def an_audience_is_made_of_roles() -> None:
+    Text("a", audience="user")
+    Text("a", audience=["user", "assistant"])
+    Image(b"a", audience=("assistant",))
+    Text("a", audience=["system"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    Text("a", audience="system")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Image.from_path("a.png", audience="system")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def content_takes_its_parts() -> None:
+    assert_type(Text("a") + "b" + Text("c"), Text)
+    assert_type("a" + Text("b"), Text)
+    EmbeddedResource("a:b", text="c", mime_type="text/plain")
+    ResourceLink("a:b", name="c", size=3)
+    Text(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    EmbeddedResource("a:b", text=b"c")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ResourceLink("a:b")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    ResourceLink("a:b", "c")  # type: ignore[call-arg, arg-type]  # pyright: ignore[reportCallIssue]
+
+
+def messages_take_a_role_and_content() -> None:
+    assert_type(Message("user", "a").content.priority, float | None)
+    assert_type(Message("assistant", Image(b"a")).role, Literal["user", "assistant"])
+    Message("system", "a")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Message("user", 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def workflows_are_sequences(workflow: Workflow, message: Message) -> None:
+    assert_type(workflow[0], Message)
+    assert_type(workflow[1:], Workflow)
+    for turn in workflow:
+        assert_type(turn, Message)
+    Workflow([message])
+    Workflow(iter([message]))
+    Workflow(["a"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+
+
+def plus_joins_turns(workflow: Workflow, message: Message) -> None:
+    assert_type(workflow + workflow, Workflow)
+    assert_type(workflow + message + "a", Workflow)
+    assert_type("a" + workflow, Workflow)
+    assert_type(message + message, Workflow)
+    assert_type(sum([workflow], Workflow()), Workflow)
+
+
+def plus_refuses_what_it_would_refuse(workflow: Workflow, message: Message) -> None:
+    assert workflow + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+    assert message + 3  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+    assert workflow + None  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+    assert workflow + list("a")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+    assert message + list("a")  # type: ignore[operator]  # pyright: ignore[reportOperatorIssue]
+
+
+def resources_keep_their_types() -> None:
+    @resource("logs://recent{?timeframe}")
+    def logs(timeframe: str | None = None) -> str:
+        return timeframe or ""
+
+    @resource("chart:{name}", title="Chart", mime_type="image/png")
+    def chart(name: str) -> bytes:
+        return name.encode()
+
+    some: list[Resource[..., Any]] = [logs, chart]
+    assert_type(some[0].name, str)
+    assert_type(logs("1h"), str)
+    assert_type(chart("a"), bytes)
+    assert_type(logs.uri("1h"), str)
+    assert_type(logs.embed(timeframe="1h"), EmbeddedResource)
+    assert_type(chart.link("a"), ResourceLink)
+    logs(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    logs.embed(3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    chart.link()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def a_resource_returns_text_or_bytes() -> None:
+    @resource("x:a")  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
+    def number() -> int:
+        return 3
+
+    number()
+
+
+def values_cannot_be_changed(text: Text, workflow: Workflow) -> None:
+    text.text = "b"  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    workflow.messages = ()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
