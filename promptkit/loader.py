@@ -73,7 +73,7 @@ def load(target: str | Path) -> Recipes:
     """
     if not str(target):
         reason = "name a folder, a file or a module"
-        raise LoadError("", reason)
+        raise LoadError(str(target), reason)
     name, colon, attribute = str(target).rpartition(":")
     if not colon or Path(target).exists():
         name, attribute = str(target), ""
@@ -268,7 +268,8 @@ def _import_package(folder: Path) -> str:
         importlib.import_module(name)
     else:
         _make_package(name, folder)
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Siblings)]
+    for finder in [finder for finder in sys.meta_path if isinstance(finder, _Siblings)]:
+        finder.leave()
     sys.meta_path.append(_Siblings(name, folder))
     return name
 
@@ -311,11 +312,9 @@ def _forget(name: str) -> None:
     """
     importlib.invalidate_caches()
     for key, module in list(sys.modules.items()):
-        # A sibling may be known by its short name too; its own name tells where it belongs.
-        own = getattr(module, "__name__", key)
         # A module that is being imported right now is whoever asked to load.
         busy = getattr(getattr(module, "__spec__", None), "_initializing", False)
-        if any(n == name or n.startswith(f"{name}.") for n in (key, own)) and not busy:
+        if (key == name or key.startswith(f"{name}.")) and not busy:
             del sys.modules[key]
 
 
@@ -329,6 +328,15 @@ class _Siblings(MetaPathFinder, Loader):
     def __init__(self, package: str, folder: Path) -> None:
         self.package = package
         self.folder = folder
+        self.found: set[str] = set()
+
+    def leave(self) -> None:
+        """
+        Find nothing any more, and take back what was found: another folder has its own.
+        """
+        sys.meta_path.remove(self)
+        for name in self.found:
+            sys.modules.pop(name, None)
 
     def find_spec(
         self,
@@ -350,6 +358,7 @@ class _Siblings(MetaPathFinder, Loader):
         """
         module = importlib.import_module(f"{self.package}.{spec.name}")
         self.own_spec = module.__spec__
+        self.found.add(spec.name)
         return module
 
     def exec_module(self, module: ModuleType) -> None:

@@ -68,7 +68,7 @@ class Renderer:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(self.render_async(*args, **kwargs))
-        msg = f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...) or .render_wire_async(...)"
+        msg = f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
         raise RuntimeError(msg)
 
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:

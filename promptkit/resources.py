@@ -139,9 +139,11 @@ class Resource(Generic[P, R]):
                 f"the template {self.uri_template!r} {fault}",
                 f"{remedy}, as in 'logs://recent{{?timeframe}}'",
             )
-            return tuple(report.found)
         parameters = inspect.signature(self.function).parameters
-        names = set(variables(self.uri_template))
+        try:
+            names = set(variables(self.uri_template))
+        except ValueError:  # it is so malformed that it has none
+            return tuple(report.found)
         for name in sorted(names - parameters.keys()):
             report.add(
                 Rule.TEMPLATE_MISMATCH,

@@ -30,6 +30,10 @@ def refuse():
     raise PromptError("not today")
 
 @prompt
+def leave():
+    raise SystemExit(0)
+
+@prompt
 def fail():
     raise ValueError("a bug")
 '''
@@ -70,7 +74,7 @@ class TestCheck:
         """
         Sound recipes are counted, and the exit code is 0; `recipes` is the default.
         """
-        assert run(capsys, "check") == (0, "4 prompts can be served\n", "a recipe that prints\n")
+        assert run(capsys, "check") == (0, "5 prompts can be served\n", "a recipe that prints\n")
 
     def test_for_machines(self, faulty, capsys):
         """
@@ -148,6 +152,38 @@ class TestRender:
             "messages": [{"role": "user", "content": {"type": "text", "text": "Review, plain:\n\nx"}}],
         }
 
+    def test_what_children_print_stays_out_of_it(self, recipes, tmp_path):
+        """
+        What a prompt writes past Python's own standard output does not garble the JSON.
+        """
+        noisy = """
+            import os, subprocess
+            from promptkit import prompt
+
+            os.write(1, b"raw\\n")
+
+            @prompt
+            def noisy() -> str:
+                subprocess.run(["echo", "child"], check=True)
+                return "x"
+        """
+        folder = recipes(noisy=noisy)
+
+        ran = subprocess.run(
+            [sys.executable, "-m", "promptkit", "render", folder, "noisy", "--json"],
+            capture_output=True,
+            check=True,
+        )
+
+        assert json.loads(ran.stdout)["messages"]
+        assert ran.stderr.split() == [b"raw", b"child"]
+
+    def test_a_text_that_begins_with_an_at(self, shelf, capsys):
+        """
+        ``key=@@name`` sends ``@name``.
+        """
+        assert "@alice" in run(capsys, "render", "recipes", "review", "diff=@@alice did it")[1]
+
     def test_a_file_as_an_argument(self, shelf, capsys, tmp_path, png):
         """
         ``key=@file`` sends a file's text, or its bytes where the parameter takes bytes.
@@ -170,6 +206,8 @@ class TestRender:
             (["refuse"], 1, "promptkit: not today"),
             (["fail"], 1, "ValueError: a bug"),
             (["revew"], 2, "promptkit: unknown prompt 'revew'; did you mean 'review'?"),
+            (["review", "diff=x", "diff=y"], 2, "promptkit: 'diff' is given twice"),
+            (["leave"], 1, "SystemExit: 0"),
             (["review", "diff"], 2, "promptkit: 'diff' is no argument: write KEY=VALUE, or KEY=@FILE"),
             (["review", "diff=@nowhere"], 2, "promptkit: [Errno 2] No such file or directory: 'nowhere'"),
         ],
@@ -230,6 +268,19 @@ class TestUsage:
             "2    wrong usage",
         ):
             assert code in out
+
+    def test_a_reader_that_has_seen_enough(self, faulty):
+        """
+        ``promptkit check | head`` ends without a word about it.
+        """
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "promptkit", "check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        process.stdout.close()
+
+        assert process.wait(timeout=20) == 1
+        assert process.stderr.read() == b""
+        process.stderr.close()
 
     def test_the_console_script_is_the_module(self):
         """

@@ -135,6 +135,26 @@ def test_a_bad_name_comes_with_a_good_one(name, suggested):
     assert (Rule.BAD_NAME, f"call it {suggested!r}") == (found.rule, found.remedy)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{"meta": {"a": object()}}, {"description": "\ud800"}, {"title": "\ud800"}],
+    ids=["object", "description", "title"],
+)
+def test_what_could_not_be_listed_is_reported(options):
+    """
+    One prompt that could not be sent does not take the list of all prompts with it.
+    """
+
+    @prompt(**options)
+    def review() -> str:
+        return ""
+
+    catalog = compile(Recipes(prompts=(review,)))
+
+    assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.BAD_METADATA]
+    assert not catalog
+
+
 def test_resources_are_checked_too(recipes):
     """
     A resource whose template and parameters disagree is reported with the prompts' faults.

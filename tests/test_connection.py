@@ -220,6 +220,27 @@ class TestLines:
 
         assert items == []
 
+    @pytest.mark.parametrize(
+        "template",
+        [
+            b'{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x","z":%b}}',
+            b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"x","z":%b}}',
+            b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1,"z":%b}}',
+            b'[{"jsonrpc":"2.0","id":1,"method":"prompts/get","params":{"name":"x","z":%b}}]',
+        ],
+        ids=["get", "initialize", "cancelled", "batch"],
+    )
+    def test_any_depth_is_survived(self, template):
+        """
+        However deep the nesting, and wherever the decoder gives up, the next line is served.
+        """
+        connection = connect("2025-03-26")
+
+        for depth in (*range(940, 1010), 5000):
+            connection.receive_data(template % (b"[" * depth + b"]" * depth) + b"\n")
+
+        assert reply(connection, request(2, "ping"))["result"] == {}
+
 
 class TestWork:
     def test_a_prompt_is_asked_for(self):

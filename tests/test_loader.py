@@ -228,6 +228,18 @@ class TestImports:
 
         assert names(load(folder)) == ["goodbye"]
 
+    def test_a_sibling_is_never_another_folders(self, recipes):
+        """
+        ``import _words`` finds the file beside the recipe, also after other folders were loaded.
+        """
+        source = "import _words\n" + HELLO.replace('f"Hello, {name}."', "_words.WORD")
+        said = []
+        for folder in ("first", "second", "first"):
+            path = recipes(folder=folder, word=source, _words=f"WORD = {folder!r}")
+            said += [prompt("") for prompt in load(path).prompts]
+
+        assert said == ["first", "second", "first"]
+
     def test_prompts_of_other_packages_are_not_served(self, recipes):
         """
         A prompt that is imported to be called is not served here, unless it is named.
@@ -245,6 +257,43 @@ class TestImports:
         folder = recipes(hello=HELLO, other="from .hello import hello as greeting")
 
         assert names(load(folder)) == ["hello"]
+
+
+class TestOddFiles:
+    def test_what_editors_and_archives_leave_behind(self, recipes):
+        """
+        Lock files, forks of files and folders are no recipes.
+        """
+        folder = recipes(hello=HELLO)
+        (folder / ".#hello.py").symlink_to("nowhere")
+        (folder / "._hello.py").write_bytes(b"\0\5\x16\7")
+        (folder / "folder.py").mkdir()
+
+        loaded = load(folder)
+
+        assert (names(loaded), loaded.diagnostics) == (["hello"], ())
+
+    def test_a_name_with_a_dot(self, recipes):
+        """
+        A file that cannot be imported by its name is to be renamed.
+        """
+        folder = recipes()
+        (folder / "a.b.py").write_text(HELLO)
+
+        (found,) = load(folder).diagnostics
+
+        assert found.remedy == "rename the file: a module's name has no dot, as in a_b.py"
+
+    @pytest.mark.parametrize("target", ["", "notes.txt"])
+    def test_what_is_no_python(self, target, tmp_path, monkeypatch):
+        """
+        Nothing is imported that was not named as Python.
+        """
+        (tmp_path / "notes.txt").write_text("raise SystemExit")
+        monkeypatch.chdir(tmp_path)
+
+        with pytest.raises(LoadError):
+            load(target)
 
 
 class TestBrokenRecipes:
@@ -271,6 +320,14 @@ class TestBrokenRecipes:
                 "recipe 'broken' cannot be imported: ZeroDivisionError: division by zero",
                 "correct the line",
                 id="exception",
+            ),
+            pytest.param(
+                "class Odd(BaseException):\n    __module__ = 'builtins'\n"
+                "    def __str__(self): return 1 / 0\n\nraise Odd",
+                5,
+                "recipe 'broken' cannot be imported: Odd: <exception str() failed>",
+                "correct the line",
+                id="odd-exception",
             ),
             pytest.param(
                 "import sys\nsys.exit(3)",

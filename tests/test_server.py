@@ -159,7 +159,19 @@ class TestRefusals:
         }
 
     @pytest.mark.parametrize(
-        "error", [ValueError, RecursionError, MemoryError, SystemExit, KeyboardInterrupt, UnicodeError]
+        "error",
+        [
+            ValueError,
+            RecursionError,
+            MemoryError,
+            SystemExit,
+            KeyboardInterrupt,
+            UnicodeError,
+            StopIteration,
+            GeneratorExit,
+            asyncio.CancelledError,
+            BaseException,
+        ],
     )
     def test_what_an_author_does_not_say(self, error, capsys):
         """
@@ -198,6 +210,41 @@ class TestRefusals:
 
         assert client_of(outer).get("outer")["error"]["code"] == -32603
         assert "PK301" in capsys.readouterr().err
+
+    def test_an_authors_data_stays_here(self):
+        """
+        What else an author's exception carries is not sent.
+        """
+
+        class Refusal(PromptError):
+            data = object()
+
+        @prompt
+        def strict() -> str:
+            raise Refusal("no")
+
+        assert client_of(strict).get("strict")["error"] == {"code": -32602, "message": "no"}
+
+    @pytest.mark.parametrize(
+        "call", [lambda p: p.render_wire({"n": "password123"}), lambda p: p.render_wire()]
+    )
+    def test_the_faults_of_another_prompt_stay_here(self, call, capsys):
+        """
+        A prompt that is refused by one that it calls has a bug: its client did nothing wrong.
+        """
+
+        @prompt
+        def inner(n: int) -> str:
+            return str(n)
+
+        @prompt
+        def outer() -> str:
+            return str(call(inner))
+
+        error = client_of(inner, outer).get("outer")["error"]
+
+        assert error["code"] == -32603
+        assert "password123" not in error["message"]
 
     def test_half_a_surrogate_pair(self, capsys):
         """
@@ -337,7 +384,35 @@ class TestAsynchronousPrompts:
             (answer,) = wait_for(client)
             assert "result" in answer
 
-    @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
+    def test_a_task_that_exits_takes_no_other_with_it(self, capsys):
+        """
+        Whatever a task of a prompt raises, this request fails and later ones are served.
+        """
+
+        async def leave():
+            raise SystemExit(3)
+
+        @prompt
+        async def broken() -> str:
+            await asyncio.gather(leave(), asyncio.sleep(0.01))
+            return "done"
+
+        @prompt
+        async def fine() -> str:
+            return "done"
+
+        client = client_of(broken, fine)
+        outcomes = []
+        for name in ("broken", "fine", "broken", "fine"):
+            client.send(line(request(1, "prompts/get", {"name": name})))
+            outcomes += ["result" in answer for answer in wait_for(client)]
+
+        assert outcomes == [False, True, False, True]
+
+    @pytest.mark.parametrize(
+        "error",
+        [ValueError, SystemExit, KeyboardInterrupt, GeneratorExit, asyncio.CancelledError, BaseException],
+    )
     def test_a_failing_one(self, error, capsys):
         """
         Whatever it raises fails that one request, and the next is served.
@@ -411,6 +486,44 @@ class TestTimeouts:
 
         assert answer["error"]["message"].startswith("prompt 'impatient' failed (error ")
 
+    @pytest.mark.parametrize("error", [StopIteration, SystemExit, BaseException])
+    def test_what_ends_no_thread(self, error, capsys):
+        """
+        A prompt with a limit that raises is answered at once, whatever it raises.
+        """
+
+        @prompt(timeout=30)
+        def broken() -> str:
+            raise error
+
+        client = client_of(broken)
+        client.send(line(request(1, "prompts/get", {"name": "broken"})))
+        (answer,) = wait_for(client)
+
+        assert answer["error"]["message"].startswith("prompt 'broken' failed (error ")
+
+    def test_those_that_hang_do_not_hold_up_others(self):
+        """
+        Threads that never come back take no place that another prompt needs.
+        """
+
+        @prompt(timeout=0.05)
+        def hangs() -> str:
+            time.sleep(1)
+            return "done"
+
+        @prompt(timeout=5)
+        def quick() -> str:
+            return "done"
+
+        client = client_of(hangs, quick)
+        for number in range(20):
+            client.send(line(request(number, "prompts/get", {"name": "hangs"})))
+        client.server.close(grace=5)
+        client.send(line(request(99, "prompts/get", {"name": "quick"})))
+
+        assert "result" in wait_for(client)[0]
+
     def test_one_that_is_in_time(self):
         """
         A prompt with a limit is answered like any other.
@@ -427,6 +540,29 @@ class TestTimeouts:
 
 
 class TestCache:
+    def test_a_renewed_reply_is_the_newest(self, monkeypatch):
+        """
+        Of too many replies those go first that were kept first, a renewed one last.
+        """
+        calls = []
+
+        @prompt(cache=60)
+        def counted(n: int) -> str:
+            calls.append(n)
+            return str(n)
+
+        client = client_of(counted)
+        now = time.monotonic()
+        for n in range(256):
+            client.get("counted", n=str(n))
+        monkeypatch.setattr(time, "monotonic", lambda: now + 100)
+        client.get("counted", n="0")
+        client.get("counted", n="256")
+        calls.clear()
+        client.get("counted", n="0")
+
+        assert calls == []
+
     def test_equal_arguments_within_the_time(self, monkeypatch):
         """
         A reply is served again for the same arguments, until its time is over.

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -219,6 +220,84 @@ def test_a_client_that_goes_away(serve):
     process.stdin.flush()
 
     assert (process.wait(timeout=20), process.stderr.read()) == (0, b"")
+
+
+def test_a_client_that_goes_away_while_a_prompt_runs(serve):
+    """
+    The process ends by itself when a late reply finds no reader, though the input stays open.
+    """
+    process = serve(GREET)
+    ask(process, initialize("2025-06-18"))
+    process.stdin.write(line(get(1, "waiting", seconds="0.2")))
+    process.stdin.flush()
+    process.stdout.close()
+
+    assert process.wait(timeout=20) == 0
+
+
+FORKING = """
+import multiprocessing, os, sys
+from promptkit import prompt
+
+@prompt
+def fork():
+    if os.fork() == 0:
+        sys.exit(0)
+    os.wait()
+    return "parent"
+
+@prompt
+def pool():
+    context = multiprocessing.get_context("fork")
+    child = context.Process(target=print, args=("child",))
+    child.start()
+    child.join()
+    return str(child.exitcode)
+"""
+
+
+def test_a_forked_child_is_no_server(serve):
+    """
+    A child that leaves a prompt neither answers nor reads, and one that works does its work.
+    """
+    replies, _, code = talk(
+        serve(FORKING), initialize("2025-06-18"), get(1, "fork"), get(2, "pool"), request(3, "ping")
+    )
+
+    assert ([reply["id"] for reply in replies], code) == ([0, 1, 2, 3], 0)
+    assert [text(reply) for reply in replies[1:3]] == ["parent", "0"]
+
+
+@pytest.mark.parametrize("end", ["stdin", "stdout"])
+def test_descriptors_that_do_not_block(recipes, end):
+    """
+    A client that has set its pipes to non-blocking is served all the same.
+    """
+    requests = b"".join(line(get(number, "greet", name="x" * 9000)) for number in range(100))
+    ours, theirs = os.pipe()
+    back_ours, back_theirs = os.pipe()
+    os.set_blocking(ours if end == "stdin" else back_theirs, False)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "promptkit", "serve", str(recipes(recipe=GREET))],
+        stdin=ours,
+        stdout=back_theirs,
+    )
+    os.close(ours)
+    os.close(back_theirs)
+    writer = threading.Thread(target=write_slowly, args=(theirs, OPENING + requests))
+    writer.start()
+    with open(back_ours, "rb") as replies:
+        answered = [json.loads(reply)["id"] for reply in replies]
+    writer.join()
+
+    assert (answered, process.wait(timeout=20)) == ([0, *range(100)], 0)
+
+
+def write_slowly(descriptor, data):
+    """Write after a pause, in which a reader finds nothing, and close."""
+    time.sleep(0.3)
+    with open(descriptor, "wb") as pipe:
+        pipe.write(data)
 
 
 def test_threads_left_behind_do_not_hold_the_process(serve):
