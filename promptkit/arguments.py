@@ -2,7 +2,7 @@
 Arguments: what clients are told of a prompt's parameters, and how what they send is read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from reprlib import Repr
 from typing import Any, Final, get_args
@@ -11,8 +11,9 @@ import attrs
 
 from promptkit.diagnostics import Report, Rule
 from promptkit.errors import ArgumentErrors, Fault, nearest
-from promptkit.readers import Misfit, Reader, is_literal, is_union, reader_of
-from promptkit.signature import Arg, Parameter, Signature
+from promptkit.misfits import ABSENT, Misfit
+from promptkit.readers import Reader, is_constrained, is_literal, is_union, plain, reader_of
+from promptkit.signature import NO_DEFAULT, Arg, Parameter, Signature
 
 __all__ = ["Argument", "Arguments", "compile_arguments", "fits", "type_name"]
 
@@ -32,8 +33,8 @@ class Argument:
         annotation:
             The parameter's type.
 
-        required:
-            Whether it has to be given.
+        default:
+            What counts if it is not given; `NO_DEFAULT` if it has to be.
 
         reader:
             How its values are read.
@@ -50,11 +51,18 @@ class Argument:
 
     name: str
     annotation: Any
-    required: bool
+    default: Any
     reader: Reader
     title: str | None
     description: str | None
     arg: Arg
+
+    @property
+    def required(self) -> bool:
+        """
+        Whether it has to be given.
+        """
+        return self.default is NO_DEFAULT
 
     @property
     def blank_is_value(self) -> bool:
@@ -64,16 +72,52 @@ class Argument:
         Clients send empty form fields as ``""``, so for a parameter that is no string it
         means "not given".
         """
-        return self.annotation is str
+        return plain(self.annotation) is str or (
+            is_constrained(self.annotation) and plain(self.annotation.__origin__) is str
+        )
 
-    def fault(self, value: Any, misfit: Misfit) -> Fault:
+    def faults(self, value: Any, misfit: Misfit) -> Iterator[Fault]:
         """
-        Return what is wrong with *value*. A secret is not repeated.
+        Return what is wrong with each part of *value*. A secret is not repeated.
         """
-        expected = self.reader.expected
-        got = "is" if self.arg.secret else f"is {_short.repr(value)},"
-        hint = None if self.arg.secret else misfit.nearest
-        return Fault(self.name, f"{got} not {expected}", expected, hint)
+        for part in misfit.parts:
+            expected = part.expected or self.reader.expected
+            yield Fault(
+                self.name,
+                _reason(part, value, expected, secret=self.arg.secret),
+                expected if part.reason is None else None,
+                None if self.arg.secret else part.nearest,
+                part.path,
+                None if self.arg.secret or part.got is ABSENT else _shortened(_got(part, value)),
+                () if part.path else self.reader.values,
+            )
+
+
+def _shortened(value: Any) -> str:
+    """
+    Return *value* for machines, not longer than people would read.
+    """
+    if not isinstance(value, str):
+        return _short.repr(value)
+    return value if len(value) <= _short.maxstring else f"{value[: _short.maxstring]}..."
+
+
+def _got(part: Misfit, value: Any) -> Any:
+    """
+    Return the part of *value* that is at fault.
+    """
+    return value if part.got is None and not part.path else part.got
+
+
+def _reason(part: Misfit, value: Any, expected: str, *, secret: bool) -> str:
+    """
+    Return what is wrong with a part of *value*, to be read after its name.
+    """
+    if part.got is ABSENT:
+        return "is missing"
+    if part.reason is not None:
+        return "is refused" if secret else part.reason
+    return f"is not {expected}" if secret else f"is {_short.repr(_got(part, value))}, not {expected}"
 
 
 @attrs.frozen
@@ -116,7 +160,7 @@ class Arguments:
                 try:
                     values[name] = argument.reader.read(value)
                 except Misfit as misfit:
-                    faults.append(argument.fault(value, misfit))
+                    faults += argument.faults(value, misfit)
         if faults or not self.required <= values.keys():
             faulty = {fault.argument for fault in faults}
             missing = [
@@ -177,7 +221,7 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
     return Argument(
         name=parameter.name,
         annotation=parameter.annotation,
-        required=parameter.required,
+        default=parameter.default,
         reader=reader,
         title=parameter.arg.title,
         description=_description(parameter, reader),
@@ -242,8 +286,7 @@ def _shown(value: Any) -> str:
         return ", ".join(map(_shown, value))
     if isinstance(value, bytes):
         return _short.repr(value)
-    line = " ".join(str(value).split())
-    return line if len(line) <= _short.maxstring else f"{line[: _short.maxstring]}..."
+    return _shortened(" ".join(str(value).split()))
 
 
 def fits(value: Any, annotation: Any) -> bool:

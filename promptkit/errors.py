@@ -15,6 +15,7 @@ What is wrong with a value is told by the built-in `TypeError` and `ValueError`.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 
@@ -90,16 +91,34 @@ class Fault:
 
         nearest:
             The valid name or value that is most similar to what was given, if any is.
+
+        path:
+            Where inside of the argument it is wrong: ``.points[2].x``.
+
+        got:
+            What was given there, shortened; None for a secret, and for what is missing.
+
+        allowed:
+            The values that would fit, if there are few.
     """
 
     argument: str
     reason: str
     expected: str | None = None
     nearest: str | None = None
+    path: str = ""
+    got: str | None = None
+    allowed: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
-        return f"{self.argument!r} {self.reason}{hint}"
+        return f"{self.argument + self.path!r} {self.reason}{hint}"
+
+    def as_data(self) -> dict[str, Any]:
+        """
+        Return the fault for machines, what there is of it.
+        """
+        return {name: value for name, value in attrs.asdict(self).items() if value}
 
 
 @attrs.frozen

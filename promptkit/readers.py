@@ -8,33 +8,34 @@ string is read; `promptkit.arguments` looks a parameter up in it once, when it i
 import types
 import typing
 from collections.abc import Callable, Iterable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from enum import Enum
-from math import isfinite
-from typing import Any, Final, Literal, TypeAlias, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
+
+from uuid import UUID
 
 import attrs
 import msgspec
+from msgspec import inspect as mi
 
+from promptkit.customs import CUSTOMS, expectations
 from promptkit.errors import nearest
+from promptkit.expectations import example_text, expectation, type_tree
+from promptkit.misfits import Misfit, Misfits
+from promptkit.scalars import (
+    Read,
+    parse_duration,
+    parsed,
+    read_bool,
+    read_bytes,
+    read_decimal,
+    read_float,
+    read_int,
+    read_text,
+)
 
-__all__ = ["Misfit", "Reader", "is_literal", "is_union", "reader_of"]
-
-#: Takes what a client sent, a string or another JSON value; raises `Misfit`.
-Read: TypeAlias = Callable[[Any], Any]
-
-
-class Misfit(ValueError):
-    """
-    A value that is not what its parameter takes.
-
-    Args:
-        nearest:
-            The value that was probably meant, if one is similar.
-    """
-
-    def __init__(self, nearest: str | None = None) -> None:
-        super().__init__()
-        self.nearest = nearest
+__all__ = ["Reader", "is_constrained", "is_list", "is_literal", "is_union", "plain", "reader_of"]
 
 
 @attrs.frozen
@@ -54,78 +55,16 @@ class Reader:
 
         values:
             Every text that is a value, if there are few: what completion offers.
+
+        is_json:
+            Whether people have to write JSON.
     """
 
     read: Read
     expected: str
     hint: str = ""
     values: tuple[str, ...] = ()
-
-
-def _read_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise Misfit
-    return value
-
-
-def _read_int(value: Any) -> int:
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            raise Misfit from None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Misfit
-    return value
-
-
-def _read_float(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise Misfit
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise Misfit from None
-    if not isfinite(number):
-        raise Misfit
-    return number
-
-
-_BOOLEANS: Final = {
-    **dict.fromkeys(("true", "yes", "on", "1"), True),
-    **dict.fromkeys(("false", "no", "off", "0"), False),
-}
-
-
-def _read_bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
-    if found is None:
-        raise Misfit
-    return found
-
-
-def _read_bytes(value: Any) -> bytes:
-    from pybase64 import b64decode
-
-    if not isinstance(value, str):
-        raise Misfit
-    if value[:5].lower() == "data:":
-        head, comma, value = value.partition(",")
-        if not comma:
-            raise Misfit
-        if not head.lower().endswith(";base64"):
-            from urllib.parse import unquote_to_bytes
-
-            return unquote_to_bytes(value)  # as RFC 2397 has it
-    try:
-        # Base64 is often wrapped at 76 characters, as e-mail does.
-        return b64decode("".join(value.split()), validate=True)
-    except ValueError:
-        raise Misfit from None
+    is_json: bool = False
 
 
 def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
@@ -160,7 +99,7 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
             return exact[key]
         if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
             similar = nearest(str(value), shown)
-            raise Misfit(similar and shown[similar])
+            raise Misfit(nearest=similar and shown[similar])
         return folded[text]
 
     names = tuple(str(names[0]) for _, names in choices)
@@ -191,36 +130,106 @@ def _literal_reader(annotation: Any) -> Reader:
     return _choice((v, _member_names(v) if isinstance(v, Enum) else (v,)) for v in values)
 
 
-def _optional_reader(annotation: Any) -> Reader | None:
+def _union_reader(annotation: Any) -> Reader | None:
     """
-    Return a reader of ``T | None``. None itself is not read: it is what was not given.
+    Return a reader of a union: the first member that fits, plain text last.
+
+    None is no member: it is what was not given.
     """
-    inner = [member for member in get_args(annotation) if member is not types.NoneType]
-    return reader_of(inner[0]) if len(inner) == 1 else None
+    members = [member for member in get_args(annotation) if member is not types.NoneType]
+    readers = [reader_of(member) for member in sorted(members, key=lambda member: plain(member) is str)]
+    known = [reader for reader in readers if reader is not None]
+    if len(known) != len(readers) or not known:
+        return None
+    if len(known) == 1:
+        return known[0]
+
+    def read(value: Any) -> Any:
+        for reader in known:
+            try:
+                return reader.read(value)
+            except Misfit:
+                continue
+        raise Misfit
+
+    expected = " or ".join(reader.expected for reader in known)
+    hint = "" if _TEXT in known else " or ".join(reader.hint or reader.expected for reader in known)
+    return Reader(read, expected, hint, tuple(value for reader in known for value in reader.values))
+
+
+def _constrained_reader(annotation: Any) -> Reader | None:
+    """
+    Return a reader of ``Annotated[T, msgspec.Meta(...)]``.
+    """
+    inner = reader_of(annotation.__origin__)
+    if inner is None:
+        return None
+    tree = type_tree(annotation)
+    expected = expectation(tree, expectations())
+    limits = (getattr(tree, "min_length", None) or 0, getattr(tree, "max_length", None))
+    sized = not isinstance(tree, mi.StrType | mi.BytesType) and hasattr(tree, "min_length")
+
+    def read(value: Any) -> Any:
+        found = inner.read(value)
+        if sized:
+            if not limits[0] <= len(found) <= (len(found) if limits[1] is None else limits[1]):
+                raise Misfit(expected)
+            return found
+        try:
+            return msgspec.convert(found, annotation)
+        except (msgspec.ValidationError, ValueError):
+            raise Misfit(expected) from None
+
+    return Reader(read, expected, expected if expected != "text" else "", inner.values)
 
 
 def _list_reader(annotation: Any) -> Reader | None:
     """
-    Return a reader of a list: a JSON array, or values that commas or line ends separate.
+    Return a reader of a list, a set or a tuple of any length, of plain values.
+
+    It takes a JSON array, or values that commas or line ends separate. Of anything but plain
+    values it is JSON alone.
     """
-    members = get_args(annotation)
-    member = reader_of(members[0]) if members and not is_list(members[0]) else None
-    if member is None:
-        return None
+    make = get_origin(annotation)
+    item = get_args(annotation)[0]
+    member = reader_of(item)
+    if member is None or member.is_json or is_list(item):
+        return _json_reader(annotation)
     read_member = member.read
     # A data: URI has a comma of its own.
     separators = "\n" if member is _BYTES else ",\n"
 
-    def read(value: Any) -> list[Any]:
+    def read(value: Any) -> Any:
         items = _split_list(value, separators) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise Misfit
-        return [read_member(item) for item in items]
+        found, faults = [], []
+        for i, part in enumerate(items):
+            try:
+                found.append(read_member(part))
+            except Misfit as misfit:
+                faults += [_of(fault, member, part).at(f"[{i}]") for fault in misfit.parts]
+        if faults:
+            raise Misfits(tuple(faults))
+        return make(found)
 
-    expected = f"a list, each item {member.expected}" if member.expected != "text" else "a list"
+    expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
     separated = "several, one a line" if member is _BYTES else "several, separated by commas"
     hint = f"{separated}; each {member.hint}" if member.hint else separated
     return Reader(read, expected, hint)
+
+
+def _of(fault: Misfit, reader: Reader, value: Any) -> Misfit:
+    """
+    Return *fault* with what its reader expects and what it got, if it does not say.
+    """
+    return Misfit(
+        fault.expected or reader.expected,
+        got=value if fault.got is None else fault.got,
+        nearest=fault.nearest,
+        path=fault.path,
+        reason=fault.reason,
+    )
 
 
 def _split_list(text: str, separators: str) -> Any:
@@ -228,13 +237,78 @@ def _split_list(text: str, separators: str) -> Any:
     Return the items of a list as people write it, without blank ones.
     """
     if text.lstrip().startswith("["):
-        try:
-            return msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError, ValueError):
-            raise Misfit from None
+        return _decode(text)
     by_line = "\n" in text.strip() or "," not in separators
     items = text.splitlines() if by_line else text.split(",")
     return [item.strip() for item in items if item.strip()]
+
+
+def _decode(text: str) -> Any:
+    """
+    Return the JSON value that *text* holds.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, ValueError):
+        raise Misfit from None
+
+
+def _json_reader(annotation: Any) -> Reader | None:
+    """
+    Return a reader of a type whose values have parts; they are JSON.
+    """
+    try:
+        tree = type_tree(annotation)
+    except (TypeError, NameError, RecursionError):
+        return None
+    if not _readable(tree, set()):
+        return None
+    from promptkit.structuring import structurer  # most prompts do without
+
+    structure = structurer(annotation)
+
+    def read(value: Any) -> Any:
+        return structure(_decode(value) if isinstance(value, str) else value)
+
+    example = example_text(tree)
+    return Reader(read, expectation(tree, expectations()), f"JSON, for example {example}", is_json=True)
+
+
+def _readable(tree: mi.Type, seen: set[type]) -> bool:
+    """
+    Return whether every part of a type can be read.
+    """
+    if isinstance(tree, mi.CustomType):
+        return tree.cls in CUSTOMS
+    if isinstance(tree, mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):
+        return False
+    if (kind := getattr(tree, "cls", None)) in seen:
+        return True
+    inner = [getattr(tree, name) for name in ("item_type", "key_type", "value_type") if hasattr(tree, name)]
+    inner += [*getattr(tree, "item_types", ()), *getattr(tree, "types", ())]
+    inner += [field.type for field in getattr(tree, "fields", ())]
+    return all(_readable(part, seen | {kind} if kind else seen) for part in inner)
+
+
+def _custom_reader(annotation: Any) -> Reader:
+    """
+    Return a reader of a type that is registered.
+    """
+    custom = CUSTOMS[annotation]
+    return Reader(custom.read, custom.expected, custom.expected)
+
+
+def plain(annotation: Any) -> Any:
+    """
+    Return the type that a `typing.NewType`, or a ``type`` alias, stands for.
+    """
+    while True:
+        if isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif type(annotation).__name__ == "TypeAliasType" and get_origin(annotation) is None:
+            annotation = annotation.__value__
+        else:
+            return annotation
 
 
 def _is(kind: type) -> Callable[[Any], bool]:
@@ -260,9 +334,40 @@ def is_literal(annotation: Any) -> bool:
 
 def is_list(annotation: Any) -> bool:
     """
-    Return whether *annotation* is a list of something.
+    Return whether *annotation* is a list, a set or a tuple of any length, of something.
     """
-    return get_origin(annotation) is list
+    arguments = get_args(annotation)
+    if get_origin(annotation) is tuple:
+        return len(arguments) == 2 and arguments[1] is Ellipsis
+    return get_origin(annotation) in (list, set, frozenset) and len(arguments) == 1
+
+
+def is_constrained(annotation: Any) -> bool:
+    """
+    Return whether *annotation* has constraints of `msgspec.Meta`.
+    """
+    return get_origin(annotation) is typing.Annotated
+
+
+def is_custom(annotation: Any) -> bool:
+    """
+    Return whether *annotation* is a type that is registered.
+    """
+    return isinstance(annotation, type) and annotation in CUSTOMS
+
+
+def has_parts(annotation: Any) -> bool:
+    """
+    Return whether the values of *annotation* have parts, which JSON writes.
+    """
+    kind = get_origin(annotation) or annotation
+    return isinstance(kind, type) and (
+        kind in (list, tuple, set, frozenset, dict)
+        or typing.is_typeddict(kind)
+        or issubclass(kind, tuple | msgspec.Struct)
+        or attrs.has(kind)
+        or hasattr(kind, "__dataclass_fields__")
+    )
 
 
 def is_union(annotation: Any) -> bool:
@@ -272,11 +377,23 @@ def is_union(annotation: Any) -> bool:
     return get_origin(annotation) in (typing.Union, types.UnionType)
 
 
-_TEXT: Final = Reader(_read_text, "text")
-_INT: Final = Reader(_read_int, "a whole number", "a whole number")
-_FLOAT: Final = Reader(_read_float, "a number", "a number")
-_BOOL: Final = Reader(_read_bool, "yes or no", "yes or no", ("yes", "no"))
-_BYTES: Final = Reader(_read_bytes, "base64 or a data: URI", "base64 or a data: URI")
+_TEXT: Final = Reader(read_text, "text")
+_INT: Final = Reader(read_int, "a whole number", "a whole number")
+_FLOAT: Final = Reader(read_float, "a number", "a number")
+_BOOL: Final = Reader(read_bool, "yes or no", "yes or no", ("yes", "no"))
+_BYTES: Final = Reader(read_bytes, "base64 or a data: URI", "base64 or a data: URI")
+
+
+def _scalar(read: Read, expected: str) -> Callable[[Any], Reader]:
+    """
+    Return what makes the reader of a scalar.
+    """
+    reader = Reader(read, expected, expected)
+    return lambda _: reader
+
+
+_DATE: Final = "a date, as in 2026-01-31"
+_DATETIME: Final = "a date and time, as in 2026-01-31T12:00"
 
 #: The types that can be parameters: what recognises one, and what makes its reader. The
 #: first row that recognises a type counts; a factory may still decline, with None.
@@ -286,10 +403,19 @@ READERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]
     (_is(int), lambda _: _INT),
     (_is(float), lambda _: _FLOAT),
     (_is(bytes), lambda _: _BYTES),
+    (_is(Decimal), _scalar(read_decimal, "a number")),
+    (_is(date), _scalar(parsed(date.fromisoformat), _DATE)),
+    (_is(datetime), _scalar(parsed(datetime.fromisoformat), _DATETIME)),
+    (_is(time), _scalar(parsed(time.fromisoformat), "a time of day, as in 12:00")),
+    (_is(timedelta), _scalar(parsed(parse_duration), "a duration, as in 1h 30m")),
+    (_is(UUID), _scalar(parsed(UUID), "a UUID")),
+    (is_custom, _custom_reader),
+    (is_constrained, _constrained_reader),
     (is_enum, _enum_reader),
     (is_literal, _literal_reader),
     (is_list, _list_reader),
-    (is_union, _optional_reader),
+    (is_union, _union_reader),
+    (has_parts, _json_reader),
 )
 
 
@@ -297,6 +423,7 @@ def reader_of(annotation: Any) -> Reader | None:
     """
     Return the reader for a type, or None if it is not supported.
     """
+    annotation = plain(annotation)
     for recognises, factory in READERS:
         if recognises(annotation):
             return factory(annotation)

@@ -2,6 +2,7 @@ import enum
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
+import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -182,8 +183,21 @@ class TestRead:
         with pytest.raises(ArgumentErrors) as caught:
             REVIEW.read({"diff": "+a", **given})
 
-        assert caught.value.faults == (fault,)
+        (found,) = caught.value.faults
+        assert attrs.evolve(found, got=None, allowed=()) == fault
         assert str(caught.value) == f"prompt 'review': {says or str(fault)}"
+
+    def test_a_fault_says_what_was_got_and_what_is_allowed(self):
+        """
+        For programs, apart from the sentence: what was given, shortened, and the choices.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            REVIEW.read({"diff": "+a", "language": "pyhton", "depth": "9" * 99 + "x", "pin": "hunter2"})
+
+        language, depth, pin = caught.value.faults
+        assert (language.got, language.allowed) == ("pyhton", ("python", "rust", "go"))
+        assert len(depth.got) < 70
+        assert pin.got is None
 
     def test_a_prompt_without_arguments_says_so(self):
         """

@@ -79,7 +79,7 @@ def test_no_prompts_is_a_warning(recipes):
         ("**a: str", Rule.VARIADIC_PARAMETER, "parameter '**a' has no fixed name"),
         ("a: str, /", Rule.POSITIONAL_ONLY, "parameter 'a' is positional-only"),
         ("a: object", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type object"),
-        ("a: int | str", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type int | str"),
+        ("a: int | type", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type int | type"),
         ("a: int = None", Rule.DEFAULT_MISFIT, "parameter 'a' has the default None, which is not int"),
         (
             "a: Literal['x'] = 'y'",

@@ -21,7 +21,7 @@ from promptkit.errors import (
     nearest,
 )
 from promptkit.messages import Unsendable
-from promptkit.readers import Misfit
+from promptkit.misfits import Misfit
 
 MISSING = Diagnostic(
     Rule.MISSING_ANNOTATION,
@@ -71,7 +71,7 @@ EXAMPLES = {
         "cannot load 'recipies': there is no such folder",
     ),
     "Unsendable": (Unsendable(5, (1,)), "an int (5): make it text, with str(...) or an f-string"),
-    "Misfit": (Misfit("rust"), ""),
+    "Misfit": (Misfit(nearest="rust"), ""),
 }
 
 

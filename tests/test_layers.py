@@ -11,14 +11,17 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "version|diagnostics|context|fields",
+    "version|diagnostics|context|fields|misfits",
     "errors",
     "media",
     "content|icons",
     "messages",
     "fragments",
-    "signature|readers|rendering",
-    "arguments",
+    "customs|scalars|expectations|signature|rendering",
+    "structuring",
+    "readers",
+    "arguments|completion",
+    "schemas",
     "catalog",
     "prompts|resources",
     "loader",
@@ -35,6 +38,7 @@ MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__
 #: Too slow to import before the first reply, or of no use to a server.
 LAZY = {
     "asyncio",
+    "cattrs",
     "concurrent.futures",
     "docstring_parser",
     "filetype",
@@ -42,6 +46,7 @@ LAZY = {
     "logging",
     "promptkit.background",
     "promptkit.fragments",
+    "promptkit.structuring",
     "pybase64",
     "rich",
     "typeguard",

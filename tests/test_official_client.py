@@ -167,6 +167,8 @@ def test_turns_arrive_in_order():
                         "reason": "is 'speed', not one of everything, correctness, security, performance, "
                         "readability",
                         "expected": "one of everything, correctness, security, performance, readability",
+                        "got": "speed",
+                        "allowed": ["everything", "correctness", "security", "performance", "readability"],
                     },
                     {"argument": "code", "reason": "is missing", "expected": "text"},
                 ],

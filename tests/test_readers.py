@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.readers import Misfit, is_enum, is_literal, is_union, reader_of
+from promptkit.misfits import Misfit
+from promptkit.readers import is_enum, is_literal, is_union, reader_of
 
 
 class Tone(Enum):
@@ -479,7 +480,7 @@ class TestLists:
         """
         assert read(list[int], separator.join(map(str, items))) == items
 
-    @pytest.mark.parametrize("annotation", [list[list[int]], list[object], list[Any]], ids=str)
+    @pytest.mark.parametrize("annotation", [list[complex], list[object], list[type]], ids=str)
     def test_a_list_of_what_cannot_be_read_has_no_reader(self, annotation):
         """
         The compiler reports it.
@@ -493,7 +494,8 @@ class TestLists:
         with pytest.raises(Misfit) as caught:
             read(list[Literal["python", "rust"]], "rust, pyhton")
 
-        assert caught.value.nearest == "python"
+        (part,) = caught.value.parts
+        assert (part.nearest, part.path, part.got) == ("python", "[1]", "pyhton")
 
 
 class TestExpected:
@@ -512,7 +514,7 @@ class TestExpected:
             (list[str], "a list", "several, separated by commas", ()),
             (
                 list[Literal["a", "b"]],
-                "a list, each item one of a, b",
+                "a list, each one of a, b",
                 "several, separated by commas; each one of a, b",
                 (),
             ),
@@ -554,7 +556,7 @@ class TestReaderOf:
 
     @pytest.mark.parametrize(
         "annotation",
-        [object, Any, type, None, "str", complex, int | str | None, Enum("Empty", []), lambda: None],
+        [object, Any, type, None, "str", complex, int | complex, Enum("Empty", []), lambda: None],
         ids=repr,
     )
     def test_what_cannot_be_read_has_no_reader(self, annotation):
@@ -593,4 +595,4 @@ def test_a_misfit_travels():
     """
     It keeps what was probably meant.
     """
-    assert pickle.loads(pickle.dumps(Misfit("rust"))).nearest == "rust"  # noqa: S301 (our own pickle)
+    assert pickle.loads(pickle.dumps(Misfit(nearest="rust"))).nearest == "rust"  # noqa: S301 (our own pickle)

@@ -132,6 +132,7 @@ class TestRefusals:
                         "argument": "times",
                         "reason": "is 'many', not a whole number",
                         "expected": "a whole number",
+                        "got": "many",
                     },
                     {
                         "argument": "nme",

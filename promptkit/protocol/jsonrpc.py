@@ -168,15 +168,7 @@ def _data(error: PromptkitError) -> Any:
     if isinstance(error, UnknownPrompt):
         return {"name": error.name} | ({"nearest": error.nearest} if error.nearest else {})
     if isinstance(error, ArgumentErrors):
-        faults = [
-            {
-                key: value
-                for key in ("argument", "reason", "expected", "nearest")
-                if (value := getattr(fault, key)) is not None
-            }
-            for fault in error.faults
-        ]
-        return {"name": error.prompt, "faults": faults}
+        return {"name": error.prompt, "faults": [fault.as_data() for fault in error.faults]}
     return error.data if isinstance(error, ProtocolError) else UNSET
 
 

@@ -1,0 +1,82 @@
+"""What does not fit its type, and where in a value it stands."""
+
+from typing import Any, Final
+
+__all__ = ["ABSENT", "Misfit", "Misfits"]
+
+#: Stands for a value that is not there at all.
+ABSENT: Final = object()
+
+
+class Misfit(ValueError):
+    """
+    A value, or a part of one, that is not what its type takes.
+
+    Args:
+        expected:
+            What would fit, in a few words; None for what the whole type takes.
+
+        got:
+            The part at fault, or `ABSENT` if it is missing; None for the whole value.
+
+        nearest:
+            The value that was probably meant, if one is similar.
+
+        path:
+            Where the part stands, as code would have it: ``.points[2].x``.
+
+        reason:
+            What is wrong with it in the words of the author's own code, if it said.
+    """
+
+    def __init__(
+        self,
+        expected: str | None = None,
+        *,
+        got: Any = None,
+        nearest: str | None = None,
+        path: str = "",
+        reason: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.expected = expected
+        self.got = got
+        self.nearest = nearest
+        self.path = path
+        self.reason = reason
+
+    @property
+    def parts(self) -> "tuple[Misfit, ...]":
+        """
+        Every part that is at fault.
+        """
+        return (self,)
+
+    def at(self, path: str) -> "Misfit":
+        """
+        Return the same fault, of a value that stands at *path* in a larger one.
+        """
+        return Misfit(
+            self.expected,
+            got=self.got,
+            nearest=self.nearest,
+            path=path + self.path,
+            reason=self.reason,
+        )
+
+
+class Misfits(Misfit):
+    """
+    Several parts of one value that do not fit.
+    """
+
+    def __init__(self, parts: tuple[Misfit, ...]) -> None:
+        super().__init__()
+        self._parts = parts
+
+    @property
+    def parts(self) -> tuple[Misfit, ...]:
+        """
+        Every part that is at fault.
+        """
+        return self._parts

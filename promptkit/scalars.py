@@ -1,0 +1,164 @@
+"""Text, and other JSON values, as the scalars that people mean by them."""
+
+import re
+from collections.abc import Callable
+from datetime import timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from promptkit.misfits import Misfit
+
+__all__ = [
+    "Read",
+    "parse_duration",
+    "parsed",
+    "read_bool",
+    "read_bytes",
+    "read_decimal",
+    "read_float",
+    "read_int",
+    "read_text",
+]
+
+#: Takes what a client sent, a string or another JSON value; raises `Misfit`.
+Read: TypeAlias = Callable[[Any], Any]
+
+
+def read_text(value: Any) -> str:
+    """
+    Return text as it is. Raises `Misfit`.
+    """
+    if not isinstance(value, str):
+        raise Misfit
+    return value
+
+
+def read_int(value: Any) -> int:
+    """
+    Return a whole number; 5.0 is one, to JSON. Raises `Misfit`.
+    """
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            raise Misfit from None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Misfit
+    return value
+
+
+def read_float(value: Any) -> float:
+    """
+    Return a number that is neither infinite nor none. Raises `Misfit`.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Misfit
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise Misfit from None
+    if not isfinite(number):
+        raise Misfit
+    return number
+
+
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+def read_bool(value: Any) -> bool:
+    """
+    Return what people mean by yes, on, true, 1 and their opposites. Raises `Misfit`.
+    """
+    if isinstance(value, bool):
+        return value
+    found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        raise Misfit
+    return found
+
+
+def read_decimal(value: Any) -> Decimal:
+    """
+    Return an exact number. Raises `Misfit`.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Misfit
+    try:
+        number = Decimal(str(value).strip())
+    except ArithmeticError:
+        raise Misfit from None
+    if not number.is_finite():
+        raise Misfit
+    return number
+
+
+def parsed(parse: Callable[[str], Any]) -> Read:
+    """
+    Return what reads text with *parse*, which raises ValueError for what it is not.
+    """
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise Misfit
+        try:
+            return parse(value.strip())
+        except (ValueError, OverflowError):
+            raise Misfit from None
+
+    return read
+
+
+#: ``1d 2h 30m``, ``90 s``, ``1.5 hours``; ``1:30`` and ``1 day, 2:03:04``, as Python writes them.
+_UNITS: Final = re.compile(
+    r"(?:([\d.]+)\s*w(?:eeks?)?)?\s*(?:([\d.]+)\s*d(?:ays?)?,?)?\s*(?:([\d.]+)\s*h(?:ours?)?)?\s*"
+    r"(?:([\d.]+)\s*m(?:in(?:utes?)?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:onds?)?)?)?",
+    re.IGNORECASE,
+)
+_CLOCK: Final = re.compile(r"(?:(-?\d+) days?,\s*)?(\d+):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?", re.IGNORECASE)
+
+
+def parse_duration(text: str) -> timedelta:
+    """
+    Return the duration that *text* names: ISO 8601, units, or a clock. Raises ValueError.
+    """
+    if text.lstrip("+-")[:1] in ("P", "p"):
+        return msgspec.convert(text, timedelta)
+    if clock := _CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    units = _UNITS.fullmatch(text)
+    if not text or units is None:
+        raise ValueError(text)
+    names = ("weeks", "days", "hours", "minutes", "seconds")
+    return timedelta(**{name: float(part or 0) for name, part in zip(names, units.groups(), strict=True)})
+
+
+def read_bytes(value: Any) -> bytes:
+    """
+    Return the bytes of base64, or of a data: URI. Raises `Misfit`.
+    """
+    from pybase64 import b64decode
+
+    if not isinstance(value, str):
+        raise Misfit
+    if value[:5].lower() == "data:":
+        head, comma, value = value.partition(",")
+        if not comma:
+            raise Misfit
+        if not head.lower().endswith(";base64"):
+            from urllib.parse import unquote_to_bytes
+
+            return unquote_to_bytes(value)  # as RFC 2397 has it
+    try:
+        # Base64 is often wrapped at 76 characters, as e-mail does.
+        return b64decode("".join(value.split()), validate=True)
+    except ValueError:
+        raise Misfit from None

@@ -1,0 +1,125 @@
+"""
+The JSON Schema of a prompt's arguments, in the dialect 2020-12.
+
+It is what forms and tools are built from. Clients send arguments as text all the same.
+
+See https://json-schema.org/draft/2020-12/schema.
+"""
+
+from collections.abc import Iterable
+from types import NoneType
+from typing import Any, Final, get_args
+
+import msgspec
+
+from promptkit.arguments import Argument
+from promptkit.customs import CUSTOMS
+from promptkit.readers import is_list, is_union, plain, reader_of
+
+__all__ = ["schema_of"]
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+#: What msgspec says only in words, said so that a validator can check it.
+_BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+
+def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
+    """
+    Return the JSON Schema of an object with *arguments* as its members.
+    """
+    arguments = list(arguments)
+    definitions: dict[str, Any] = {}
+    properties = {argument.name: _property(argument, definitions) for argument in arguments}
+    schema: dict[str, Any] = {"$schema": DIALECT, "type": "object", "properties": properties}
+    if required := [argument.name for argument in arguments if argument.required]:
+        schema["required"] = required
+    schema["additionalProperties"] = False
+    if definitions:
+        schema["$defs"] = definitions
+    return schema
+
+
+def _property(argument: Argument, definitions: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return the schema of one argument, with what its author says of it.
+    """
+    said = {
+        "title": argument.title,
+        "description": argument.arg.description,
+        "examples": [_plain(example) for example in argument.arg.examples] or None,
+    }
+    schema = {key: value for key, value in said.items() if value} | _schema(argument.annotation, definitions)
+    if not (argument.required or argument.arg.secret or argument.default is None):
+        schema["default"] = _plain(argument.default)
+    return schema
+
+
+def _schema(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return the schema of a type; what it refers to goes into *definitions*.
+    """
+    try:
+        (schema,), components = msgspec.json.schema_components(
+            [annotation],
+            schema_hook=_custom,
+            ref_template="#/$defs/{name}",
+        )
+    except TypeError:
+        return _other(plain(annotation), definitions)
+    definitions |= {name: _mended(component) for name, component in components.items()}
+    mended: dict[str, Any] = _mended(schema)
+    return mended
+
+
+def _other(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return the schema of a type that msgspec does not know, and a reader does.
+    """
+    if is_union(annotation):
+        members = [_schema(m, definitions) for m in get_args(annotation) if m is not NoneType]
+        return {"anyOf": members} if len(members) > 1 else members[0]
+    if is_list(annotation):
+        return {"type": "array", "items": _schema(get_args(annotation)[0], definitions)}
+    reader = reader_of(annotation)
+    return {"enum": list(reader.values)} if reader and reader.values else {}
+
+
+def _custom(kind: type) -> dict[str, Any]:
+    """
+    Return the schema of a registered type. Raises KeyError for any other.
+    """
+    return dict(CUSTOMS[kind].schema)
+
+
+def _mended(schema: Any) -> Any:
+    """
+    Return *schema* as exact as what promptkit takes.
+    """
+    if isinstance(schema, list):
+        return [_mended(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _mended(value) for key, value in schema.items() if key != "uniqueItems"}
+    if found.get("contentEncoding") == "base64":
+        found["pattern"] = _BASE64
+    if found.get("format") == "decimal":
+        found["type"] = ["string", "number"]
+    return found
+
+
+def _plain(value: Any) -> Any:
+    """
+    Return a default or an example as JSON has it.
+    """
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_write)
+
+
+def _write(value: Any) -> Any:
+    """
+    Return a value of a registered type as text.
+    """
+    for kind in type(value).__mro__:
+        if kind in CUSTOMS:
+            return CUSTOMS[kind].write(value)
+    return str(value)
