@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import compiling
 from benchmarks.session import Session, start_to_listing
 
 HERE = Path(__file__).parent
@@ -56,7 +57,10 @@ def main() -> None:
                 for figure, own, (scale, unit) in zip(figures, ours, units, strict=True)
             ),
         )
-    Console().print(table)
+    console = Console()
+    console.print(table)
+    for figure, seconds in compiling.measure().items():
+        console.print(f"  {figure}: {seconds * 1e3:.1f} ms" if seconds > 1e-3 else f"  {figure}: {seconds * 1e6:.2f} µs")
 
 
 main()

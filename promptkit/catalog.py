@@ -5,6 +5,7 @@ It knows nothing of the wire, and the wire nothing of the compiler: they meet he
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -17,6 +18,7 @@ from promptkit.errors import UnknownPrompt, nearest
 from promptkit.icons import Icon
 from promptkit.messages import Workflow
 from promptkit.rendering import Renderer
+from promptkit.schemas import schema_of
 
 __all__ = ["Catalog", "CompiledPrompt"]
 
@@ -75,6 +77,13 @@ class CompiledPrompt:
         Where the author defined it.
         """
         return self.renderer.location
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """
+        The JSON Schema of its arguments.
+        """
+        return schema_of(self.arguments.ordered)
 
     def bind(self, given: Mapping[str, Any] | None, context: Context | None = None) -> dict[str, Any]:
         """

@@ -112,7 +112,9 @@ class TestList:
         """
         _, out, _ = run(capsys, "list", "recipes", "--json")
 
-        assert json.loads(out)["prompts"][-1] == {
+        shown = json.loads(out)["prompts"][-1]
+        assert list(shown.pop("_meta")) == ["promptkit/arguments"]
+        assert shown == {
             "name": "review",
             "description": "Review a [diff].",
             "arguments": [

@@ -192,6 +192,16 @@ def test_the_listing_of_the_newest_handshake():
                     {"src": "data:image/png;base64,AA==", "sizes": ["48x48"], "theme": "dark"},
                 ],
                 "_meta": {
+                    "promptkit/arguments": {
+                        "$schema": "https://json-schema.org/draft/2020-12/schema",
+                        "type": "object",
+                        "properties": {
+                            "diff": {"title": "Diff", "description": "The diff", "type": "string"},
+                            "depth": {"type": "integer", "default": 1},
+                        },
+                        "required": ["diff"],
+                        "additionalProperties": False,
+                    },
                     "promptkit/tags": ["code"],
                     "promptkit/version": "2",
                     "example.shelf/owner": "me",

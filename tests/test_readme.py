@@ -28,11 +28,14 @@ def review(recipes):
 
 def test_the_listing_is_what_a_client_receives(review):
     """
-    The first JSON block is the reply to ``prompts/list``.
+    The first JSON block is the reply to ``prompts/list``, but for the schema that the text names.
     """
-    listing = lowering_for(LATEST_HANDSHAKE).listing(review)
+    listing = json.loads(lowering_for(LATEST_HANDSHAKE).listing(review))
+    (meta,) = [prompt.pop("_meta") for prompt in listing["prompts"]]
 
-    assert json.loads(blocks("json")[0]) == json.loads(listing)
+    assert json.loads(blocks("json")[0]) == listing
+    assert "`promptkit/arguments`" in README
+    assert list(meta) == ["promptkit/arguments"]
 
 
 def test_the_text_is_what_a_client_receives(review):

@@ -94,7 +94,7 @@ class Lowering:
             description=_set(prompt.description),
             arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
             icons=[_icon(icon) for icon in prompt.icons if has.icons] or UNSET,
-            meta=dict(prompt.meta) if has.metadata and prompt.meta else UNSET,
+            meta=_meta(prompt) or UNSET if has.metadata else UNSET,
         )
 
     def _argument(self, argument: Argument) -> wire.PromptArgument:
@@ -107,6 +107,14 @@ class Lowering:
             description=_set(argument.description),
             required=argument.required,
         )
+
+
+def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
+    """
+    Return what a prompt's ``_meta`` holds: the schema of its arguments, and what its author set.
+    """
+    schema = {"promptkit/arguments": prompt.schema} if prompt.arguments.ordered else {}
+    return {**schema, **prompt.meta}
 
 
 def _icon(icon: Icon) -> wire.Icon:

@@ -1,0 +1,49 @@
+"""How long compiling takes, and converting the arguments of one request, in one process."""
+
+from enum import Enum
+from timeit import repeat
+from typing import Annotated, Any, Literal
+
+from promptkit import Arg, Prompt, prompt
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
+
+PROMPTS = 1000
+
+
+class Tone(Enum):
+    """How to say it."""
+
+    PLAIN = "plain"
+    STRICT = "strict"
+
+
+def make(number: int) -> Prompt[..., str]:
+    """Return one of many prompts with three parameters."""
+
+    @prompt(name=f"review_{number}")
+    def review(
+        code: Annotated[str, Arg("The code")],
+        language: Literal["python", "rust", "go"] = "python",
+        depth: int = 1,
+    ) -> str:
+        """Review a piece of code."""
+        return f"{code}{language}{depth}"
+
+    return review
+
+
+def best(work: Any, number: int) -> float:
+    """Return the shortest time of five that *work* took, in seconds a call."""
+    return min(repeat(work, number=number, repeat=5)) / number
+
+
+def measure() -> dict[str, float]:
+    """Return each figure by what it is, in seconds."""
+    recipes = Recipes(prompts=tuple(make(number) for number in range(PROMPTS)))
+    arguments = make(0).compiled.arguments
+    given = {"code": "fn main() {}", "language": "rust", "depth": "3"}
+    return {
+        f"compile {PROMPTS} prompts of three parameters": best(lambda: compile(recipes), 1),
+        "convert three typed arguments": best(lambda: arguments.read(given), 50_000),
+    }
