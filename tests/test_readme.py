@@ -1,6 +1,13 @@
+import datetime as dt
 import json
+import re
 import tomllib
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
+from typing import Literal, Union
+from uuid import UUID
 
 import pytest
 from markdown_it import MarkdownIt
@@ -10,6 +17,7 @@ from promptkit.errors import ArgumentErrors
 from promptkit.loader import load
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
+from promptkit.readers import reader_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -55,6 +63,56 @@ def test_the_refusal_is_what_a_person_reads(review):
         review.render("review", {"language": "cobol"})
 
     assert f"`{refused.value}`" in README.replace("\n", " ")
+
+
+class Tone(Enum):
+    PLAIN = "plain"
+    STRICT = "strict"
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+#: What the table of arguments names.
+NAMES = {
+    "Decimal": Decimal,
+    "Literal": Literal,
+    "Path": Path,
+    "Point": Point,
+    "Tone": Tone,
+    "UUID": UUID,
+    **{name: getattr(dt, name) for name in ("date", "datetime", "time", "timedelta")},
+}
+_, _, *ROWS = [row.strip("| ").split(" | ") for row in README.splitlines() if row.startswith("| ")]
+ARGUMENTS = [row for row in ROWS if row[0].startswith("`") and len(row) == 3]
+
+
+def quoted(cell):
+    """What stands between backticks in a cell."""
+    return re.findall("`([^`]+)`", cell)
+
+
+@pytest.mark.parametrize(("kind", "sent", "got"), ARGUMENTS, ids=[row[0] for row in ARGUMENTS])
+def test_arguments_are_read_as_the_table_says(kind, sent, got):
+    """
+    Every text of the table of arguments becomes the value beside it.
+    """
+    names = [eval(name, NAMES) for name in quoted(kind.partition(" (")[0])]  # noqa: S307 (our own README)
+    names += [None] if "`None`" in kind else []
+    annotation = Union[tuple(names)]  # noqa: UP007 (made of parts)
+    expected = eval(quoted(got)[0], NAMES)  # noqa: S307 (our own README)
+
+    assert [reader_of(annotation).read(text) for text in quoted(sent)] == [expected] * len(quoted(sent))
+
+
+def test_the_table_of_arguments_is_there():
+    """
+    The rows above are found.
+    """
+    assert len(ARGUMENTS) > 20
 
 
 def test_the_commands_are_what_ci_runs():
