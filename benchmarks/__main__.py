@@ -60,7 +60,9 @@ def main() -> None:
     console = Console()
     console.print(table)
     for figure, seconds in compiling.measure().items():
-        console.print(f"  {figure}: {seconds * 1e3:.1f} ms" if seconds > 1e-3 else f"  {figure}: {seconds * 1e6:.2f} µs")
+        console.print(
+            f"  {figure}: {seconds * 1e3:.1f} ms" if seconds > 1e-3 else f"  {figure}: {seconds * 1e6:.2f} µs"
+        )
 
 
 main()

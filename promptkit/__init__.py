@@ -2,6 +2,7 @@
 
 from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
 from promptkit.context import Context
+from promptkit.customs import register_type
 from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
 from promptkit.icons import Icon
 from promptkit.messages import Message, Workflow, assistant, user
@@ -32,6 +33,7 @@ __all__ = [
     "__version__",
     "assistant",
     "prompt",
+    "register_type",
     "resource",
     "user",
 ]

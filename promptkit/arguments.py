@@ -3,11 +3,15 @@ Arguments: what clients are told of a prompt's parameters, and how what they sen
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import is_dataclass
+from datetime import date, time
+from decimal import Decimal
 from enum import Enum
 from reprlib import Repr
 from typing import Any, Final, get_args
 
 import attrs
+import msgspec
 
 from promptkit.diagnostics import Report, Rule
 from promptkit.errors import ArgumentErrors, Fault, nearest
@@ -16,6 +20,13 @@ from promptkit.readers import Reader, is_constrained, is_literal, is_union, plai
 from promptkit.signature import NO_DEFAULT, Arg, Parameter, Signature
 
 __all__ = ["Argument", "Arguments", "compile_arguments", "fits", "type_name"]
+
+#: What people enter as it is, and what they have to enter as JSON.
+_PLAIN: Final = (str, int, float, Decimal, date, time, Enum)
+_COMPOSITE: Final = (list, tuple, set, frozenset, dict, msgspec.Struct)
+
+#: What JSON calls otherwise than Python.
+_JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
 _short: Final = Repr()
 _short.maxstring = 60
@@ -117,7 +128,9 @@ def _reason(part: Misfit, value: Any, expected: str, *, secret: bool) -> str:
         return "is missing"
     if part.reason is not None:
         return "is refused" if secret else part.reason
-    return f"is not {expected}" if secret else f"is {_short.repr(_got(part, value))}, not {expected}"
+    got = _got(part, value)
+    shown = _JSON_NAMES[got] if got is None or isinstance(got, bool) else _short.repr(got)
+    return f"is not {expected}" if secret else f"is {shown}, not {expected}"
 
 
 @attrs.frozen
@@ -266,12 +279,19 @@ def _description(parameter: Parameter, reader: Reader) -> str | None:
     clauses = [reader.hint]
     if arg.examples:
         clauses.append(f"for example {', '.join(map(_shown, arg.examples))}")
-    if not (parameter.required or arg.secret or parameter.default in (None, "", [])):
+    if not (parameter.required or arg.secret) and _says_something(parameter.default):
         clauses.append(f"default {_shown(parameter.default)}")
     implied = "; ".join(filter(None, clauses))
     if not arg.description:
         return implied or None
     return f"{arg.description} ({implied})" if implied else arg.description
+
+
+def _says_something(default: Any) -> bool:
+    """
+    Return whether people want to know of *default*: it is neither None nor empty.
+    """
+    return default is not None and (not hasattr(default, "__len__") or len(default) > 0)
 
 
 def _shown(value: Any) -> str:
@@ -282,8 +302,10 @@ def _shown(value: Any) -> str:
         return str(value.value if isinstance(value.value, str | int) else value.name)
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list | tuple):
+    if isinstance(value, list | set | frozenset) and all(isinstance(item, _PLAIN) for item in value):
         return ", ".join(map(_shown, value))
+    if isinstance(value, _COMPOSITE) or attrs.has(type(value)) or is_dataclass(value):
+        return _shortened(msgspec.json.encode(value, enc_hook=str).decode())
     if isinstance(value, bytes):
         return _short.repr(value)
     return _shortened(" ".join(str(value).split()))

@@ -56,7 +56,7 @@ def register_type(
             The type.
 
         read:
-            From text to a value; it raises `ValueError` for text that does not fit.
+            From text to a value; it raises for text that does not fit.
 
         expected:
             What *read* takes, in a few words that end a sentence: ``an amount, as in 3 EUR``.
@@ -73,7 +73,7 @@ def register_type(
             raise Misfit(expected, got=value)
         try:
             return read(value)
-        except (ValueError, TypeError):
+        except Exception:  # noqa: BLE001 (an author's function may refuse in any way)
             raise Misfit(expected, got=value) from None
 
     CUSTOMS[kind] = Custom(checked, expected, schema or {"type": "string"}, write)

@@ -61,8 +61,10 @@ def _number(noun: str) -> Callable[[Any], str]:
     """
 
     def words(tree: mi.IntType | mi.FloatType) -> str:
+        if tree.ge is not None and tree.le is not None:
+            return f"{noun} from {tree.ge} to {tree.le}"
         bounds = [
-            f"{phrase} {bound:g}"
+            f"{phrase} {bound}"
             for phrase, bound in (
                 ("of at least", tree.ge),
                 ("above", tree.gt),
@@ -111,7 +113,8 @@ def _choice(tree: Any) -> str:
     Return the words for a fixed set of values.
     """
     values = tree.values if isinstance(tree, mi.LiteralType) else [member.value for member in tree.cls]
-    return f"one of {', '.join(str(value) for value in values if value is not None)}"
+    names = [str(value) for value in values if value is not None]
+    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
 
 
 _WORDS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {
@@ -153,7 +156,7 @@ _EXAMPLES: Final[dict[type[mi.Type], Any]] = {
 }
 
 
-def example_of(tree: mi.Type, depth: int = 0) -> Any:
+def example_of(tree: mi.Type, depth: int = 0) -> Any:  # noqa: C901, PLR0911 (a list of cases)
     """
     Return a value of a type, as JSON has it. Members that may be left out are left out.
 

@@ -12,7 +12,6 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any, Final, Literal, get_args, get_origin
-
 from uuid import UUID
 
 import attrs
@@ -103,7 +102,7 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
         return folded[text]
 
     names = tuple(str(names[0]) for _, names in choices)
-    one_of = f"one of {', '.join(names)}"
+    one_of = names[0] if len(names) == 1 else f"one of {', '.join(names)}"
     return Reader(read, one_of, one_of, names)
 
 
