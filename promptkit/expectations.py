@@ -114,7 +114,7 @@ def _choice(tree: Any) -> str:
     """
     values = tree.values if isinstance(tree, mi.LiteralType) else [member.value for member in tree.cls]
     names = [str(value) for value in values if value is not None]
-    return names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+    return repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
 
 
 _WORDS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {

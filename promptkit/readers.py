@@ -102,7 +102,7 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
         return folded[text]
 
     names = tuple(str(names[0]) for _, names in choices)
-    one_of = names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+    one_of = repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
     return Reader(read, one_of, one_of, names)
 
 

@@ -255,7 +255,7 @@ TYPED = {
     "Literal": (Literal["a", "b"], ["a"], "c", "takes one of a, b, not a str ('c')"),
     "Optional": (Optional[int], [None, 1], "1", "takes Optional[int], not a str ('1')"),  # noqa: UP045
     "union": (int | None, [None, 1], "1", "takes int | None, not a str ('1')"),
-    "optional Literal": (Literal["a"] | None, [None, "a"], "b", "takes one of a, not a str ('b')"),
+    "optional Literal": (Literal["a"] | None, [None, "a"], "b", "takes 'a', not a str ('b')"),
     "Enum": (Tone, [Tone.WARM], "warm", "takes Tone, not a str ('warm')"),
     "list": (list[int], [[], [1]], [1, "2"], "takes list[int], not a list ([1, '2'])"),
     "dict": (dict[str, int], [{}, {"a": 1}], {"a": "b"}, "takes dict[str, int], not a dict ({'a': 'b'})"),
