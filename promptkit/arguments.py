@@ -13,6 +13,7 @@ from typing import Any, Final, get_args
 import attrs
 import msgspec
 
+from promptkit.completion import Completer
 from promptkit.diagnostics import Report, Rule
 from promptkit.errors import ArgumentErrors, Fault, nearest
 from promptkit.misfits import ABSENT, Misfit
@@ -58,6 +59,9 @@ class Argument:
 
         arg:
             All that the author says of it.
+
+        completer:
+            What to offer while someone types a value, if there is anything to offer.
     """
 
     name: str
@@ -67,6 +71,7 @@ class Argument:
     title: str | None
     description: str | None
     arg: Arg
+    completer: Completer | None = None
 
     @property
     def required(self) -> bool:
@@ -183,6 +188,14 @@ class Arguments:
             raise ArgumentErrors(self.prompt, tuple(faults))
         return values
 
+    def completer(self, name: str) -> Completer | None:
+        """
+        Return what completes the argument called *name*. Raises `ArgumentErrors` if there is none.
+        """
+        if name not in self.by_name:
+            raise ArgumentErrors(self.prompt, (self._unknown(name),))
+        return self.by_name[name].completer
+
     def _unknown(self, name: str) -> Fault:
         """
         Return the fault of an argument that there is not.
@@ -239,7 +252,27 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
         title=parameter.arg.title,
         description=_description(parameter, reader),
         arg=parameter.arg,
+        completer=_completer(parameter, reader, report),
     )
+
+
+def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
+    """
+    Return what to offer for one parameter: what its author says, or else what its type implies.
+    """
+    source = reader.values if parameter.arg.complete is None else parameter.arg.complete
+    if isinstance(source, tuple) and not source:
+        return None
+    try:
+        return Completer(source)
+    except Exception as error:  # noqa: BLE001 (an author's values may raise anything when they are read)
+        fault, colon, remedy = str(error).partition(": ")
+        report.add(
+            Rule.BAD_COMPLETION,
+            f"parameter {parameter.name!r} cannot be completed: {fault or type(error).__name__}",
+            remedy if colon else "give complete= a list of values, or a function of what was typed",
+        )
+        return None
 
 
 #: Where people who know other frameworks do not put it.

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from promptkit.arguments import Arguments
+from promptkit.completion import Completion
 from promptkit.context import Context
 from promptkit.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors import UnknownPrompt, nearest
@@ -193,6 +194,37 @@ class Catalog(Mapping[str, CompiledPrompt]):
             Exception: As `CompiledPrompt.render` does.
         """
         return self[name].render(arguments)
+
+    def complete(
+        self, name: str, argument: str, typed: str, chosen: Mapping[str, str] | None = None
+    ) -> Completion:
+        """
+        Return what to offer while someone types the value of an argument.
+
+        Args:
+            name:
+                The prompt.
+
+            argument:
+                The argument; nothing is offered for one that has no completer.
+
+            typed:
+                What was typed so far.
+
+            chosen:
+                The arguments that were chosen already.
+
+        Raises:
+            UnknownPrompt: If there is no such prompt.
+
+            ArgumentErrors: If the prompt has no such argument.
+
+            RuntimeError: If the completer is asynchronous and an event loop runs already.
+
+            Exception: Whatever the author's completer raises.
+        """
+        completer = self[name].arguments.completer(argument)
+        return Completion() if completer is None else completer.complete(typed, chosen)
 
     @property
     def healthy(self) -> bool:

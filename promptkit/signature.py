@@ -9,7 +9,7 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import WRAPPER_ASSIGNMENTS
 from typing import Any, Final
 
@@ -51,6 +51,13 @@ def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
     return (values,) if isinstance(values, str) else tuple(values)
 
 
+def _complete(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
+    """
+    Return *source* so that it can be read more than once.
+    """
+    return tuple(source) if isinstance(source, Iterator) else source
+
+
 @attrs.frozen
 class Arg:
     """
@@ -76,7 +83,11 @@ class Arg:
     description: str | None = attrs.field(default=None, validator=optional_text)
     title: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
     examples: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=_examples)
-    complete: Iterable[Any] | Callable[..., Any] | None = attrs.field(default=None, kw_only=True)
+    complete: Iterable[Any] | Callable[..., Any] | None = attrs.field(
+        default=None,
+        kw_only=True,
+        converter=_complete,
+    )
     secret: bool = attrs.field(default=False, kw_only=True)
 
 

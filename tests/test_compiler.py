@@ -1,8 +1,9 @@
 import json
+from typing import Annotated, Literal
 
 import pytest
 
-from promptkit import prompt
+from promptkit import Arg, ArgumentErrors, prompt
 from promptkit.compiler import compile
 from promptkit.diagnostics import Rule
 from promptkit.loader import Recipes, load
@@ -153,6 +154,63 @@ def test_what_could_not_be_listed_is_reported(options):
 
     assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.BAD_METADATA]
     assert not catalog
+
+
+class Failing:
+    def __iter__(self):
+        return iter([1 / 0])
+
+
+@pytest.mark.parametrize(
+    ("complete", "message", "remedy"),
+    [
+        (3, "cannot be completed: ", ""),
+        (lambda a, b, c: [], "cannot be completed: ", ""),
+        (Failing(), "cannot be completed: division by zero", "give complete= a list of values"),
+    ],
+    ids=["number", "function of three", "values that fail"],
+)
+def test_what_cannot_be_completed_is_reported(complete, message, remedy):
+    """
+    A source of completions that could not be asked is found before anybody types.
+    """
+
+    @prompt
+    def review(diff: Annotated[str, Arg(complete=complete)]) -> str:
+        return diff
+
+    (found,) = compile(Recipes(prompts=(review,))).diagnostics
+
+    assert found.rule is Rule.BAD_COMPLETION
+    assert message in found.message
+    assert remedy in found.remedy
+
+
+def test_completion_comes_from_the_type_or_from_the_author():
+    """
+    Choices complete themselves; what the author says counts first, and sees what was chosen.
+    """
+
+    @prompt
+    def review(
+        language: Literal["python", "rust", "go"],
+        strict: bool,  # noqa: FBT001 (people write it)
+        file: Annotated[str, Arg(complete=lambda typed, chosen: [f"a.{chosen.get('language')}", "b"])],
+        diff: str,
+        tone: Annotated[Literal["plain", "warm"], Arg(complete=["warm"])] = "plain",
+    ) -> str:
+        return ""
+
+    catalog = compile(Recipes(prompts=(review,)))
+
+    assert catalog.complete("review", "language", "").values == ("python", "rust", "go")
+    assert catalog.complete("review", "language", "R").values == ("rust",)
+    assert catalog.complete("review", "strict", "y").values == ("yes",)
+    assert catalog.complete("review", "file", "a", {"language": "go"}).values == ("a.go",)
+    assert catalog.complete("review", "tone", "").values == ("warm",)
+    assert catalog.complete("review", "diff", "x").values == ()
+    with pytest.raises(ArgumentErrors, match="did you mean 'file'"):
+        catalog.complete("review", "fil", "")
 
 
 def test_resources_are_checked_too(recipes):
