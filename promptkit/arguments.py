@@ -3,7 +3,6 @@ Arguments: what clients are told of a prompt's parameters, and how what they sen
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import is_dataclass
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
@@ -11,7 +10,6 @@ from reprlib import Repr
 from typing import Any, Final, get_args
 
 import attrs
-import msgspec
 
 from promptkit.completion import Completer
 from promptkit.diagnostics import Report, Rule
@@ -19,12 +17,12 @@ from promptkit.errors import ArgumentErrors, Fault, nearest
 from promptkit.misfits import ABSENT, Misfit
 from promptkit.readers import Reader, is_constrained, is_literal, is_union, plain, reader_of
 from promptkit.signature import NO_DEFAULT, Arg, Parameter, Signature
+from promptkit.writing import text_of
 
 __all__ = ["Argument", "Arguments", "compile_arguments", "fits", "type_name"]
 
-#: What people enter as it is, and what they have to enter as JSON.
+#: What people separate by commas.
 _PLAIN: Final = (str, int, float, Decimal, date, time, Enum)
-_COMPOSITE: Final = (list, tuple, set, frozenset, dict, msgspec.Struct)
 
 #: What JSON calls otherwise than Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
@@ -331,17 +329,14 @@ def _shown(value: Any) -> str:
     """
     Return a default or an example as people would enter it.
     """
-    if isinstance(value, Enum):
-        return str(value.value if isinstance(value.value, str | int) else value.name)
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list | set | frozenset) and all(isinstance(item, _PLAIN) for item in value):
         return ", ".join(map(_shown, value))
-    if isinstance(value, _COMPOSITE) or attrs.has(type(value)) or is_dataclass(value):
-        return _shortened(msgspec.json.encode(value, enc_hook=str).decode())
-    if isinstance(value, bytes):
+    try:
+        return _shortened(" ".join(text_of(value).split()))
+    except TypeError:  # of a default that does not fit its type
         return _short.repr(value)
-    return _shortened(" ".join(str(value).split()))
 
 
 def fits(value: Any, annotation: Any) -> bool:

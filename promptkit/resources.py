@@ -3,8 +3,6 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, time
-from enum import Enum
 from functools import cached_property
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
@@ -15,6 +13,7 @@ from promptkit.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors import CompileError
 from promptkit.messages import describe
 from promptkit.signature import copied_attributes, read_summary
+from promptkit.writing import text_of
 
 __all__ = ["Resource", "resource"]
 
@@ -160,23 +159,17 @@ class Resource(Generic[P, R]):
         return tuple(report.found)
 
 
-def _as_text(value: Any) -> Any:  # noqa: PLR0911 (a list of cases)
+def _as_text(value: Any) -> Any:
     """
-    Return *value* as a URI spells it: text, or a list or mapping of it.
+    Return *value* as a URI spells it: text, or a list or mapping of it, without what is None.
     """
-    if isinstance(value, Enum):
-        return _as_text(value.value)
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, set | frozenset):
         return sorted(map(str, map(_as_text, value)))
     if isinstance(value, list | tuple):
         return [_as_text(item) for item in value if item is not None]
     if isinstance(value, Mapping):
         return {str(key): _as_text(item) for key, item in value.items() if item is not None}
-    if isinstance(value, date | time):
-        return value.isoformat()
-    return None if value is None else str(value)
+    return None if value is None else text_of(value)
 
 
 def resource(

@@ -15,6 +15,7 @@ import msgspec
 from promptkit.arguments import Argument
 from promptkit.customs import CUSTOMS
 from promptkit.readers import is_list, is_union, plain, reader_of
+from promptkit.writing import json_of
 
 __all__ = ["schema_of"]
 
@@ -47,11 +48,11 @@ def _property(argument: Argument, definitions: dict[str, Any]) -> dict[str, Any]
     said = {
         "title": argument.title,
         "description": argument.arg.description,
-        "examples": [_plain(example) for example in argument.arg.examples] or None,
+        "examples": [json_of(example) for example in argument.arg.examples] or None,
     }
     schema = {key: value for key, value in said.items() if value} | _schema(argument.annotation, definitions)
     if not (argument.required or argument.arg.secret or argument.default is None):
-        schema["default"] = _plain(argument.default)
+        schema["default"] = json_of(argument.default)
     return schema
 
 
@@ -106,20 +107,3 @@ def _mended(schema: Any) -> Any:
     if found.get("format") == "decimal":
         found["type"] = ["string", "number"]
     return found
-
-
-def _plain(value: Any) -> Any:
-    """
-    Return a default or an example as JSON has it.
-    """
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_write)
-
-
-def _write(value: Any) -> Any:
-    """
-    Return a value of a registered type as text.
-    """
-    for kind in type(value).__mro__:
-        if kind in CUSTOMS:
-            return CUSTOMS[kind].write(value)
-    return str(value)

@@ -18,7 +18,7 @@ ORDER = (
     "messages",
     "fragments",
     "customs|scalars|expectations|signature|rendering",
-    "structuring",
+    "structuring|writing",
     "readers",
     "completion",
     "arguments",
