@@ -275,6 +275,10 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     blocks: list[Content] = []
     run: list[str] = []  # plain text that is not joined yet
     for position, part in enumerate(parts, 1):
+        if isinstance(part, str):  # most parts are, and need no block of their own
+            if part and not part.isspace():
+                run.append(part)
+            continue
         try:
             block = _content(part)
         except Unsendable as unsendable:
@@ -318,7 +322,7 @@ def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:
         Unsendable: If something in it is none of these; it says what, and where.
     """
     if isinstance(value, Workflow):
-        return list(value.messages)
+        return list(value)
     if isinstance(value, Message):
         return [value]
     try:

@@ -93,6 +93,8 @@ class Renderer:
         """
         Return what the function returned, a generator drained, as a workflow.
         """
+        if isinstance(result, Workflow):
+            return result
         if not isinstance(result, Iterator):
             return Workflow(self._messages(result, "returned"))
         yielded, returned = _drain(result)
