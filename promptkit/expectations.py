@@ -10,7 +10,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect as mi
 
-__all__ = ["example_of", "example_text", "expectation", "type_tree"]
+__all__ = ["INTEGER_KEY", "example_of", "example_text", "expectation", "type_tree"]
+
+
+#: A whole number as the key of a JSON object.
+INTEGER_KEY: Final = r"^(?:0|-?[1-9][0-9]{0,17})$"
 
 
 def type_tree(annotation: Any) -> mi.Type:

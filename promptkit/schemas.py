@@ -6,14 +6,16 @@ It is what forms and tools are built from. Clients send arguments as text all th
 See https://json-schema.org/draft/2020-12/schema.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import NoneType
 from typing import Any, Final, get_args
 
 import msgspec
+from msgspec import inspect as mi
 
 from promptkit.arguments import Argument
 from promptkit.customs import CUSTOMS
+from promptkit.expectations import INTEGER_KEY, type_tree
 from promptkit.readers import is_list, is_union, plain, reader_of
 from promptkit.writing import json_of
 
@@ -70,7 +72,57 @@ def _schema(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return _other(plain(annotation), definitions)
     definitions |= {name: _mended(component) for name, component in components.items()}
     mended: dict[str, Any] = _mended(schema)
+    _name_keys(type_tree(annotation), mended, definitions, set())
     return mended
+
+
+def _name_keys(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: set[str]) -> None:
+    """
+    Say in *schema* what the keys of dicts are called, which msgspec says of text alone.
+    """
+    if not isinstance(schema, dict):
+        return
+    if name := schema.get("$ref", "").removeprefix("#/$defs/"):
+        if name not in seen:
+            _name_keys(tree, definitions[name], definitions, seen | {name})
+        return
+    if isinstance(tree, mi.DictType) and (keys := _keys(tree.key_type)):
+        schema["propertyNames"] = keys
+    for part, inner in _parts(tree, schema):
+        _name_keys(part, inner, definitions, seen)
+
+
+def _parts(tree: mi.Type, schema: dict[str, Any]) -> Iterator[tuple[mi.Type, Any]]:
+    """
+    Return the parts of a type, each with its schema.
+    """
+    properties = schema.get("properties", {})
+    prefix = schema.get("prefixItems", [])
+    if isinstance(tree, mi.DictType):
+        yield tree.value_type, schema.get("additionalProperties")
+    elif isinstance(tree, mi.ListType | mi.SetType | mi.FrozenSetType | mi.VarTupleType):
+        yield tree.item_type, schema.get("items")
+    elif isinstance(tree, mi.TupleType):
+        yield from zip(tree.item_types, prefix, strict=False)
+    elif isinstance(tree, mi.UnionType):
+        yield from zip(tree.types, schema.get("anyOf", []), strict=False)
+    elif isinstance(tree, mi.NamedTupleType):
+        yield from zip((field.type for field in tree.fields), prefix, strict=False)
+    elif isinstance(tree, mi.TypedDictType | mi.DataclassType | mi.StructType):
+        yield from ((field.type, properties.get(field.encode_name)) for field in tree.fields)
+
+
+def _keys(tree: mi.Type) -> dict[str, Any]:
+    """
+    Return the schema of the keys of a dict, which JSON writes as text; ``{}`` if that is all.
+    """
+    if isinstance(tree, mi.IntType):
+        return {"pattern": INTEGER_KEY}
+    if isinstance(tree, mi.EnumType):
+        return {"enum": [str(member.value) for member in tree.cls]}
+    if isinstance(tree, mi.LiteralType):
+        return {"enum": [str(value) for value in tree.values]}
+    return {}
 
 
 def _other(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:

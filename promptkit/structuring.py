@@ -6,6 +6,7 @@ instead, as text, is read by `promptkit.readers` before. Importing this module i
 so that is done for the first parameter that is no plain scalar.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
@@ -24,7 +25,7 @@ from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_struc
 from cattrs.preconf.msgspec import make_converter
 
 from promptkit.customs import CUSTOMS, expectations
-from promptkit.expectations import expectation, type_tree
+from promptkit.expectations import INTEGER_KEY, expectation, type_tree
 from promptkit.misfits import ABSENT, Misfit, Misfits
 
 __all__ = ["structurer"]
@@ -181,6 +182,8 @@ def _key(text: Any, annotation: Any) -> Any:
     """
     Return the key that *text* stands for.
     """
+    if annotation is int and not re.match(INTEGER_KEY, text):
+        raise Misfit(_expected(annotation), got=text, path=f"[{text!r}]")
     try:
         return next(iter(msgspec.convert({text: None}, dict[annotation, None], str_keys=True)))
     except msgspec.ValidationError:

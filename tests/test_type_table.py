@@ -1,3 +1,4 @@
+# ruff: noqa: UP007, UP045 (people write types in every spelling)
 import datetime as dt
 import enum
 from dataclasses import dataclass, field
@@ -102,7 +103,7 @@ register_type(
 UserId = NewType("UserId", int)
 Depth = Annotated[int, msgspec.Meta(ge=1, le=9)]
 Slug = Annotated[str, msgspec.Meta(pattern="^[a-z]+$", min_length=2)]
-NOON = dt.datetime(2026, 1, 31, 12)
+NOON = dt.datetime(2026, 1, 31, 12)  # noqa: DTZ001 (it is read so)
 ID = UUID("12345678-1234-5678-1234-567812345678")
 
 #: A type, what a client sends, and what the function gets.
@@ -283,8 +284,11 @@ FAULTS = [
     (
         Place,
         '{"points": [{"x": 1}, {}, {"x": "a"}], "when": "soon"}',
-        "'value.name' is missing; 'value.points[1].x' is missing; 'value.points[2].x' is 'a', not a whole number; "
-        "'value.when' is 'soon', not a date, as in 2026-01-31",
+        (
+            "'value.name' is missing; 'value.points[1].x' is missing; "
+            "'value.points[2].x' is 'a', not a whole number; "
+            "'value.when' is 'soon', not a date, as in 2026-01-31"
+        ),
     ),
     (
         Node,
