@@ -93,6 +93,8 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
     def read(value: Any) -> Any:
         if not isinstance(value, str | int | float | bool):
             raise Misfit
+        if isinstance(value, float) and value.is_integer() and (float, value) not in exact:
+            value = int(value)  # 1.0 is an integer, to JSON Schema
         key = (type(value), value)
         if key in exact:
             return exact[key]
