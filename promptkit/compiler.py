@@ -16,7 +16,7 @@ from promptkit.prompts import Prompt
 __all__ = ["compile"]
 
 
-def compile(recipes: Recipes) -> Catalog:
+def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
     """
     Compile recipes.
 
@@ -24,28 +24,43 @@ def compile(recipes: Recipes) -> Catalog:
         recipes:
             What `promptkit.loader.load` found, or a value made by hand.
 
+        lint:
+            Whether to look, too, for what is probably not what the author meant, though it can
+            be served. Serving does not pay for that.
+
     Returns:
         A catalog of every prompt that can be served. What cannot be is in its diagnostics,
         each with file, line and remedy. Of two prompts with one name, the one that is
-        defined first is served.
+        defined second is not served.
     """
     diagnostics = list(recipes.diagnostics)
-    compiled: dict[str, CompiledPrompt] = {}
+    compiled: list[CompiledPrompt] = []
+    first: dict[str, Location] = {}
     for prompt in _in_source_order(recipes.prompts):
         made, found = prompt.compile()
         diagnostics += found
-        if made is None:
-            continue
-        if made.name in compiled:
-            diagnostics.append(_duplicate(made, compiled[made.name]))
-        else:
-            compiled[made.name] = made
+        if lint:
+            diagnostics += _lint(prompt, made)
+        name, place = prompt.options.name, prompt.location
+        if first.setdefault(name, place) is not place:
+            diagnostics.append(_duplicate(name, place, first[name]))
+        elif made is not None:
+            compiled.append(made)
     for resource in recipes.resources:
         diagnostics += resource.diagnostics
     if not recipes.prompts and not diagnostics:
         diagnostics.append(_no_prompts(recipes))
     diagnostics.sort(key=lambda diagnostic: (diagnostic.location, diagnostic.rule.value, diagnostic.message))
-    return Catalog(tuple(compiled.values()), tuple(diagnostics))
+    return Catalog(tuple(compiled), tuple(diagnostics))
+
+
+def _lint(prompt: Prompt[..., Any], made: CompiledPrompt | None) -> Iterable[Diagnostic]:
+    """
+    Return what is probably not what the author of *prompt* meant.
+    """
+    from promptkit import lints
+
+    return lints.lint(prompt, made.arguments if made else None)
 
 
 def _in_source_order(prompts: Iterable[Prompt[..., Any]]) -> list[Prompt[..., Any]]:
@@ -55,15 +70,15 @@ def _in_source_order(prompts: Iterable[Prompt[..., Any]]) -> list[Prompt[..., An
     return sorted(prompts, key=lambda prompt: (prompt.location, prompt.options.name))
 
 
-def _duplicate(second: CompiledPrompt, first: CompiledPrompt) -> Diagnostic:
+def _duplicate(name: str, place: Location, first: Location) -> Diagnostic:
     """
     Return the diagnostic for two prompts of one name.
     """
     return Diagnostic(
         Rule.DUPLICATE_NAME,
-        f"prompt {second.name!r}: already defined at {first.location}",
-        f"rename one of the two, or give it a name with @prompt(name='{second.name}-2')",
-        second.location,
+        f"prompt {name!r}: already defined at {first}",
+        f"rename one of the two, or give it a name with @prompt(name='{name}-2')",
+        place,
     )
 
 

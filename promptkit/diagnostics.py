@@ -2,7 +2,7 @@
 
 from enum import Enum, unique
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import attrs
 
@@ -24,28 +24,57 @@ class Rule(Enum):
     What can be wrong, each with a code that never changes its meaning.
 
     ``PK1xx`` concern loading, ``PK2xx`` a prompt, ``PK3xx`` its parameters, ``PK4xx`` a
-    resource.
+    resource. The README lists them all.
+
+    Attributes:
+        title:
+            What is wrong, in a few words, as Markdown.
     """
 
-    IMPORT_FAILED = "PK101"
-    NO_PROMPTS = "PK102"
-    BAD_NAME = "PK201"
-    DUPLICATE_NAME = "PK202"
-    BAD_METADATA = "PK203"
-    MISSING_ANNOTATION = "PK301"
-    VARIADIC_PARAMETER = "PK302"
-    POSITIONAL_ONLY = "PK303"
-    UNSUPPORTED_TYPE = "PK304"
-    DEFAULT_MISFIT = "PK305"
-    UNRESOLVED_ANNOTATION = "PK306"
-    SECOND_CONTEXT = "PK307"
-    BAD_COMPLETION = "PK308"
-    BAD_TEMPLATE = "PK401"
-    TEMPLATE_MISMATCH = "PK402"
+    IMPORT_FAILED = "PK101", "a recipe cannot be imported"
+    NO_PROMPTS = "PK102", "there is no prompt in the recipes"
+    BAD_NAME = "PK201", "a name that some client could not show, or let people type"
+    DUPLICATE_NAME = "PK202", "two prompts of one name"
+    BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
+    BAD_RETURN = "PK204", "a return annotation that no message can hold"
+    SAYS_NOTHING = "PK205", "a function that never returns or yields anything"
+    MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
+    VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
+    POSITIONAL_ONLY = "PK303", "a positional-only parameter"
+    UNSUPPORTED_TYPE = "PK304", "a type that no client can fill"
+    DEFAULT_MISFIT = "PK305", "a default that is not of its parameter's type"
+    UNRESOLVED_ANNOTATION = "PK306", "an annotation whose names cannot be found"
+    SECOND_CONTEXT = "PK307", "two parameters for the `Context`"
+    BAD_COMPLETION = "PK308", "a source of completions that cannot be asked"
+    BARE_ARG = "PK309", "`Arg` in an annotation without being called"
+    SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
+    STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that there is not"
+    FOREIGN_NOTE = "PK312", "a note in `Annotated` that is for another framework"
+    BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
+    BAD_TEMPLATE = "PK401", "a URI template that is none"
+    TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
+
+    title: str
+
+    def __new__(cls, code: str, title: str) -> Self:
+        """
+        Make a member whose value is its code alone.
+        """
+        rule = object.__new__(cls)
+        rule._value_, rule.title = code, title
+        return rule
 
 
 #: These leave every prompt as it is; all others keep something from being served.
-WARNINGS: Final = frozenset({Rule.NO_PROMPTS})
+WARNINGS: Final = frozenset(
+    {
+        Rule.NO_PROMPTS,
+        Rule.SAYS_NOTHING,
+        Rule.STRAY_DESCRIPTION,
+        Rule.FOREIGN_NOTE,
+        Rule.BAD_EXAMPLE,
+    },
+)
 
 
 @attrs.frozen(order=True)
@@ -59,10 +88,19 @@ class Location:
 
         line:
             Counted from 1; 0 stands for the file as a whole.
+
+        column:
+            Where in the line it begins, in characters, counted from 1; 0 stands for the line
+            as a whole.
+
+        end:
+            The column behind it.
     """
 
     file: str
     line: int = 0
+    column: int = 0
+    end: int = 0
 
     def __str__(self) -> str:
         """
@@ -71,6 +109,19 @@ class Location:
         file, here = Path(self.file), Path.cwd()
         path = file.relative_to(here) if file.is_relative_to(here) else file
         return f"{path}:{self.line}" if self.line else str(path)
+
+    def part(self, name: str) -> "Location":
+        """
+        Return where the function that begins here has one of its parts, if that can be found.
+
+        Args:
+            name:
+                A parameter, ``"return"`` for the return annotation, or ``"def"`` for its name.
+        """
+        from promptkit.sources import span_of_part
+
+        span = span_of_part(self.file, self.line, name)
+        return self if span is None else Location(self.file, *span)
 
 
 @attrs.frozen
@@ -123,6 +174,8 @@ class Diagnostic:
             "remedy": self.remedy,
             "file": self.location.file,
             "line": self.location.line,
+            "column": self.location.column,
+            "end_column": self.location.end,
         }
 
 
@@ -143,8 +196,23 @@ class Report:
     location: Location
     found: list[Diagnostic] = attrs.field(factory=list)
 
-    def add(self, rule: Rule, message: str, remedy: str) -> None:
+    def add(self, rule: Rule, message: str, remedy: str, at: Location | str | None = None) -> None:
         """
         Note one fault of the subject.
+
+        Args:
+            rule:
+                Which kind of fault it is.
+
+            message:
+                What is wrong, to be read after the subject.
+
+            remedy:
+                What to do about it.
+
+            at:
+                Where: a location, or what `Location.part` finds; the subject as a whole if
+                left out.
         """
-        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, self.location))
+        location = self.location.part(at) if isinstance(at, str) else at or self.location
+        self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, location))

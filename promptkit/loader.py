@@ -217,20 +217,32 @@ def _import_failed(file: Path, folder: Path | None, error: BaseException) -> Dia
     """
     Return the diagnostic for a recipe that raised *error* when it was imported.
     """
-    location = Location(str(file))
-    if isinstance(error, SyntaxError) and error.filename:
-        location = Location(error.filename, error.lineno or 0)
-    else:
-        for frame in traceback.extract_tb(error.__traceback__):
-            if Path(frame.filename).parent == folder or frame.filename == str(file):
-                location = Location(frame.filename, frame.lineno or 0)
     said = traceback.format_exception_only(error)[-1].strip()
     return Diagnostic(
         Rule.IMPORT_FAILED,
         f"recipe {file.stem!r} cannot be imported: {said}",
         _import_remedy(file, error),
-        location,
+        _place_of(error, file, folder),
     )
+
+
+def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location:
+    """
+    Return where, in *file* or beside it, *error* was raised.
+    """
+    from promptkit.sources import span_at
+
+    if isinstance(error, SyntaxError) and error.filename:
+        column = max(error.offset or 0, 0)
+        goes_on = (error.end_lineno or 0, error.end_offset or 0) > (error.lineno or 0, column)
+        end = error.end_offset if goes_on and error.end_lineno == error.lineno else column + 1
+        return Location(error.filename, error.lineno or 0, column, end if column and end else 0)
+    location = Location(str(file))
+    for frame in traceback.extract_tb(error.__traceback__):
+        if Path(frame.filename).parent == folder or frame.filename == str(file):
+            line, end = frame.lineno or 0, frame.end_colno if frame.end_lineno == frame.lineno else None
+            location = Location(frame.filename, *span_at(frame.filename, line, frame.colno or 0, end))
+    return location
 
 
 def _import_remedy(file: Path, error: BaseException) -> str:

@@ -1,7 +1,6 @@
 """`@prompt`: an author's function that can also be rendered, and served."""
 
 import inspect
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
@@ -10,18 +9,18 @@ from types import CodeType, MappingProxyType
 from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, get_args, overload
 
 import attrs
-import msgspec
 
 from promptkit.arguments import compile_arguments, fits, type_name
 from promptkit.catalog import CompiledPrompt
 from promptkit.context import Context
-from promptkit.diagnostics import Diagnostic, Location, Report, Rule, Severity
+from promptkit.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors import CompileError
-from promptkit.fields import optional_text
 from promptkit.icons import Icon
 from promptkit.messages import Workflow, describe
+from promptkit.options import Options, check_options
 from promptkit.readers import is_literal, reader_of
 from promptkit.rendering import Renderer
+from promptkit.returns import check_return
 from promptkit.signature import Parameter, Signature, copied_attributes, read_signature
 
 __all__ = ["Prompt", "declared", "prompt"]
@@ -29,80 +28,8 @@ __all__ = ["Prompt", "declared", "prompt"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: What every client can show and let people type.
-NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-
 #: While the loader imports a module: the prompts that the module makes. Else nobody listens.
 declared: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar("declared", default=None)
-
-
-def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
-    """
-    Return *icons* as values; a string in them is the URI of one.
-    """
-    if isinstance(icons, str):
-        msg = f"icons takes several icons: write icons=[{icons!r}]"
-        raise TypeError(msg)
-    return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
-
-
-def _tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """
-    Return *tags* as a tuple; a string alone would be taken for its letters.
-    """
-    if isinstance(tags, str):
-        msg = f"tags takes several words: write tags=[{tags!r}]"
-        raise TypeError(msg)
-    words = tuple(tags)
-    if wrong := [word for word in words if not isinstance(word, str)]:
-        msg = f"tags takes words, not {describe(wrong[0])}"
-        raise TypeError(msg)
-    return words
-
-
-def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Return a copy of *meta*, if it is a mapping.
-    """
-    if not isinstance(meta, Mapping):
-        msg = f"meta takes a dict, not {type(meta).__name__}"
-        raise TypeError(msg)
-    return dict(meta)
-
-
-def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float | None) -> None:
-    """
-    Raise ValueError unless *value* is None or a time that can pass.
-    """
-    wanted: tuple[type, ...] = (int, float)
-    if value is not None and not (isinstance(value, wanted) and value > 0 and value is not True):
-        msg = f"{attribute.name} is {value!r}: it is a number of seconds above zero"
-        raise ValueError(msg)
-
-
-@attrs.frozen(kw_only=True)
-class Options:
-    """
-    What an author says of a prompt beside its function; `prompt` explains each.
-    """
-
-    name: str = attrs.field(validator=optional_text)
-    title: str | None = attrs.field(default=None, validator=optional_text)
-    description: str | None = attrs.field(default=None, validator=optional_text)
-    icons: tuple[Icon, ...] = attrs.field(default=(), converter=_icons)
-    tags: tuple[str, ...] = attrs.field(default=(), converter=_tags)
-    version: str | None = attrs.field(default=None, validator=optional_text)
-    timeout: float | None = attrs.field(default=None, validator=_seconds)
-    cache: float | None = attrs.field(default=None, validator=_seconds)
-    meta: Mapping[str, Any] = attrs.field(factory=dict, converter=_meta)
-
-    @property
-    def wire_meta(self) -> dict[str, Any]:
-        """
-        What goes into the prompt's ``_meta``: only what the author set.
-        """
-        own = {"promptkit/tags": list(self.tags), "promptkit/version": self.version}
-        return {**{key: value for key, value in own.items() if value}, **self.meta}
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -209,10 +136,10 @@ class Prompt(Generic[P, R]):
         """
         options = self.options
         report = Report(f"prompt {options.name!r}", self.location)
-        _check_name(options.name, report)
+        check_options(options, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
-        _check_metadata(options, report)
+        check_return(self.function, self.names, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
         compiled = CompiledPrompt(
@@ -269,33 +196,6 @@ class Prompt(Generic[P, R]):
         shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
         msg = f"prompt {self.options.name!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
         raise TypeError(msg)
-
-
-def _check_name(name: str, report: Report) -> None:
-    """
-    Report *name* if some client could not show it, with one that they all can.
-    """
-    if not NAME.fullmatch(name):
-        slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "prompt"
-        report.add(
-            Rule.BAD_NAME,
-            "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'",
-            f"call it {slug!r}",
-        )
-
-
-def _check_metadata(options: Options, report: Report) -> None:
-    """
-    Report what could not be sent, and would take the whole list of prompts with it.
-    """
-    try:
-        msgspec.json.encode([options.title, options.description, options.version, options.wire_meta])
-    except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
-        report.add(
-            Rule.BAD_METADATA,
-            f"its title, description, tags or meta cannot be sent: {error}",
-            "use text, numbers, booleans, None, and lists and dicts of these",
-        )
 
 
 @overload

@@ -134,7 +134,7 @@ def parse_duration(text: str) -> timedelta:
     if clock := _CLOCK.fullmatch(text):
         days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
         return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    units = _UNITS.fullmatch(text)
+    units = _UNITS.fullmatch(" ".join(text.split()))  # long blanks would be tried in every division
     if not text or units is None:
         raise ValueError(text)
     names = ("weeks", "days", "hours", "minutes", "seconds")

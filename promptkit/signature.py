@@ -6,7 +6,6 @@ The parameters become a small typed tree; `promptkit.arguments` reads it.
 
 import inspect
 import re
-import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,11 +15,20 @@ from typing import Any, Final
 import attrs
 import msgspec
 
+from promptkit.annotations import FORWARD, annotations_of, notes_of, resolved
 from promptkit.context import Context
 from promptkit.diagnostics import Report, Rule
 from promptkit.fields import optional_text
 
-__all__ = ["Arg", "Parameter", "Signature", "copied_attributes", "read_signature", "read_summary"]
+__all__ = [
+    "Arg",
+    "Parameter",
+    "Signature",
+    "copied_attributes",
+    "read_descriptions",
+    "read_signature",
+    "read_summary",
+]
 
 #: Says that a parameter has no default (None is a default like any other).
 NO_DEFAULT: Final = inspect.Parameter.empty
@@ -163,16 +171,17 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
         The signature, of the parameters that can be.
     """
     hints = _resolve(function, names, report)
-    descriptions = _read_descriptions(function.__doc__)
+    descriptions = read_descriptions(function.__doc__)
     parameters: list[Parameter] = []
     context = None
-    for parameter in inspect.signature(function, **_FORWARD).parameters.values():
+    for parameter in inspect.signature(function, **FORWARD).parameters.values():
         if _is_context(hints.get(parameter.name)):
             if context is not None:
                 report.add(
                     Rule.SECOND_CONTEXT,
                     f"parameter {parameter.name!r} is a Context, and so is {context!r}",
                     "keep one of them; both would be the same",
+                    parameter.name,
                 )
             context = context or parameter.name
         elif _servable(parameter, report):
@@ -180,6 +189,7 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
             hint = hints.get(parameter.name, parameter.annotation)
             if isinstance(hint, str | typing.ForwardRef):
                 continue  # `_resolve` has reported it
+            _check_notes(parameter.name, hint, report)
             annotation, arg = _split(hint)
             if arg.description is None:
                 arg = attrs.evolve(arg, description=descriptions.get(parameter.name))
@@ -197,12 +207,14 @@ def _servable(parameter: inspect.Parameter, report: Report) -> bool:
             Rule.VARIADIC_PARAMETER,
             f"parameter {str(parameter).split(':')[0]!r} has no fixed name",
             "name each parameter; clients fill them one by one",
+            name,
         )
     elif parameter.kind is parameter.POSITIONAL_ONLY:
         report.add(
             Rule.POSITIONAL_ONLY,
             f"parameter {name!r} is positional-only",
             "remove the '/' from the signature; clients fill parameters by name",
+            name,
         )
     elif parameter.annotation is parameter.empty:
         report.add(
@@ -211,24 +223,11 @@ def _servable(parameter: inspect.Parameter, report: Report) -> bool:
             "move the function out of its class; prompts are functions, not methods"
             if name in ("self", "cls")
             else f"write its type, as in '{name}: str'",
+            name,
         )
     else:
         return True
     return False
-
-
-if sys.version_info >= (3, 14):  # annotations are evaluated late there, and may not all be
-    import annotationlib
-
-    _FORWARD: Final[dict[str, Any]] = {"annotation_format": annotationlib.Format.FORWARDREF}
-
-    def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-        return annotationlib.get_annotations(function, format=annotationlib.Format.FORWARDREF)
-else:
-    _FORWARD: Final[dict[str, Any]] = {}
-
-    def _annotations(function: Callable[..., Any]) -> dict[str, Any]:
-        return inspect.get_annotations(function)
 
 
 def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
@@ -236,19 +235,18 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
     Return the types that *function*'s annotations stand for; report those that cannot be found.
     """
     function = inspect.unwrap(function)
-    outer = getattr(function, "__globals__", {})
     hints = {}
-    for name, annotation in _annotations(function).items():
+    for name, annotation in annotations_of(function).items():
         if name == "return":
             continue
-        alone = types.SimpleNamespace(__annotations__={name: annotation})
         try:
-            hints.update(typing.get_type_hints(alone, outer, dict(names), include_extras=True))
+            hints[name] = resolved(annotation, function, names)
         except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
             report.add(
                 Rule.UNRESOLVED_ANNOTATION,
                 f"the annotation of parameter {name!r} cannot be resolved: {error}",
                 "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+                name,
             )
     return hints
 
@@ -277,6 +275,27 @@ def _split(annotation: Any) -> tuple[Any, Arg]:
     return annotation, Arg()
 
 
+def _check_notes(name: str, annotation: Any, report: Report) -> None:
+    """
+    Report an `Arg` that says nothing, and one that would silence another.
+    """
+    notes = notes_of(annotation)
+    if any(note is Arg for note in notes):
+        report.add(
+            Rule.BARE_ARG,
+            f"parameter {name!r} has Arg itself in its annotation, which says nothing",
+            "call it: Arg('what to enter')",
+            name,
+        )
+    if sum(isinstance(note, Arg) for note in notes) > 1:
+        report.add(
+            Rule.SECOND_ARG,
+            f"parameter {name!r} has two Arg(...)",
+            "say it all in one; to describe an alias anew, put a plain string beside it",
+            name,
+        )
+
+
 def _is_context(annotation: Any) -> bool:
     """
     Return whether a parameter receives the `Context`, optionally or not.
@@ -296,7 +315,7 @@ def read_summary(text: str | None) -> str | None:
     return " ".join(prose.partition("\n\n")[0].split()) or None
 
 
-def _read_descriptions(text: str | None) -> dict[str, str]:
+def read_descriptions(text: str | None) -> dict[str, str]:
     """
     Return what a docstring says of each parameter, in Google, NumPy or Sphinx style.
     """
@@ -308,8 +327,12 @@ def _read_descriptions(text: str | None) -> dict[str, str]:
         parsed = parse(text)
     except Exception:  # noqa: BLE001 (it has several for text that only looks like a section)
         return {}
-    described = {p.arg_name: p.description for p in parsed.params if p.description}
-    return {name: " ".join(words.split()) for name, words in described.items()}
+    return {
+        name.strip().lstrip("*"): " ".join(p.description.split())
+        for p in parsed.params
+        if p.description and "attribute" not in p.args
+        for name in p.arg_name.split(",")
+    }
 
 
 def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:

@@ -10,6 +10,9 @@ from textwrap import dedent
 
 import pytest
 
+from promptkit.compiler import compile
+from promptkit.loader import load
+
 
 def _chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
@@ -53,3 +56,10 @@ def recipes(tmp_path, monkeypatch):
     for name in sys.modules.keys() - modules.keys():
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
+
+
+@pytest.fixture
+def found(recipes, tmp_path, monkeypatch):
+    """A function that writes recipes and returns all that is found in them, lints too."""
+    monkeypatch.chdir(tmp_path)
+    return lambda **files: compile(load(recipes(**files)), lint=True).diagnostics

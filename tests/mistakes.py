@@ -39,9 +39,9 @@ SIX_MISTAKES = {
 FOUND = """\
 recipes/names.py:3: error PK201: prompt 'my prompt:x': a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'
     call it 'my-prompt-x'
-recipes/signatures.py:3: error PK301: prompt 'bare': parameter 'diff' has no annotation
+recipes/signatures.py:4: error PK301: prompt 'bare': parameter 'diff' has no annotation
     write its type, as in 'diff: str'
-recipes/signatures.py:7: error PK302: prompt 'packed': parameter '*diffs' has no fixed name
+recipes/signatures.py:8: error PK302: prompt 'packed': parameter '*diffs' has no fixed name
     name each parameter; clients fill them one by one
 recipes/signatures.py:11: error PK304: prompt 'typed': no client can fill parameter 'when' of type complex
     use str, int, float, bool, bytes, Literal, an Enum, a list of these, or one with '| None'

@@ -1,9 +1,12 @@
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 
 from promptkit.cli import main
 from promptkit.version import VERSION
@@ -93,6 +96,199 @@ class TestCheck:
             "PK305",
             "PK202",
         ]
+
+    def test_what_is_probably_wrong(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        Warnings are shown, and the exit code is 0; serving and listing do not look for them.
+        """
+        recipes(silent="from promptkit import prompt\n\n@prompt\ndef silent():\n    'Only a docstring.'\n")
+        monkeypatch.chdir(tmp_path)
+
+        code, out, _ = run(capsys, "check")
+
+        assert (code, out.splitlines()) == (
+            0,
+            [
+                "recipes/silent.py:4: warning PK205: prompt 'silent': it never returns or yields anything",
+                "    return what it should say, or yield it",
+                "1 prompt can be served, 1 warning",
+            ],
+        )
+        assert run(capsys, "list")[2] == ""
+
+
+#: How a recipe begins.
+HEAD = "from promptkit import prompt\n\n@prompt\n"
+
+#: What a terminal is told by its colours.
+ESCAPES = re.compile("\x1b\\[[0-9;]*m")
+
+CHANGED = """
+from promptkit import prompt
+
+@prompt
+def review(diff, tone: str = "plain"):
+    return diff
+
+@prompt
+def quiet():
+    pass
+"""
+
+SHOWN = """\
+recipes/changed.py:4: error PK301: prompt 'review': parameter 'diff' has no annotation
+    4 | def review(diff, tone: str = "plain"):
+      |            ^^^^
+    write its type, as in 'diff: str'
+"""
+
+
+def on_terminal(*argv, cwd, stream="stdout", **environment):
+    """Run a command with one stream on a terminal of 80 columns; return what is shown there."""
+    pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
+    ours, theirs = pty.openpty()
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLORTERM")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "promptkit", *argv],
+        cwd=cwd,
+        env={**clean, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
+        **{**streams, stream: theirs},
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while data := os.read(ours, 65536):
+            shown += data
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    process.communicate(timeout=20)
+    os.close(ours)
+    return shown.decode().replace("\r\n", "\n")
+
+
+class TestDiagnosticsAreShown:
+    @pytest.fixture
+    def changed(self, recipes, tmp_path):
+        """Two prompts, one with an error and one with a warning."""
+        recipes(changed=CHANGED)
+        return tmp_path
+
+    def test_on_a_terminal(self, changed):
+        """
+        The line at fault is shown, marked, in the colour of the severity.
+        """
+        shown = on_terminal("check", cwd=changed)
+
+        assert ESCAPES.sub("", shown).startswith(SHOWN)
+        assert shown.startswith(
+            "\x1b[1mrecipes/changed.py:4: \x1b[0m\x1b[1;31merror\x1b[0m\x1b[2m PK301\x1b[0m: "
+        )
+        assert "\x1b[1;31m^^^^\x1b[0m\n    write its type" in shown
+        assert "\x1b[1;33mwarning\x1b[0m\x1b[2m PK205\x1b[0m: " in shown
+        assert shown.endswith("\n1 prompt can be served, 1 error, 1 warning\n")
+
+    def test_without_colour(self, changed):
+        """
+        NO_COLOR leaves the lines and takes every escape away.
+        """
+        shown = on_terminal("check", cwd=changed, NO_COLOR="1")
+
+        assert shown.startswith(SHOWN)
+        assert "\x1b" not in shown
+
+    def test_in_a_pipe(self, changed, monkeypatch, capsys):
+        """
+        There, one fault is two lines, without colour, whatever the terminal could show.
+        """
+        monkeypatch.chdir(changed)
+
+        _, out, _ = run(capsys, "check")
+
+        assert out.startswith("".join(SHOWN.splitlines(keepends=True)[::3]))
+        assert "\x1b" not in out
+
+    def test_where_colour_is_demanded(self, changed, monkeypatch, capsys):
+        """
+        FORCE_COLOR is for logs that can show it.
+        """
+        monkeypatch.chdir(changed)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm-256color")
+
+        _, out, _ = run(capsys, "check")
+
+        assert ESCAPES.search(out)
+        assert ESCAPES.sub("", out).startswith(SHOWN)
+
+    @pytest.mark.parametrize("command", ["list", "serve"])
+    def test_beside_what_is_done(self, command, changed):
+        """
+        Commands that do something else show errors on standard error, in the same form.
+        """
+        shown = on_terminal(command, cwd=changed, stream="stderr")
+
+        assert ESCAPES.sub("", shown) == SHOWN
+        assert ESCAPES.search(shown)
+
+    def test_wide_characters(self, recipes, tmp_path):
+        """
+        What takes two columns is marked by two.
+        """
+        recipes(wide=f"{HEAD}def p(概要: str, 本, z: str = '') -> str:\n    return 本\n")
+
+        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+
+        assert "    4 | def p(概要: str, 本, z: str = '') -> str:\n      |                  ^^\n" in shown
+
+    def test_a_long_line(self, recipes, tmp_path):
+        """
+        Of a line that the terminal is too narrow for, what is at fault is shown.
+        """
+        names = ", ".join(f"argument_{n}: str" for n in range(9))
+        recipes(long=f"{HEAD}def p({names}, diff, *, z: str = '', y: str = '') -> str:\n\treturn diff\n")
+
+        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1").splitlines()
+
+        column = shown[2].index("^")
+        assert shown[1][column:].startswith("diff, *")
+        assert [len(shown[1]) <= 80, shown[1][8], shown[2].count("^")] == [True, "…", 4]
+
+    def test_what_has_no_source(self, recipes, tmp_path):
+        """
+        A folder has no lines to show.
+        """
+        recipes(nothing="")
+
+        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+
+        assert shown.splitlines()[:2] == [
+            "recipes: warning PK102: there is no prompt here",
+            "    decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
+        ]
+
+    def test_square_brackets_are_no_markup(self, recipes, tmp_path):
+        """
+        What looks like rich's markup, or an emoji, is shown as it is.
+        """
+        head = HEAD.replace("@prompt", "@prompt(name='[red]:smile:')")
+        recipes(markup=f"{head}def p() -> str:\n    return 'x'\n")
+
+        assert "prompt '[red]:smile:': a name" in on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+
+    def test_the_readme_shows_it(self, recipes, tmp_path):
+        """
+        The example in the README is what is printed.
+        """
+        readme = Path(__file__).parents[1].joinpath("README.md").read_text(encoding="utf-8")
+        blocks = [token.content for token in MarkdownIt().parse(readme) if token.type == "fence"]
+        recipes("prompts", review=CHANGED)
+
+        shown = on_terminal("check", "prompts", cwd=tmp_path, NO_COLOR="1")
+
+        (block,) = [block for block in blocks if " error PK" in block]
+        assert shown.startswith(block)
 
 
 class TestList:

@@ -298,6 +298,8 @@ class TestDiagnostic:
             "remedy": "write its type, as in 'diff: str'",
             "file": "/recipes/review.py",
             "line": 12,
+            "column": 0,
+            "end_column": 0,
         }
 
     def test_a_report_names_its_subject(self):

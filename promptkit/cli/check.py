@@ -1,9 +1,11 @@
 """``promptkit check``: report every fault in the recipes."""
 
+import sys
 from argparse import Namespace
 
 from promptkit.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.printing import print_diagnostics
 from promptkit.cli.recipes import load_catalog
 from promptkit.diagnostics import Severity
 
@@ -17,7 +19,7 @@ def run(options: Namespace) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    catalog = load_catalog(options.target)
+    catalog = load_catalog(options.target, lint=True)
     if options.json:
         import msgspec
 
@@ -27,8 +29,7 @@ def run(options: Namespace) -> int:
         }
         print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
     else:
-        for diagnostic in catalog.diagnostics:
-            print(diagnostic)
+        print_diagnostics(catalog.diagnostics, sys.stdout)
         print(_summary(catalog))
     return Exit.FINE if catalog.healthy else Exit.FAULTY
 

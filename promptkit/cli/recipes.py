@@ -7,6 +7,7 @@ from contextlib import contextmanager, redirect_stdout
 
 from promptkit import compiler
 from promptkit.catalog import Catalog
+from promptkit.cli.printing import print_diagnostics
 from promptkit.loader import load
 
 __all__ = ["authors_code", "complain", "load_catalog"]
@@ -28,20 +29,26 @@ def authors_code() -> Iterator[None]:
         os.close(ours)
 
 
-def load_catalog(target: str) -> Catalog:
+def load_catalog(target: str, *, lint: bool = False) -> Catalog:
     """
     Return the catalog of *target*; what recipes print goes to standard error.
+
+    Args:
+        target:
+            What the command line names.
+
+        lint:
+            Whether to look for what is probably not meant, too.
 
     Raises:
         LoadError: If there is nothing at *target*.
     """
     with authors_code():
-        return compiler.compile(load(target))
+        return compiler.compile(load(target), lint=lint)
 
 
 def complain(catalog: Catalog) -> None:
     """
     Print on standard error what is wrong with the recipes.
     """
-    for diagnostic in catalog.diagnostics:
-        print(diagnostic, file=sys.stderr)
+    print_diagnostics(catalog.diagnostics, sys.stderr)

@@ -1,0 +1,122 @@
+"""What an author says of a prompt beside its function: the options of `@prompt`, checked."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import attrs
+import msgspec
+
+from promptkit.diagnostics import Report, Rule
+from promptkit.fields import optional_text
+from promptkit.icons import Icon
+from promptkit.messages import describe
+
+__all__ = ["Options", "check_options"]
+
+#: What every client can show and let people type.
+NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
+    """
+    Return *icons* as values; a string in them is the URI of one.
+    """
+    if isinstance(icons, str):
+        msg = f"icons takes several icons: write icons=[{icons!r}]"
+        raise TypeError(msg)
+    return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
+
+
+def _tags(tags: Iterable[str]) -> tuple[str, ...]:
+    """
+    Return *tags* as a tuple; a string alone would be taken for its letters.
+    """
+    if isinstance(tags, str):
+        msg = f"tags takes several words: write tags=[{tags!r}]"
+        raise TypeError(msg)
+    words = tuple(tags)
+    if wrong := [word for word in words if not isinstance(word, str)]:
+        msg = f"tags takes words, not {describe(wrong[0])}"
+        raise TypeError(msg)
+    return words
+
+
+def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return a copy of *meta*, if it is a mapping.
+    """
+    if not isinstance(meta, Mapping):
+        msg = f"meta takes a dict, not {type(meta).__name__}"
+        raise TypeError(msg)
+    return dict(meta)
+
+
+def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float | None) -> None:
+    """
+    Raise ValueError unless *value* is None or a time that can pass.
+    """
+    wanted: tuple[type, ...] = (int, float)
+    if value is not None and not (isinstance(value, wanted) and value > 0 and value is not True):
+        msg = f"{attribute.name} is {value!r}: it is a number of seconds above zero"
+        raise ValueError(msg)
+
+
+@attrs.frozen(kw_only=True)
+class Options:
+    """
+    What an author says of a prompt beside its function; `prompt` explains each.
+    """
+
+    name: str = attrs.field(validator=optional_text)
+    title: str | None = attrs.field(default=None, validator=optional_text)
+    description: str | None = attrs.field(default=None, validator=optional_text)
+    icons: tuple[Icon, ...] = attrs.field(default=(), converter=_icons)
+    tags: tuple[str, ...] = attrs.field(default=(), converter=_tags)
+    version: str | None = attrs.field(default=None, validator=optional_text)
+    timeout: float | None = attrs.field(default=None, validator=_seconds)
+    cache: float | None = attrs.field(default=None, validator=_seconds)
+    meta: Mapping[str, Any] = attrs.field(factory=dict, converter=_meta)
+
+    @property
+    def wire_meta(self) -> dict[str, Any]:
+        """
+        What goes into the prompt's ``_meta``: only what the author set.
+        """
+        own = {"promptkit/tags": list(self.tags), "promptkit/version": self.version}
+        return {**{key: value for key, value in own.items() if value}, **self.meta}
+
+
+def check_options(options: Options, report: Report) -> None:
+    """
+    Report what clients could not be told of a prompt.
+    """
+    _check_name(options.name, report)
+    _check_metadata(options, report)
+
+
+def _check_name(name: str, report: Report) -> None:
+    """
+    Report *name* if some client could not show it, with one that they all can.
+    """
+    if not NAME.fullmatch(name):
+        slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "prompt"
+        report.add(
+            Rule.BAD_NAME,
+            "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'",
+            f"call it {slug!r}",
+        )
+
+
+def _check_metadata(options: Options, report: Report) -> None:
+    """
+    Report what could not be sent, and would take the whole list of prompts with it.
+    """
+    try:
+        msgspec.json.encode([options.title, options.description, options.version, options.wire_meta])
+    except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
+        report.add(
+            Rule.BAD_METADATA,
+            f"its title, description, tags or meta cannot be sent: {error}",
+            "use text, numbers, booleans, None, and lists and dicts of these",
+        )

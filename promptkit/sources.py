@@ -1,0 +1,126 @@
+"""
+Where things stand in authors' files, for diagnostics to point at.
+
+Files are read only once something is wrong, or when `promptkit check` looks for it.
+"""
+
+import ast
+import linecache
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import NamedTuple, TypeAlias
+
+__all__ = ["Function", "Span", "function_at", "line_of", "span_at", "span_of", "span_of_part"]
+
+#: What ``def`` and ``async def`` make.
+Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Span(NamedTuple):
+    """
+    A piece of a line.
+
+    Args:
+        line:
+            Counted from 1.
+
+        column:
+            Where it begins, in characters, counted from 1.
+
+        end:
+            The column behind it.
+    """
+
+    line: int
+    column: int
+    end: int
+
+
+def line_of(file: str, line: int) -> str:
+    """
+    Return a line of a file, without its end; ``""`` if there is none.
+    """
+    linecache.checkcache(file)
+    return linecache.getline(file, line).rstrip("\n")
+
+
+def function_at(file: str, line: int) -> Function | None:
+    """
+    Return the function that begins on a line, with its decorators, if one does.
+    """
+    linecache.checkcache(file)
+    return _functions("".join(linecache.getlines(file))).get(line)
+
+
+@lru_cache(maxsize=2)  # what is wrong with one file is found at once
+def _functions(source: str) -> dict[int, Function]:
+    """
+    Return every function in *source* by the line on which it begins.
+    """
+    try:
+        nodes = ast.walk(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
+        return {}
+    functions = (node for node in nodes if isinstance(node, Function))
+    return {min(n.lineno for n in (node, *node.decorator_list)): node for node in functions}
+
+
+def span_of(file: str, node: ast.stmt | ast.expr | ast.arg) -> Span:
+    """
+    Return where *node* stands; of one that goes on below, its first line.
+    """
+    end = node.end_col_offset if node.end_lineno == node.lineno else None
+    return span_at(file, node.lineno, node.col_offset, end)
+
+
+def span_at(file: str, line: int, start: int, end: int | None) -> Span:
+    """
+    Return the characters of a line that stand between two offsets in UTF-8, as Python counts.
+    """
+    data = line_of(file, line).encode(errors="surrogatepass")
+    characters = [len(data[:offset].decode(errors="replace")) for offset in (start, end or len(data))]
+    return Span(line, characters[0] + 1, max(characters) + 1)
+
+
+def span_of_part(file: str, line: int, part: str) -> Span | None:
+    """
+    Return where the function that begins on a line has one of its parts.
+
+    Args:
+        file:
+            The file.
+
+        line:
+            Where the function begins.
+
+        part:
+            The name of a parameter, ``"return"`` for what it is annotated to return, or
+            ``"def"`` for its name.
+    """
+    function = function_at(file, line)
+    if function is None:
+        return None
+    if part == "def":
+        return _span_of_name(file, function)
+    if part == "return":
+        return span_of(file, function.returns) if function.returns else None
+    found = (argument for argument in _parameters(function.args) if argument.arg == part)
+    return next((span_of(file, argument) for argument in found), None)
+
+
+def _span_of_name(file: str, function: Function) -> Span:
+    """
+    Return where a function has its name.
+    """
+    line = function.lineno
+    found = re.search(rf"\bdef\s+({re.escape(function.name)})\b", line_of(file, line))
+    return Span(line, found.start(1) + 1, found.end(1) + 1) if found else span_of(file, function)
+
+
+def _parameters(arguments: ast.arguments) -> Iterator[ast.arg]:
+    """
+    Return every parameter in a signature.
+    """
+    yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    yield from filter(None, (arguments.vararg, arguments.kwarg))
