@@ -232,7 +232,8 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
             f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
             _IN_ANNOTATED
             if isinstance(parameter.annotation, Arg)
-            else "use str, int, float, bool, bytes, Literal, an Enum, a list of these, or one with '| None'",
+            else "use a type that text or JSON can write, or teach this one with promptkit.register_type",
+            parameter.name,
         )
         return None
     if not parameter.required and not fits(parameter.default, parameter.annotation):
@@ -241,6 +242,7 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
             f"parameter {parameter.name!r} has {_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}",
             _default_remedy(parameter),
+            parameter.name,
         )
     return Argument(
         name=parameter.name,
@@ -269,6 +271,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
             Rule.BAD_COMPLETION,
             f"parameter {parameter.name!r} cannot be completed: {fault or type(error).__name__}",
             remedy if colon else "give complete= a list of values, or a function of what was typed",
+            parameter.name,
         )
         return None
 

@@ -43,9 +43,9 @@ recipes/signatures.py:4: error PK301: prompt 'bare': parameter 'diff' has no ann
     write its type, as in 'diff: str'
 recipes/signatures.py:8: error PK302: prompt 'packed': parameter '*diffs' has no fixed name
     name each parameter; clients fill them one by one
-recipes/signatures.py:11: error PK304: prompt 'typed': no client can fill parameter 'when' of type complex
-    use str, int, float, bool, bytes, Literal, an Enum, a list of these, or one with '| None'
-recipes/signatures.py:11: error PK305: prompt 'typed': parameter 'tone' has the default 'warm', which is not int
+recipes/signatures.py:12: error PK304: prompt 'typed': no client can fill parameter 'when' of type complex
+    use a type that text or JSON can write, or teach this one with promptkit.register_type
+recipes/signatures.py:12: error PK305: prompt 'typed': parameter 'tone' has the default 'warm', which is not int
     correct the default, or widen the annotation
 recipes/twice.py:7: error PK202: prompt 'plan': already defined at recipes/twice.py:3
     rename one of the two, or give it a name with @prompt(name='plan-2')"""  # noqa: E501 (each fault is one line)

@@ -159,8 +159,8 @@ CASES = {
             return str(phase)
         """,
         """
-        recipes/unsupported_type.py:3: error PK304: prompt 'unsupported_type': no client can fill parameter 'phase' of type complex
-            use str, int, float, bool, bytes, Literal, an Enum, a list of these, or one with '| None'
+        recipes/unsupported_type.py:4: error PK304: prompt 'unsupported_type': no client can fill parameter 'phase' of type complex
+            use a type that text or JSON can write, or teach this one with promptkit.register_type
         """,
     ),
     Rule.DEFAULT_MISFIT: (
@@ -172,7 +172,7 @@ CASES = {
             return str(lines)
         """,
         """
-        recipes/default_misfit.py:3: error PK305: prompt 'default_misfit': parameter 'lines' has the default 'all', which is not int
+        recipes/default_misfit.py:4: error PK305: prompt 'default_misfit': parameter 'lines' has the default 'all', which is not int
             correct the default, or widen the annotation
         """,
     ),
@@ -213,7 +213,7 @@ CASES = {
             return tone
         """,
         """
-        recipes/bad_completion.py:5: error PK308: prompt 'bad_completion': parameter 'tone' cannot be completed: complete= is given int, not several values
+        recipes/bad_completion.py:6: error PK308: prompt 'bad_completion': parameter 'tone' cannot be completed: complete= is given int, not several values
             write ['a', 'b'], or name a function without calling it
         """,
     ),
