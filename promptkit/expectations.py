@@ -10,8 +10,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect as mi
 
-__all__ = ["INTEGER_KEY", "example_of", "example_text", "expectation", "type_tree"]
+__all__ = ["DECIMAL", "INTEGER_KEY", "example_of", "example_text", "expectation", "type_tree"]
 
+
+#: An exact number as text, neither infinite nor none.
+DECIMAL: Final = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 #: A whole number as the key of a JSON object.
 INTEGER_KEY: Final = r"^(?:0|-?[1-9][0-9]{0,17})$"
@@ -127,7 +130,7 @@ _WORDS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {
     mi.FloatType: _number("a number"),
     mi.BoolType: lambda _: "true or false",
     mi.NoneType: lambda _: "null",
-    mi.BytesType: lambda _: "base64",
+    mi.BytesType: lambda tree: f"base64{_length(tree, 'bytes')}",
     mi.DecimalType: lambda _: "a number",
     mi.DateType: lambda _: "a date, as in 2026-01-31",
     mi.DateTimeType: lambda _: "a date and time, as in 2026-01-31T12:00",

@@ -149,16 +149,18 @@ def read_bytes(value: Any) -> bytes:
 
     if not isinstance(value, str):
         raise Misfit
+    is_base64 = True
     if value[:5].lower() == "data:":
         head, comma, value = value.partition(",")
         if not comma:
             raise Misfit
-        if not head.lower().endswith(";base64"):
-            from urllib.parse import unquote_to_bytes
-
-            return unquote_to_bytes(value)  # as RFC 2397 has it
+        is_base64 = head.lower().endswith(";base64")
     try:
-        # Base64 is often wrapped at 76 characters, as e-mail does.
-        return b64decode("".join(value.split()), validate=True)
+        if is_base64:
+            # Base64 is often wrapped at 76 characters, as e-mail does.
+            return b64decode("".join(value.split()), validate=True)
+        from urllib.parse import unquote_to_bytes
+
+        return unquote_to_bytes(value)  # as RFC 2397 has it
     except ValueError:
         raise Misfit from None

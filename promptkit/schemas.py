@@ -15,7 +15,7 @@ from msgspec import inspect as mi
 
 from promptkit.arguments import Argument
 from promptkit.customs import CUSTOMS
-from promptkit.expectations import INTEGER_KEY, type_tree
+from promptkit.expectations import DECIMAL, INTEGER_KEY, type_tree
 from promptkit.readers import is_list, is_union, plain, reader_of
 from promptkit.writing import json_of
 
@@ -24,6 +24,11 @@ __all__ = ["schema_of"]
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 #: What msgspec says only in words, said so that a validator can check it.
+_TIME: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?"
+_WRITTEN: Final = {
+    mi.TimeType: f"^{_TIME}$",
+    mi.DateTimeType: f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_TIME}$",
+}
 _BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
@@ -72,24 +77,26 @@ def _schema(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return _other(plain(annotation), definitions)
     definitions |= {name: _mended(component) for name, component in components.items()}
     mended: dict[str, Any] = _mended(schema)
-    _name_keys(type_tree(annotation), mended, definitions, set())
+    _refine(type_tree(annotation), mended, definitions, set())
     return mended
 
 
-def _name_keys(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: set[str]) -> None:
+def _refine(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: set[str]) -> None:
     """
-    Say in *schema* what the keys of dicts are called, which msgspec says of text alone.
+    Say in *schema* what msgspec does not: how the keys of dicts, and times, are written.
     """
     if not isinstance(schema, dict):
         return
     if name := schema.get("$ref", "").removeprefix("#/$defs/"):
         if name not in seen:
-            _name_keys(tree, definitions[name], definitions, seen | {name})
+            _refine(tree, definitions[name], definitions, seen | {name})
         return
     if isinstance(tree, mi.DictType) and (keys := _keys(tree.key_type)):
         schema["propertyNames"] = keys
+    if (pattern := _WRITTEN.get(type(tree))) and "format" not in schema:
+        schema["pattern"] = pattern
     for part, inner in _parts(tree, schema):
-        _name_keys(part, inner, definitions, seen)
+        _refine(part, inner, definitions, seen)
 
 
 def _parts(tree: mi.Type, schema: dict[str, Any]) -> Iterator[tuple[mi.Type, Any]]:
@@ -158,4 +165,5 @@ def _mended(schema: Any) -> Any:
         found["pattern"] = _BASE64
     if found.get("format") == "decimal":
         found["type"] = ["string", "number"]
+        found["pattern"] = DECIMAL
     return found

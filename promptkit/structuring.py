@@ -12,6 +12,7 @@ from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, is_typeddict
 from uuid import UUID
@@ -25,7 +26,7 @@ from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_struc
 from cattrs.preconf.msgspec import make_converter
 
 from promptkit.customs import CUSTOMS, expectations
-from promptkit.expectations import INTEGER_KEY, expectation, type_tree
+from promptkit.expectations import DECIMAL, INTEGER_KEY, expectation, type_tree
 from promptkit.misfits import ABSENT, Misfit, Misfits
 
 __all__ = ["structurer"]
@@ -103,11 +104,14 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
     """
     Return what takes one JSON value that has no parts.
     """
-    integral = not {float, str, Decimal} & {annotation, getattr(annotation, "__origin__", None)}
+    kinds = {annotation, getattr(annotation, "__origin__", None)}
+    integral, exact = not {float, str, Decimal} & kinds, Decimal in kinds
 
     def structure(value: Any, _: Any) -> Any:
         if integral and isinstance(value, float) and value.is_integer():
             value = int(value)  # 1.0 is an integer, to JSON Schema
+        if exact and isinstance(value, str) and not re.match(DECIMAL, value):
+            raise Misfit(_expected(annotation), got=value)
         try:
             return msgspec.convert(value, annotation)
         except (msgspec.ValidationError, ValueError, OverflowError):
@@ -305,6 +309,7 @@ _converter: Final = make_converter(detailed_validation=True)
 # Where the converter has a hook for the very type, it asks no factory.
 for _kind in _LEAVES:
     _converter.register_structure_hook(_kind, _leaf(_kind, _converter))
+_converter.register_structure_hook(Path, _customs(Path, _converter))
 _converter.register_structure_hook(msgspec.Struct, _struct)
 for _recognises, _factory in reversed(_HOOKS):  # the converter asks the newest first
     _converter.register_structure_hook_factory(_recognises, _factory)
