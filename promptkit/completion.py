@@ -1,7 +1,6 @@
 """Completion: what to offer while someone types an argument's value, as data."""
 
 import inspect
-import sys
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
@@ -10,6 +9,8 @@ from operator import itemgetter
 from typing import Any, Final
 
 import attrs
+
+from promptkit.annotations import FORWARD
 
 __all__ = ["LIMIT", "Completer", "Completion", "complete", "rank"]
 
@@ -146,20 +147,12 @@ def _named(function: object) -> str:
     return f"complete function {getattr(function, '__name__', type(function).__name__)!r}"
 
 
-if sys.version_info >= (3, 14):  # names in annotations may exist for type checkers alone
-    from annotationlib import Format
-
-    _FORWARD: Final[dict[str, Any]] = {"annotation_format": Format.FORWARDREF}
-else:
-    _FORWARD: Final[dict[str, Any]] = {}
-
-
 def _count_parameters(function: Callable[..., Any]) -> int:
     """
     Return how many arguments *function* needs. Raises TypeError if it needs others than it gets.
     """
     with suppress(ValueError):  # some functions that are written in C do not tell
-        parameters = inspect.signature(function, **_FORWARD).parameters.values()
+        parameters = inspect.signature(function, **FORWARD).parameters.values()
         needed = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
         # One that takes *args is most often a wrapper that hides what it needs.
         if len(needed) <= 2 and not any(p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for p in needed):

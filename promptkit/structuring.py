@@ -113,9 +113,12 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
         if exact and isinstance(value, str) and not re.match(DECIMAL, value):
             raise Misfit(_expected(annotation), got=value)
         try:
-            return msgspec.convert(value, annotation)
+            found = msgspec.convert(value, annotation)
         except (msgspec.ValidationError, ValueError, OverflowError):
             raise Misfit(_expected(annotation), got=value) from None
+        if isinstance(found, Decimal) and not found.is_finite():
+            raise Misfit(_expected(annotation), got=value)
+        return found
 
     return structure
 

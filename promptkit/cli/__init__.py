@@ -7,10 +7,11 @@ Exit codes are those of `Exit`, for every command.
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from importlib import import_module
 from io import TextIOWrapper
+from typing import Final
 
 from promptkit.errors import LoadError
 from promptkit.version import VERSION
@@ -85,17 +86,19 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    def add(name: str, summary: str) -> argparse.ArgumentParser:
-        return commands.add_parser(
+    for name, (summary, add_arguments) in _COMMANDS.items():
+        command = commands.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
             epilog=_EPILOG,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        add_arguments(command)
+    return parser
 
-    serve = add("serve", "answer an MCP client on standard input and output")
+
+def _add_serve(serve: argparse.ArgumentParser) -> None:
     serve.add_argument("target", nargs="?", default="recipes", metavar="TARGET", help=_TARGET)
     serve.add_argument("--strict", action="store_true", help="refuse to serve while any recipe has a fault")
     serve.add_argument(
@@ -109,11 +112,13 @@ def _parser() -> argparse.ArgumentParser:
         help="how long running prompts are waited for at the end (default: 1)",
     )
 
-    listing = add("list", "show the prompts and their arguments")
+
+def _add_list(listing: argparse.ArgumentParser) -> None:
     listing.add_argument("target", nargs="?", default="recipes", metavar="TARGET", help=_TARGET)
     listing.add_argument("--json", action="store_true", help="as a client receives them")
 
-    render = add("render", "render one prompt and show it")
+
+def _add_render(render: argparse.ArgumentParser) -> None:
     render.add_argument("target", metavar="TARGET", help=_TARGET.partition(" (")[0])
     render.add_argument("name", metavar="NAME", help="the prompt")
     render.add_argument(
@@ -124,7 +129,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     render.add_argument("--json", action="store_true", help="as a client receives it")
 
-    check = add("check", "report every fault in the recipes")
+
+def _add_check(check: argparse.ArgumentParser) -> None:
     check.add_argument("target", nargs="?", default="recipes", metavar="TARGET", help=_TARGET)
     check.add_argument("--json", action="store_true", help="for machines")
-    return parser
+
+
+#: Each command, a module of this package: what it does, and what adds its arguments.
+_COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
+    "serve": ("answer an MCP client on standard input and output", _add_serve),
+    "list": ("show the prompts and their arguments", _add_list),
+    "render": ("render one prompt and show it", _add_render),
+    "check": ("report every fault in the recipes", _add_check),
+}
