@@ -101,7 +101,7 @@ class Argument:
                 _reason(part, value, expected, secret=self.arg.secret),
                 expected if part.reason is None else None,
                 None if self.arg.secret else part.nearest,
-                part.path,
+                "" if self.arg.secret else part.path,  # a path may hold keys, which the client chose
                 None if self.arg.secret or part.got is ABSENT else _shortened(_got(part, value)),
                 () if part.path else self.reader.values,
             )

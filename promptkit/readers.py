@@ -146,12 +146,17 @@ def _union_reader(annotation: Any) -> Reader | None:
         return known[0]
 
     def read(value: Any) -> Any:
+        misfits = []
         for reader in known:
             try:
                 return reader.read(value)
-            except Misfit:
-                continue
-        raise Misfit
+            except Misfit as misfit:
+                misfits.append(misfit)
+        # If parts are at fault, the member that they are parts of was meant.
+        deep = [misfit for misfit in misfits if all(part.path for part in misfit.parts)]
+        if len(deep) == 1:
+            raise deep[0]
+        raise Misfit(nearest=next((misfit.nearest for misfit in misfits if misfit.nearest), None))
 
     expected = " or ".join(reader.expected for reader in known)
     hint = "" if _TEXT in known else " or ".join(reader.hint or reader.expected for reader in known)
@@ -165,7 +170,11 @@ def _constrained_reader(annotation: Any) -> Reader | None:
     inner = reader_of(annotation.__origin__)
     if inner is None:
         return None
-    tree = type_tree(annotation)
+    try:
+        msgspec.json.Decoder(annotation)  # looks at whether the constraints are those of the type
+        tree = type_tree(annotation)
+    except TypeError:
+        return None
     expected = expectation(tree, expectations())
     limits = (getattr(tree, "min_length", None) or 0, getattr(tree, "max_length", None))
     sized = not isinstance(tree, mi.StrType | mi.BytesType) and hasattr(tree, "min_length")
@@ -197,6 +206,7 @@ def _list_reader(annotation: Any) -> Reader | None:
     if member is None or member.is_json or is_list(item):
         return _json_reader(annotation)
     read_member = member.read
+    nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
     # A data: URI has a comma of its own.
     separators = "\n" if member is _BYTES else ",\n"
 
@@ -207,7 +217,7 @@ def _list_reader(annotation: Any) -> Reader | None:
         found, faults = [], []
         for i, part in enumerate(items):
             try:
-                found.append(read_member(part))
+                found.append(None if part is None and nullable else read_member(part))
             except Misfit as misfit:
                 faults += [_of(fault, member, part).at(f"[{i}]") for fault in misfit.parts]
         if faults:
@@ -275,6 +285,23 @@ def _json_reader(annotation: Any) -> Reader | None:
     return Reader(read, expectation(tree, expectations()), f"JSON, for example {example}", is_json=True)
 
 
+#: What the keys of a JSON object can stand for.
+_KEYS: Final = (
+    mi.AnyType,
+    mi.StrType,
+    mi.IntType,
+    mi.FloatType,
+    mi.DecimalType,
+    mi.DateType,
+    mi.DateTimeType,
+    mi.TimeType,
+    mi.UUIDType,
+    mi.EnumType,
+    mi.LiteralType,
+    mi.CustomType,
+)
+
+
 def _readable(tree: mi.Type, seen: set[type]) -> bool:
     """
     Return whether every part of a type can be read.
@@ -282,6 +309,8 @@ def _readable(tree: mi.Type, seen: set[type]) -> bool:
     if isinstance(tree, mi.CustomType):
         return tree.cls in CUSTOMS
     if isinstance(tree, mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):
+        return False
+    if isinstance(tree, mi.DictType) and not isinstance(tree.key_type, _KEYS):
         return False
     if (kind := getattr(tree, "cls", None)) in seen:
         return True

@@ -21,11 +21,12 @@ import attrs
 import msgspec
 from cattrs import ClassValidationError, Converter
 from cattrs.cols import is_namedtuple
-from cattrs.gen import make_dict_structure_fn
+from cattrs.gen import make_dict_structure_fn, override
 from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_structure_fn
 from cattrs.preconf.msgspec import make_converter
 
 from promptkit.customs import CUSTOMS, expectations
+from promptkit.errors import nearest
 from promptkit.expectations import DECIMAL, INTEGER_KEY, expectation, type_tree
 from promptkit.misfits import ABSENT, Misfit, Misfits
 
@@ -105,6 +106,7 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
     Return what takes one JSON value that has no parts.
     """
     kinds = {annotation, getattr(annotation, "__origin__", None)}
+    choices = _choices(annotation)
     integral, exact = not {float, str, Decimal} & kinds, Decimal in kinds
 
     def structure(value: Any, _: Any) -> Any:
@@ -113,14 +115,23 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
         if exact and isinstance(value, str) and not re.match(DECIMAL, value):
             raise Misfit(_expected(annotation), got=value)
         try:
-            found = msgspec.convert(value, annotation)
+            return msgspec.convert(value, annotation)
         except (msgspec.ValidationError, ValueError, OverflowError):
-            raise Misfit(_expected(annotation), got=value) from None
-        if isinstance(found, Decimal) and not found.is_finite():
-            raise Misfit(_expected(annotation), got=value)
-        return found
+            near = nearest(value, choices) if choices and isinstance(value, str) else None
+            raise Misfit(_expected(annotation), got=value, nearest=near) from None
 
     return structure
+
+
+def _choices(annotation: Any) -> list[str]:
+    """
+    Return the texts that a leaf can be, if they are few.
+    """
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return [str(member.value) for member in annotation]
+    return []
 
 
 def _sequence(annotation: Any, _: Converter) -> Structure:
@@ -174,13 +185,37 @@ def _mapping(annotation: Any, _: Converter) -> Structure:
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
             raise Misfit(_expected(annotation), got=value)
-        keys = (
-            _collect((key, key_type, f"[{key!r}]") for key in value)
-            if key_type in (Any, str)
-            else [_key(key, key_type) for key in value]
-        )
-        values = _collect((part, value_type, f"[{key!r}]") for key, part in value.items())
+        keys: list[Any] = []
+        faults: list[Misfit] = []
+        for key in value:
+            try:
+                keys.append(_key(key, key_type))
+            except Misfit as misfit:
+                faults += misfit.parts
+        try:
+            values = _collect((part, value_type, f"[{key!r}]") for key, part in value.items())
+        except Misfit as misfit:
+            faults += misfit.parts
+        if faults:
+            raise Misfits(tuple(faults))
         return dict(zip(keys, values, strict=True))
+
+    return structure
+
+
+def _sized(annotation: Any, converter: Converter) -> Structure:
+    """
+    Return what takes a value with parts, of which there may be only so many.
+    """
+    inner = annotation.__origin__
+    tree = type_tree(annotation)
+    least, most = (getattr(tree, name, None) for name in ("min_length", "max_length"))
+
+    def structure(value: Any, _: Any) -> Any:
+        found = converter.structure(value, inner)
+        if (least is not None and len(found) < least) or (most is not None and len(found) > most):
+            raise Misfit(_expected(annotation), got=value)
+        return found
 
     return structure
 
@@ -189,6 +224,10 @@ def _key(text: Any, annotation: Any) -> Any:
     """
     Return the key that *text* stands for.
     """
+    if annotation in (Any, str):
+        return text
+    if annotation in CUSTOMS:
+        return CUSTOMS[annotation].read(text)
     if annotation is int and not re.match(INTEGER_KEY, text):
         raise Misfit(_expected(annotation), got=text, path=f"[{text!r}]")
     try:
@@ -223,14 +262,30 @@ def _union(annotation: Any, _: Converter) -> Structure:
     return structure
 
 
+def _of(annotation: Any, converter: Converter) -> Structure:
+    """
+    Return what structures one member, looked up when it is needed: types may be recursive.
+    """
+    return lambda value, _: converter.structure(value, annotation)
+
+
+def _members(annotation: Any, converter: Converter) -> dict[str, Any]:
+    """
+    Return how each member of a class is structured, the names in its types resolved.
+    """
+    fields = attrs.fields_dict(annotation) if attrs.has(annotation) else annotation.__dataclass_fields__
+    hints = _hints(annotation)
+    return {name: override(struct_hook=_of(hints[name], converter)) for name in fields}
+
+
 def _record(annotation: Any, converter: Converter) -> Structure:
     """
     Return what takes a JSON object for a class with named members.
     """
-    if attrs.has(annotation):
-        attrs.resolve_types(annotation)  # a class may name itself
-    make = make_typeddict_structure_fn if is_typeddict(annotation) else make_dict_structure_fn
-    structure_members = make(annotation, converter)
+    if is_typeddict(annotation):
+        structure_members = make_typeddict_structure_fn(annotation, converter)
+    else:
+        structure_members = make_dict_structure_fn(annotation, converter, **_members(annotation, converter))
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
@@ -242,7 +297,35 @@ def _record(annotation: Any, converter: Converter) -> Structure:
 
 def _struct(value: Any, annotation: Any) -> Any:
     """
-    Take a JSON object, or array, for a `msgspec.Struct`; msgspec finds one fault at a time.
+    Take a JSON object, or array, for a `msgspec.Struct`.
+    """
+    config = annotation.__struct_config__
+    if config.array_like:
+        return _struct_of_array(value, annotation)
+    if not isinstance(value, dict) or (config.tag_field and value.get(config.tag_field) != config.tag):
+        raise Misfit(_expected(annotation), got=value)
+    fields = msgspec.structs.fields(annotation)
+    missing = [
+        Misfit(_expected(field.type), got=ABSENT, path=f".{field.encode_name}")
+        for field in fields
+        if field.required and field.encode_name not in value
+    ]
+    known = [field for field in fields if field.encode_name in value]
+    unknown = value.keys() - {field.encode_name for field in fields} - {config.tag_field}
+    if config.forbid_unknown_fields and unknown:
+        missing.append(Misfit(reason=f"has no member {min(unknown)!r}"))
+    try:
+        found = _collect((value[f.encode_name], f.type, f".{f.encode_name}") for f in known)
+    except Misfit as misfit:
+        raise Misfits((*missing, *misfit.parts)) from None
+    if missing:
+        raise Misfits(tuple(missing))
+    return annotation(**dict(zip((field.name for field in known), found, strict=True)))
+
+
+def _struct_of_array(value: Any, annotation: Any) -> Any:
+    """
+    Take a JSON array for a struct that is written so; msgspec finds one fault at a time.
     """
     try:
         return msgspec.convert(value, annotation, dec_hook=_custom)
@@ -301,6 +384,7 @@ def _is_record(annotation: Any) -> bool:
 _HOOKS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Converter], Structure]], ...]] = (
     (lambda t: isinstance(t, type) and t in CUSTOMS, _customs),
     (_is_leaf, _leaf),
+    (lambda t: get_origin(t) is Annotated, _sized),
     (_is_sequence, _sequence),
     (lambda t: get_origin(t) is tuple or is_namedtuple(t), _fixed),
     (lambda t: (get_origin(t) or t) is dict, _mapping),
