@@ -1,4 +1,4 @@
-# ruff: noqa: E501, UP007, UP045 (a fault is one line; people write types in every spelling)
+# ruff: noqa: UP007, UP045 (people write types in every spelling)
 import datetime as dt
 import enum
 from dataclasses import dataclass, field
