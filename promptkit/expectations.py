@@ -186,6 +186,9 @@ def example_of(tree: mi.Type, depth: int = 0) -> Any:  # noqa: C901, PLR0911 (a 
         return {str(example_of(tree.key_type, depth + 1)): example_of(tree.value_type, depth + 1)}
     if isinstance(tree, mi.TupleType):
         return [example_of(item, depth + 1) for item in tree.item_types]
+    if isinstance(tree, mi.StructType) and tree.array_like:
+        tags = [] if tree.tag is None else [tree.tag]
+        return [*tags, *(example_of(field.type, depth + 1) for field in tree.fields)]
     if isinstance(tree, mi.NamedTupleType):
         return [example_of(field.type, depth + 1) for field in tree.fields]
     if isinstance(tree, mi.ListType | mi.SetType | mi.FrozenSetType | mi.VarTupleType):

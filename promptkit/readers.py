@@ -34,7 +34,7 @@ from promptkit.scalars import (
     read_text,
 )
 
-__all__ = ["Reader", "is_constrained", "is_list", "is_literal", "is_union", "plain", "reader_of"]
+__all__ = ["Reader", "is_constrained", "is_enum", "is_list", "is_literal", "is_union", "plain", "reader_of"]
 
 
 @attrs.frozen
@@ -435,8 +435,8 @@ READERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]
     (_is(bytes), lambda _: _BYTES),
     (_is(Decimal), _scalar(read_decimal, "a number")),
     (_is(date), _scalar(parsed(date.fromisoformat), _DATE)),
-    (_is(datetime), _scalar(parsed(datetime.fromisoformat), _DATETIME)),
-    (_is(time), _scalar(parsed(time.fromisoformat), "a time of day, as in 12:00")),
+    (_is(datetime), _scalar(parsed(lambda text: datetime.fromisoformat(text.upper())), _DATETIME)),
+    (_is(time), _scalar(parsed(lambda text: time.fromisoformat(text.upper())), "a time of day, as in 12:00")),
     (_is(timedelta), _scalar(parsed(parse_duration), "a duration, as in 1h 30m")),
     (_is(UUID), _scalar(parsed(UUID), "a UUID")),
     (is_custom, _custom_reader),

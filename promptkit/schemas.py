@@ -16,7 +16,7 @@ from msgspec import inspect as mi
 from promptkit.arguments import Argument
 from promptkit.customs import CUSTOMS
 from promptkit.expectations import DECIMAL, INTEGER_KEY, type_tree
-from promptkit.readers import is_list, is_union, plain, reader_of
+from promptkit.readers import is_enum, is_list, is_literal, is_union, plain
 from promptkit.writing import json_of
 
 __all__ = ["schema_of"]
@@ -24,11 +24,26 @@ __all__ = ["schema_of"]
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 #: What msgspec says only in words, said so that a validator can check it.
-_TIME: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?"
+_CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-]{_CLOCK})?"
+_DATE: Final = r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _WRITTEN: Final = {
     mi.TimeType: f"^{_TIME}$",
-    mi.DateTimeType: f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[Tt ]{_TIME}$",
+    mi.DateTimeType: f"^{_DATE}[Tt ]{_TIME}$",
 }
+_KEYS: Final[dict[type[mi.Type], dict[str, str]]] = {
+    mi.IntType: {"pattern": INTEGER_KEY},
+    mi.FloatType: {"pattern": DECIMAL},
+    mi.DecimalType: {"pattern": DECIMAL},
+    mi.DateType: {"format": "date"},
+    mi.UUIDType: {"format": "uuid"},
+    **{kind: {"pattern": pattern} for kind, pattern in _WRITTEN.items()},
+}
+_AMOUNT: Final = r"[0-9]+(?:\.[0-9]+)?"
+#: Weeks, months and years have no fixed length, or are no unit to msgspec.
+_DURATION: Final = (
+    rf"^[+-]?[Pp](?!$)(?:{_AMOUNT}[Dd])?(?:[Tt](?!$)(?:{_AMOUNT}[Hh])?(?:{_AMOUNT}[Mm])?(?:{_AMOUNT}[Ss])?)?$"
+)
 _BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
@@ -123,13 +138,13 @@ def _keys(tree: mi.Type) -> dict[str, Any]:
     """
     Return the schema of the keys of a dict, which JSON writes as text; ``{}`` if that is all.
     """
-    if isinstance(tree, mi.IntType):
-        return {"pattern": INTEGER_KEY}
     if isinstance(tree, mi.EnumType):
         return {"enum": [str(member.value) for member in tree.cls]}
     if isinstance(tree, mi.LiteralType):
         return {"enum": [str(value) for value in tree.values]}
-    return {}
+    if isinstance(tree, mi.CustomType):
+        return _custom(tree.cls)
+    return dict(_KEYS.get(type(tree), {}))
 
 
 def _other(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -141,8 +156,9 @@ def _other(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         return {"anyOf": members} if len(members) > 1 else members[0]
     if is_list(annotation):
         return {"type": "array", "items": _schema(get_args(annotation)[0], definitions)}
-    reader = reader_of(annotation)
-    return {"enum": list(reader.values)} if reader and reader.values else {}
+    values = annotation if is_enum(annotation) else get_args(annotation) if is_literal(annotation) else ()
+    names = [json_of(value) for value in values if value is not None]
+    return {"enum": names} if names else {}
 
 
 def _custom(kind: type) -> dict[str, Any]:
@@ -166,4 +182,6 @@ def _mended(schema: Any) -> Any:
     if found.get("format") == "decimal":
         found["type"] = ["string", "number"]
         found["pattern"] = DECIMAL
+    if found.get("format") == "duration":
+        found["pattern"] = _DURATION
     return found
