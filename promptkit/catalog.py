@@ -1,5 +1,5 @@
 """
-The catalog: compiled prompts, immutable, sorted, ready to render.
+The catalog: compiled prompts and resources, immutable, sorted, ready to render and read.
 
 It knows nothing of the wire, and the wire nothing of the compiler: they meet here.
 """
@@ -13,15 +13,18 @@ import attrs
 
 from promptkit.arguments import Arguments
 from promptkit.completion import Completion
+from promptkit.content import EmbeddedResource
 from promptkit.context import Context
 from promptkit.diagnostics import Diagnostic, Location, Severity
-from promptkit.errors import UnknownPrompt, nearest
+from promptkit.documents import CompiledResource
+from promptkit.errors import UnknownPrompt, UnknownResource, nearest
 from promptkit.icons import Icon
 from promptkit.messages import Workflow
 from promptkit.rendering import Renderer
 from promptkit.schemas import schema_of
+from promptkit.templates import Value
 
-__all__ = ["Catalog", "CompiledPrompt"]
+__all__ = ["Catalog", "CompiledPrompt", "CompiledResource"]
 
 
 @attrs.frozen
@@ -59,6 +62,9 @@ class CompiledPrompt:
 
         cache:
             How long a reply may be served again for the same arguments, in seconds.
+
+        elicit:
+            Whether the user is asked for required arguments that are missing.
     """
 
     name: str
@@ -71,6 +77,7 @@ class CompiledPrompt:
     renderer: Renderer
     timeout: float | None = None
     cache: float | None = None
+    elicit: bool = False
 
     @property
     def location(self) -> Location:
@@ -148,10 +155,17 @@ def _sorted(prompts: Iterable[CompiledPrompt]) -> tuple[CompiledPrompt, ...]:
     return tuple(sorted(prompts, key=lambda prompt: prompt.name))
 
 
+def _by_template(resources: Iterable[CompiledResource]) -> tuple[CompiledResource, ...]:
+    """
+    Return *resources* in the order in which every client sees them, and in which they are tried.
+    """
+    return tuple(sorted(resources, key=lambda resource: resource.uri_template))
+
+
 @attrs.frozen
 class Catalog(Mapping[str, CompiledPrompt]):
     """
-    Everything that is served, by name, and what could not be.
+    Everything that is served, prompts by name and resources by URI, and what could not be.
 
     Args:
         prompts:
@@ -159,15 +173,22 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
         diagnostics:
             What the compiler found, errors and warnings.
+
+        resources:
+            The compiled resources; kept sorted by URI template.
     """
 
     prompts: tuple[CompiledPrompt, ...] = attrs.field(default=(), converter=_sorted)
     diagnostics: tuple[Diagnostic, ...] = ()
+    resources: tuple[CompiledResource, ...] = attrs.field(default=(), converter=_by_template)
     _by_name: Mapping[str, CompiledPrompt] = attrs.field(init=False, eq=False, repr=False)
+    _by_uri: Mapping[str, CompiledResource] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         by_name = {prompt.name: prompt for prompt in self.prompts}
         object.__setattr__(self, "_by_name", MappingProxyType(by_name))
+        by_uri = {resource.uri_template: resource for resource in self.resources}
+        object.__setattr__(self, "_by_uri", MappingProxyType(by_uri))
 
     def __getitem__(self, name: str) -> CompiledPrompt:
         """
@@ -224,6 +245,77 @@ class Catalog(Mapping[str, CompiledPrompt]):
             Exception: Whatever the author's completer raises.
         """
         completer = self[name].arguments.completer(argument)
+        return Completion() if completer is None else completer.complete(typed, chosen)
+
+    def resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]]:
+        """
+        Return what stands at *uri*, and the values of its variables as they are spelt there.
+
+        A document of that very URI comes first, then the first template that fits.
+
+        Raises:
+            UnknownResource: If there is none.
+        """
+        found = self._by_uri.get(uri)
+        if found is not None and not found.is_template:
+            return found, {}
+        for resource in self.resources:
+            if resource.is_template and (variables := resource.match(uri)) is not None:
+                return resource, variables
+        raise UnknownResource(uri, nearest(uri, self._by_uri))
+
+    def template(self, uri_template: str) -> CompiledResource:
+        """
+        Return the resource that was declared with *uri_template*.
+
+        Raises:
+            UnknownResource: If there is none.
+        """
+        try:
+            return self._by_uri[uri_template]
+        except KeyError:
+            raise UnknownResource(uri_template, nearest(uri_template, self._by_uri)) from None
+
+    def read(self, uri: str) -> EmbeddedResource:
+        """
+        Return what a client that reads *uri* is sent.
+
+        Raises:
+            UnknownResource: If there is none.
+
+            Exception: As `CompiledResource.read` does.
+        """
+        resource, variables = self.resource(uri)
+        return resource.read(uri, variables)
+
+    def complete_resource(
+        self, uri_template: str, variable: str, typed: str, chosen: Mapping[str, str] | None = None
+    ) -> Completion:
+        """
+        Return what to offer while someone types the value of a variable.
+
+        Args:
+            uri_template:
+                The template; nothing is offered for the URI of a single document.
+
+            variable:
+                The variable; nothing is offered for one that has no completer.
+
+            typed:
+                What was typed so far.
+
+            chosen:
+                The variables that were chosen already.
+
+        Raises:
+            UnknownResource: If there is no such resource.
+
+            ArgumentErrors: If the template has no such variable.
+
+            Exception: As `complete` does.
+        """
+        resource = self.template(uri_template)
+        completer = resource.arguments.completer(variable) if resource.is_template else None
         return Completion() if completer is None else completer.complete(typed, chosen)
 
     @property

@@ -8,10 +8,11 @@ equal catalog.
 from collections.abc import Iterable
 from typing import Any
 
-from promptkit.catalog import Catalog, CompiledPrompt
+from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
 from promptkit.diagnostics import Diagnostic, Location, Rule
 from promptkit.loader import Recipes
 from promptkit.prompts import Prompt
+from promptkit.resources import Resource
 
 __all__ = ["compile"]
 
@@ -29,9 +30,9 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
             be served. Serving does not pay for that.
 
     Returns:
-        A catalog of every prompt that can be served. What cannot be is in its diagnostics,
-        each with file, line and remedy. Of two prompts with one name, the one that is
-        defined second is not served.
+        A catalog of every prompt and resource that can be served. What cannot be is in its
+        diagnostics, each with file, line and remedy. Of two prompts with one name, and of two
+        resources with one URI template, the one that is defined second is not served.
     """
     diagnostics = list(recipes.diagnostics)
     compiled: list[CompiledPrompt] = []
@@ -46,12 +47,30 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
             diagnostics.append(_duplicate(name, place, first[name]))
         elif made is not None:
             compiled.append(made)
-    for resource in recipes.resources:
-        diagnostics += resource.diagnostics
-    if not recipes.prompts and not diagnostics:
+    resources = _compile_resources(recipes.resources, diagnostics)
+    if not recipes.prompts and not recipes.resources and not diagnostics:
         diagnostics.append(_no_prompts(recipes))
     diagnostics.sort(key=lambda diagnostic: (diagnostic.location, diagnostic.rule.value, diagnostic.message))
-    return Catalog(tuple(compiled), tuple(diagnostics))
+    return Catalog(tuple(compiled), tuple(diagnostics), tuple(resources))
+
+
+def _compile_resources(
+    resources: Iterable[Resource[..., Any]], diagnostics: list[Diagnostic]
+) -> list[CompiledResource]:
+    """
+    Return *resources* compiled, and add what is wrong with them to *diagnostics*.
+    """
+    compiled: list[CompiledResource] = []
+    first: dict[str, Resource[..., Any]] = {}
+    for resource in sorted(resources, key=lambda resource: (resource.location, resource.uri_template)):
+        made, found = resource.compile()
+        diagnostics += found
+        earlier = first.setdefault(resource.uri_template, resource)
+        if earlier is not resource:
+            diagnostics.append(_same_template(resource, earlier))
+        elif made is not None:
+            compiled.append(made)
+    return compiled
 
 
 def _lint(prompt: Prompt[..., Any], made: CompiledPrompt | None) -> Iterable[Diagnostic]:
@@ -79,6 +98,18 @@ def _duplicate(name: str, place: Location, first: Location) -> Diagnostic:
         f"prompt {name!r}: already defined at {first}",
         f"rename one of the two, or give it a name with @prompt(name='{name}-2')",
         place,
+    )
+
+
+def _same_template(resource: Resource[..., Any], earlier: Resource[..., Any]) -> Diagnostic:
+    """
+    Return the diagnostic for two resources of one URI template.
+    """
+    return Diagnostic(
+        Rule.DUPLICATE_TEMPLATE,
+        f"resource {resource.name!r}: {resource.uri_template!r} is already defined at {earlier.location}",
+        "change the URI of one of the two, or remove it",
+        resource.location,
     )
 
 

@@ -33,6 +33,7 @@ from promptkit.media import (
     human_size,
     png_of,
     read_below,
+    read_own,
     sniff,
     source_folder,
 )
@@ -259,7 +260,7 @@ class _Media(Content):
                 the bytes cannot be sent. It is a `PromptError`: a client is told.
         """
         folder = source_folder(1)
-        data = (folder / path).read_bytes() if root is None else read_below(path, folder / root)
+        data = read_own(folder / path) if root is None else read_below(path, folder / root)
         try:
             return cls(data, mime_type, **annotations)
         except MediaError as error:

@@ -53,6 +53,7 @@ class Rule(Enum):
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
     BAD_TEMPLATE = "PK401", "a URI template that is none"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
+    DUPLICATE_TEMPLATE = "PK403", "two resources of one URI template"
 
     title: str
 

@@ -7,6 +7,7 @@ The exceptions that promptkit raises, one tree.
     ├── PromptError       an author's words to the person at the client
     │   └── MediaError    bytes or a path that cannot become content
     ├── UnknownPrompt     no prompt of that name in the catalog
+    ├── UnknownResource   no resource of that URI in the catalog
     ├── ArgumentErrors    arguments that do not fit, all of them at once
     ├── CompileError      a prompt or resource that cannot be served as it is written
     └── LoadError         a target that names nothing that could be loaded
@@ -72,6 +73,39 @@ class UnknownPrompt(PromptkitError, KeyError):
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
         return f"unknown prompt {self.name!r}{hint}"
+
+    def as_data(self) -> dict[str, Any]:
+        """
+        Return it for machines, what there is of it.
+        """
+        return {name: value for name, value in attrs.asdict(self).items() if value is not None}
+
+
+@attrs.frozen
+class UnknownResource(PromptkitError, KeyError):
+    """
+    No resource stands at *uri*.
+
+    Args:
+        uri:
+            The URI that was asked for.
+
+        nearest:
+            The most similar URI or template that exists, if any is similar.
+    """
+
+    uri: str
+    nearest: str | None = None
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        return f"unknown resource {self.uri!r}{hint}"
+
+    def as_data(self) -> dict[str, Any]:
+        """
+        Return it for machines, what there is of it.
+        """
+        return {name: value for name, value in attrs.asdict(self).items() if value is not None}
 
 
 @attrs.frozen

@@ -6,27 +6,29 @@ recipe: that is a diagnostic, and the other recipes are loaded.
 """
 
 import importlib
-import importlib.util
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from contextvars import ContextVar
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
 from promptkit.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors import LoadError
+from promptkit.media import reads
+from promptkit.packages import import_package, imported_files
 from promptkit.prompts import Prompt, declared
 from promptkit.resources import Resource
 
-__all__ = ["Recipes", "load"]
+__all__ = ["TESTS", "Recipes", "load", "split_target"]
+
+T = TypeVar("T")
 
 #: Files beside recipes that are none: pytest's own, by its own patterns.
-_TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
+TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
 
 @attrs.frozen
@@ -49,6 +51,9 @@ class Recipes:
 
         root:
             The folder or file that was named, if it was one.
+
+        read:
+            All files that were read to import them: modules, and media.
     """
 
     prompts: tuple[Prompt[..., Any], ...] = ()
@@ -56,6 +61,7 @@ class Recipes:
     diagnostics: tuple[Diagnostic, ...] = ()
     files: tuple[Path, ...] = ()
     root: Path | None = None
+    read: tuple[Path, ...] = ()
 
 
 def load(target: str | Path) -> Recipes:
@@ -74,9 +80,7 @@ def load(target: str | Path) -> Recipes:
     if not str(target):
         reason = "name a folder, a file or a module"
         raise LoadError(str(target), reason)
-    name, colon, attribute = str(target).rpartition(":")
-    if not colon or Path(target).exists():
-        name, attribute = str(target), ""
+    name, attribute = split_target(str(target))
     path = Path(name)
     if path.is_dir():
         found = _load_files(path.resolve(), _recipe_files(path.resolve()))
@@ -91,6 +95,14 @@ def load(target: str | Path) -> Recipes:
     return _load_module(str(target), name, attribute)
 
 
+def split_target(target: str) -> tuple[str, str]:
+    """
+    Return what names the folder, file or module in *target*, and the object in it, ``""`` for all.
+    """
+    name, colon, attribute = target.rpartition(":")
+    return (target, "") if not colon or Path(target).exists() else (name, attribute)
+
+
 def _recipe_files(folder: Path) -> list[Path]:
     """
     Return the recipes in *folder*, in a fixed order.
@@ -100,7 +112,7 @@ def _recipe_files(folder: Path) -> list[Path]:
         for file in sorted(folder.glob("*.py"))
         if file.is_file()
         and not file.name.startswith(("_", "."))  # editors and archives leave files that begin with a dot
-        and not any(file.match(pattern) for pattern in _TESTS)
+        and not any(file.match(pattern) for pattern in TESTS)
     ]
 
 
@@ -109,13 +121,14 @@ def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Rec
     Import *files* of *folder* as modules of one package.
     """
     try:
-        package = _import_package(folder)
+        package = import_package(folder)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (an author's __init__.py may raise anything)
-        return Recipes(diagnostics=(_import_failed(folder / "__init__.py", folder, error),))
+        init = folder / "__init__.py"
+        return Recipes(diagnostics=(_import_failed(init, folder, error),), read=(init,))
     modules, diagnostics = [], []
-    with _Listening() as made:
+    with _Noting(declared) as made, _Noting(reads) as media:
         for file in files:
             try:
                 modules.append(importlib.import_module(f"{package}.{file.stem}"))
@@ -124,8 +137,10 @@ def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Rec
             except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
                 diagnostics.append(_import_failed(file, folder, error))
     if attribute and modules:
-        return _named(f"{files[0]}:{attribute}", modules[0], attribute)
-    return _collect(package, modules, made, diagnostics, files)
+        found = _named(f"{files[0]}:{attribute}", modules[0], attribute)
+    else:
+        found = _collect(package, modules, made, diagnostics, files)
+    return attrs.evolve(found, read=tuple({*files, *imported_files(package), *media}))
 
 
 def _load_module(target: str, name: str, attribute: str) -> Recipes:
@@ -136,7 +151,7 @@ def _load_module(target: str, name: str, attribute: str) -> Recipes:
     if here not in sys.path:
         sys.path.append(here)  # last, so that it shadows nothing
     try:
-        with _Listening() as made:
+        with _Noting(declared) as made:
             module = importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
@@ -199,18 +214,21 @@ def _collect(
     )
 
 
-class _Listening:
+class _Noting(Generic[T]):
     """
-    Notes every prompt that is made within the ``with`` block.
+    Collects what others note of their doings within the ``with`` block.
     """
 
-    def __enter__(self) -> list[Prompt[..., Any]]:
-        made: list[Prompt[..., Any]] = []
-        self._token = declared.set(made)
-        return made
+    def __init__(self, listener: ContextVar[list[T] | None]) -> None:
+        self._listener = listener
+
+    def __enter__(self) -> list[T]:
+        noted: list[T] = []
+        self._token = self._listener.set(noted)
+        return noted
 
     def __exit__(self, *_: object) -> None:
-        declared.reset(self._token)
+        self._listener.reset(self._token)
 
 
 def _import_failed(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
@@ -258,123 +276,3 @@ def _import_remedy(file: Path, error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return "do not exit while a recipe is imported; raise PromptError inside the prompt"
     return "correct the line; the other recipes are served all the same"
-
-
-def _import_package(folder: Path) -> str:
-    """
-    Make *folder* a package, freshly imported, and return its name.
-
-    It gets its own name wherever that is free, so that tests and recipes may import from
-    it; and one that shadows nothing where a module of that name exists.
-    """
-    parts = [folder.name]
-    root = folder.parent
-    while (root / parts[0] / "__init__.py").is_file() and (root / "__init__.py").is_file():
-        parts.insert(0, root.name)
-        root = root.parent
-    if len(parts) > 1 and str(root) not in sys.path:
-        sys.path.append(str(root))
-    name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    _forget(name)
-    if len(parts) > 1:
-        importlib.import_module(name)
-    else:
-        _make_package(name, folder)
-    for finder in [finder for finder in sys.meta_path if isinstance(finder, _Siblings)]:
-        finder.leave()
-    sys.meta_path.append(_Siblings(name, folder))
-    return name
-
-
-def _free_name(folder: Path) -> str:
-    """
-    Return a name for the package in *folder* that no other module has.
-    """
-    name = "".join(c if c.isalnum() else "_" for c in folder.name) or "recipes"
-    if not name.isidentifier() or name in sys.stdlib_module_names or name == "promptkit":
-        return f"recipes_{name}"
-    loaded = sys.modules.get(name)
-    places = getattr(loaded, "__path__", None)
-    if loaded is None and (spec := importlib.util.find_spec(name)) is not None:
-        loaded, places = ModuleType(name), spec.submodule_search_locations
-    ours = loaded is None or str(folder) in map(str, places or ())
-    return name if ours else f"recipes_{name}"
-
-
-def _make_package(name: str, folder: Path) -> None:
-    """
-    Put a package for *folder* into `sys.modules`, its ``__init__.py`` executed if it has one.
-    """
-    init = folder / "__init__.py"
-    if init.is_file():
-        spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[str(folder)])
-    else:
-        spec = ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = [str(folder)]
-    assert spec is not None  # noqa: S101 (a file that exists has a spec)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    if spec.loader is not None:
-        spec.loader.exec_module(module)
-
-
-def _forget(name: str) -> None:
-    """
-    Take a package and all below it out of `sys.modules`, so that it is imported anew.
-    """
-    importlib.invalidate_caches()
-    for key, module in list(sys.modules.items()):
-        # A module that is being imported right now is whoever asked to load.
-        busy = getattr(getattr(module, "__spec__", None), "_initializing", False)
-        if (key == name or key.startswith(f"{name}.")) and not busy:
-            del sys.modules[key]
-
-
-class _Siblings(MetaPathFinder, Loader):
-    """
-    Finds ``import helpers`` beside a recipe, once nothing else has found such a module.
-
-    The module is the package's own (``recipes.helpers``), so that it exists once.
-    """
-
-    def __init__(self, package: str, folder: Path) -> None:
-        self.package = package
-        self.folder = folder
-        self.found: set[str] = set()
-
-    def leave(self) -> None:
-        """
-        Find nothing any more, and take back what was found: another folder has its own.
-        """
-        sys.meta_path.remove(self)
-        for name in self.found:
-            sys.modules.pop(name, None)
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,  # noqa: ARG002 (the protocol of finders)
-    ) -> ModuleSpec | None:
-        """
-        Return how to import *fullname*, if a file or folder beside the recipes is called so.
-        """
-        beside = self.folder / fullname
-        if path is not None or not (beside.with_suffix(".py").is_file() or beside.is_dir()):
-            return None
-        return ModuleSpec(fullname, self)
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """
-        Return the package's own module.
-        """
-        module = importlib.import_module(f"{self.package}.{spec.name}")
-        self.own_spec = module.__spec__
-        self.found.add(spec.name)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """
-        Give the module its own name back; it has been executed already.
-        """
-        module.__spec__ = self.own_spec

@@ -1,6 +1,7 @@
 """Bytes of images and sound: where they are read from, what they are, how large they may be."""
 
 import sys
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -18,6 +19,8 @@ __all__ = [
     "human_size",
     "png_of",
     "read_below",
+    "read_own",
+    "reads",
     "sniff",
     "source_folder",
 ]
@@ -35,6 +38,9 @@ MAX_AUDIO_BYTES: Final = 20 * 1024 * 1024
 
 #: Pixels along one side; the same API refuses more, and then every later turn too.
 MAX_IMAGE_SIDE: Final = 8000
+
+#: While the loader imports a module: the files that the module reads. Else nobody listens.
+reads: Final[ContextVar[list[Path] | None]] = ContextVar("reads", default=None)
 
 #: The registered spelling of what the sniffing library, and people, spell otherwise.
 _CANONICAL: Final = {
@@ -186,6 +192,18 @@ def source_folder(depth: int) -> Path:
     """
     file = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (inspect offers the same, slower)
     return Path(file).resolve().parent if file else Path.cwd()
+
+
+def read_own(path: Path) -> bytes:
+    """
+    Return the bytes of a file that the author has named, and no client.
+
+    Raises:
+        OSError: If it cannot be read.
+    """
+    if (listener := reads.get()) is not None:
+        listener.append(path.resolve())
+    return path.read_bytes()
 
 
 def confine(path: str | Path, root: Path) -> Path:

@@ -62,6 +62,15 @@ def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float
         raise ValueError(msg)
 
 
+def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
+    """
+    Raise TypeError unless *value* is True or False.
+    """
+    if not isinstance(value, bool):
+        msg = f"{attribute.name} takes True or False, not {describe(value)}"
+        raise TypeError(msg)
+
+
 @attrs.frozen(kw_only=True)
 class Options:
     """
@@ -77,6 +86,7 @@ class Options:
     timeout: float | None = attrs.field(default=None, validator=_seconds)
     cache: float | None = attrs.field(default=None, validator=_seconds)
     meta: Mapping[str, Any] = attrs.field(factory=dict, converter=_meta)
+    elicit: bool = attrs.field(default=False, validator=_flag)
 
     @property
     def wire_meta(self) -> dict[str, Any]:

@@ -153,6 +153,7 @@ class Prompt(Generic[P, R]):
             renderer=Renderer(self.function, options.name, self.location),
             timeout=options.timeout,
             cache=options.cache,
+            elicit=options.elicit,
         )
         return compiled, tuple(report.found)
 
@@ -212,6 +213,7 @@ def prompt(
     timeout: float | None = None,
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
 def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
     function: Callable[P, R] | None = None,
@@ -226,6 +228,7 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
     timeout: float | None = None,
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
 ) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
     """
     Make a function a prompt.
@@ -265,6 +268,10 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
         meta:
             What else to send in ``_meta``.
 
+        elicit:
+            Whether the person at the client is asked for required arguments that are missing,
+            if the client can ask. Secrets are never asked for.
+
     Returns:
         The function, as a `Prompt`; without *function*, a decorator that makes one.
 
@@ -287,6 +294,7 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
             timeout=timeout,
             cache=cache,
             meta=meta or {},
+            elicit=elicit,
         )
         location = Location(code.co_filename, code.co_firstlineno)
         made = Prompt(function, options, location, dict(names) if _is_local(function) else {})

@@ -2,17 +2,24 @@
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any, Final, Generic, ParamSpec, TypeVar
 
 import attrs
+import msgspec
 
+from promptkit.annotations import FORWARD
+from promptkit.arguments import compile_arguments
 from promptkit.content import EmbeddedResource, ResourceLink
-from promptkit.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.diagnostics import Diagnostic, Location, Report, Rule, Severity
+from promptkit.documents import CompiledResource, content_of
 from promptkit.errors import CompileError
+from promptkit.fields import optional_text
 from promptkit.messages import describe
-from promptkit.signature import copied_attributes, read_summary
+from promptkit.signature import copied_attributes, read_signature, read_summary
+from promptkit.templates import Template, is_template
 from promptkit.writing import text_of
 
 __all__ = ["Resource", "resource"]
@@ -23,16 +30,8 @@ R = TypeVar("R", str, bytes)
 #: What marks the code of a generator or a coroutine.
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
-#: One variable in an expression, and a whole template (RFC 6570, section 2). The library that
-#: expands templates takes whatever it is given, so what is none has to be found here.
-_VARIABLE: Final = r"(?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\*)?"
+#: What every URI begins with.
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_TEMPLATE: Final = re.compile(
-    _SCHEME.pattern
-    + r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
-    + rf"|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})+",
-    re.ASCII,
-)
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -45,10 +44,11 @@ class Resource(Generic[P, R]):
 
     function: Callable[P, R]
     uri_template: str
-    name: str
-    title: str | None
-    description: str | None
-    mime_type: str | None
+    name: str = attrs.field(validator=optional_text)
+    title: str | None = attrs.field(validator=optional_text)
+    description: str | None = attrs.field(validator=optional_text)
+    mime_type: str | None = attrs.field(validator=optional_text)
+    names: Mapping[str, Any] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         vars(self).update(copied_attributes(self.function))
@@ -98,13 +98,7 @@ class Resource(Generic[P, R]):
             Exception: Whatever the function raises.
         """
         uri = self.uri(*args, **kwargs)
-        result = self.function(*args, **kwargs)
-        if isinstance(result, str):
-            return EmbeddedResource(uri, text=result, mime_type=self.mime_type)
-        if isinstance(result, bytes):
-            return EmbeddedResource(uri, blob=result, mime_type=self.mime_type)
-        msg = f"resource {self.name!r} ({self.location}) returned {describe(result)}: return str or bytes"
-        raise TypeError(msg)
+        return content_of(self, uri, self.function(*args, **kwargs))
 
     def link(self, *args: P.args, **kwargs: P.kwargs) -> ResourceLink:
         """
@@ -124,25 +118,67 @@ class Resource(Generic[P, R]):
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """
-        Everything that is wrong with it.
+        Why it has no URI: what is wrong with its template, or where that and the function disagree.
+        """
+        report = Report(f"resource {self.name!r}", self.location)
+        self._check_template(report)
+        self._check_agreement(report)
+        return tuple(report.found)
+
+    def compile(self) -> tuple[CompiledResource | None, tuple[Diagnostic, ...]]:
+        """
+        Return the resource as it is served, or None, and everything that is wrong with it.
+
+        A parameter without an annotation is text, or what its default is.
+        """
+        report = Report(f"resource {self.name!r}", self.location)
+        report.found.extend(self.diagnostics)
+        self._check_metadata(report)
+        signature = read_signature(_annotated(self.function), self.names, report)
+        arguments = compile_arguments(self.name, signature, report)
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
+            return None, tuple(report.found)
+        compiled = CompiledResource(
+            uri_template=self.uri_template,
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            mime_type=self.mime_type,
+            arguments=arguments,
+            template=Template(self.uri_template),
+            function=self.function,
+            location=self.location,
+        )
+        return compiled, tuple(report.found)
+
+    def _check_template(self, report: Report) -> None:
+        """
+        Report a template that no URI comes from.
+        """
+        scheme = _SCHEME.match(self.uri_template)
+        if scheme is None:
+            fault, remedy = "has no scheme", "begin it as a URI begins"
+        elif not is_template(self.uri_template[scheme.end() :]):
+            fault, remedy = "is malformed", "use what a URI may hold, and variables in braces"
+        else:
+            return
+        report.add(
+            Rule.BAD_TEMPLATE,
+            f"the template {self.uri_template!r} {fault}",
+            f"{remedy}, as in 'logs://recent{{?timeframe}}'",
+        )
+
+    def _check_agreement(self, report: Report) -> None:
+        """
+        Report each variable that is no parameter, and each parameter that is no variable.
         """
         from uritemplate import variables
 
-        report = Report(f"resource {self.name!r}", self.location)
-        if not _TEMPLATE.fullmatch(self.uri_template):
-            fault, remedy = "has no scheme", "begin it as a URI begins"
-            if _SCHEME.match(self.uri_template):
-                fault, remedy = "is malformed", "use what a URI may hold, and variables in braces"
-            report.add(
-                Rule.BAD_TEMPLATE,
-                f"the template {self.uri_template!r} {fault}",
-                f"{remedy}, as in 'logs://recent{{?timeframe}}'",
-            )
-        parameters = inspect.signature(self.function).parameters
+        parameters = inspect.signature(self.function, **FORWARD).parameters
         try:
             names = set(variables(self.uri_template))
         except ValueError:  # it is so malformed that it has none
-            return tuple(report.found)
+            return
         for name in sorted(names - parameters.keys()):
             report.add(
                 Rule.TEMPLATE_MISMATCH,
@@ -156,7 +192,45 @@ class Resource(Generic[P, R]):
                     f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}",
                     f"add '{{?{name}}}' to the template, so that the URI names the document",
                 )
-        return tuple(report.found)
+
+    def _check_metadata(self, report: Report) -> None:
+        """
+        Report what could not be sent, and would take the whole list of resources with it.
+        """
+        try:
+            msgspec.json.encode([self.name, self.title, self.description, self.mime_type])
+        except UnicodeEncodeError as error:
+            report.add(
+                Rule.BAD_METADATA,
+                f"its name, title, description or MIME type cannot be sent: {error}",
+                "leave out the half of a surrogate pair",
+            )
+
+
+def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """
+    Return *function*, with a type for each parameter that its author gave none.
+    """
+
+    @wraps(function)
+    def annotated(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    signature = inspect.signature(function, **FORWARD)
+    parameters = [
+        parameter if parameter.annotation is not parameter.empty else _typed(parameter)
+        for parameter in signature.parameters.values()
+    ]
+    vars(annotated)["__signature__"] = signature.replace(parameters=parameters)
+    return annotated
+
+
+def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
+    """
+    Return *parameter* as text, or what its default is.
+    """
+    required = parameter.default is parameter.empty
+    return parameter.replace(annotation=str if required else str | type(parameter.default))
 
 
 def _as_text(value: Any) -> Any:
@@ -215,6 +289,8 @@ def resource(
         )
         raise TypeError(msg)
 
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
+
     def decorate(function: Callable[P, R]) -> Resource[P, R]:
         unwrapped = inspect.unwrap(function)
         if not inspect.isfunction(unwrapped) or unwrapped.__code__.co_flags & _NOT_PLAIN:
@@ -227,6 +303,7 @@ def resource(
             title,
             description or read_summary(function.__doc__),
             mime_type,
+            dict(names) if "<locals>" in function.__qualname__ else {},
         )
 
     return decorate

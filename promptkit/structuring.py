@@ -30,7 +30,7 @@ from promptkit.errors import nearest
 from promptkit.expectations import DECIMAL, INTEGER_KEY, expectation, type_tree
 from promptkit.misfits import ABSENT, Misfit, Misfits
 
-__all__ = ["structurer"]
+__all__ = ["forget_types", "structurer"]
 
 #: Takes a JSON value; raises `Misfit`.
 Structure = Callable[[Any, Any], Any]
@@ -400,3 +400,11 @@ _converter.register_structure_hook(Path, _customs(Path, _converter))
 _converter.register_structure_hook(msgspec.Struct, _struct)
 for _recognises, _factory in reversed(_HOOKS):  # the converter asks the newest first
     _converter.register_structure_hook_factory(_recognises, _factory)
+
+
+def forget_types() -> None:
+    """
+    Keep alive no type that was structured until now; what is needed again is made again.
+    """
+    # The converter drops all that it has made of types whenever a hook is registered.
+    _converter.register_structure_hook(msgspec.Struct, _struct)

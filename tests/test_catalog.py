@@ -1,14 +1,28 @@
 import asyncio
+import copy
+import pickle
 from collections.abc import Mapping
+from typing import Annotated, Literal
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit import ArgumentErrors, Context, PromptkitError, UnknownPrompt, assistant, prompt, user
+from promptkit import (
+    Arg,
+    ArgumentErrors,
+    Context,
+    PromptkitError,
+    UnknownPrompt,
+    assistant,
+    prompt,
+    resource,
+    user,
+)
 from promptkit.catalog import Catalog, CompiledPrompt
 from promptkit.diagnostics import Diagnostic, Location, Rule
+from promptkit.errors import UnknownResource
 
 
 @prompt
@@ -195,3 +209,179 @@ class TestCompiledPrompt:
         """
         assert prompt(review.__wrapped__).compiled == review.compiled
         assert called("other") != review.compiled
+
+
+@resource("notes://today")
+def today() -> str:
+    """Today's notes."""
+    return "today"
+
+
+@resource("notes://{day}")
+def notes(day: str) -> str:
+    """A day's notes."""
+    return f"of {day}"
+
+
+@resource("notes://{+path}")
+def files(path: str) -> str:
+    """A file of notes."""
+    return f"at {path}"
+
+
+@resource("logs://recent{?level,service,lines}")
+def logs(
+    level: Literal["info", "error"] = "info",
+    service: Annotated[str, Arg(complete=lambda typed, chosen: [f"{chosen.get('level')}-web", "db"])] = "",
+    lines: int = 10,
+) -> str:
+    """Logs."""
+    return f"{lines} lines, {level}"
+
+
+COMPILED = tuple(made.compile()[0] for made in (today, notes, logs))
+DOCUMENTS = Catalog((), (), COMPILED)
+
+
+class TestResources:
+    def test_they_come_last(self):
+        """
+        A catalog without resources is made as before; one with them keeps them sorted.
+        """
+        assert Catalog().resources == CATALOG.resources == ()
+        assert [made.uri_template for made in DOCUMENTS.resources] == [
+            "logs://recent{?level,service,lines}",
+            "notes://today",
+            "notes://{day}",
+        ]
+
+    @given(st.permutations(COMPILED))
+    def test_the_order_does_not_depend_on_the_input(self, resources):
+        """
+        Any order of the same resources makes an equal catalog.
+        """
+        assert Catalog(resources=resources) == DOCUMENTS
+
+    def test_they_are_no_prompts(self):
+        """
+        The mapping is that of the prompts.
+        """
+        assert (list(DOCUMENTS), len(DOCUMENTS), "notes" in DOCUMENTS) == ([], 0, False)
+
+    @pytest.mark.parametrize(
+        ("uri", "name", "variables"),
+        [
+            ("notes://today", "today", {}),
+            ("notes://monday", "notes", {"day": "monday"}),
+            ("notes://tod%61y", "notes", {"day": "today"}),
+            ("logs://recent", "logs", {}),
+            ("logs://recent?lines=5&level=error", "logs", {"lines": "5", "level": "error"}),
+        ],
+    )
+    def test_a_uri_finds_its_resource(self, uri, name, variables):
+        """
+        A document of that very URI before any template, and the variables as they are spelt.
+        """
+        found, spelt = DOCUMENTS.resource(uri)
+
+        assert (found.name, spelt) == (name, variables)
+
+    def test_of_several_templates_the_first_counts(self):
+        """
+        In the order in which they are listed.
+        """
+        both = Catalog(resources=(notes.compile()[0], files.compile()[0]))
+
+        assert both.resource("notes://a")[0].name == "files"
+        assert both.resources[0].name == "files"
+
+    @pytest.mark.parametrize(
+        ("uri", "nearest"),
+        [
+            ("notes://a/b", "notes://{day}"),
+            ("note://today", "notes://today"),
+            ("logs://recent{?level,service,lines}", "logs://recent{?level,service,lines}"),
+            ("", None),
+            ("\ud800", None),
+        ],
+        ids=["another path", "typo", "the template itself", "empty", "no text"],
+    )
+    def test_an_unknown_uri_finds_its_neighbour(self, uri, nearest):
+        """
+        Asking for what there is not says what was probably meant, as KeyError and as our own.
+        """
+        with pytest.raises(UnknownResource) as caught:
+            DOCUMENTS.resource(uri)
+
+        assert (caught.value.uri, caught.value.nearest) == (uri, nearest)
+        assert isinstance(caught.value, KeyError)
+        assert isinstance(caught.value, PromptkitError)
+
+    @pytest.mark.parametrize(
+        ("error", "says"),
+        [
+            (UnknownResource("x:a"), "unknown resource 'x:a'"),
+            (UnknownResource("x:a", "x:b"), "unknown resource 'x:a'; did you mean 'x:b'?"),
+        ],
+    )
+    def test_the_error_says_one_thing(self, error, says):
+        """
+        One sentence, that survives being copied and pickled.
+        """
+        back = pickle.loads(pickle.dumps(copy.copy(error)))  # noqa: S301 (our own pickle)
+
+        assert str(error) == str(back) == says
+        assert (back.uri, back.nearest) == (error.uri, error.nearest)
+
+    def test_it_reads_what_a_client_asks_for(self):
+        """
+        By URI, with the variables as their types have them.
+        """
+        assert DOCUMENTS.read("notes://today") == today.embed()
+        assert DOCUMENTS.read("notes://monday") == notes.embed("monday")
+        assert DOCUMENTS.read("logs://recent?lines=5&level=ERROR").text == "5 lines, error"
+
+    def test_it_reports_what_is_wrong(self):
+        """
+        An unknown URI, and variables that do not fit.
+        """
+        with pytest.raises(UnknownResource):
+            DOCUMENTS.read("other://today")
+        with pytest.raises(ArgumentErrors, match="'lines' is 'x', not a whole number"):
+            DOCUMENTS.read("logs://recent?lines=x")
+
+    def test_a_template_is_found_by_itself(self):
+        """
+        As it was declared, and not by a URI that it matches.
+        """
+        assert DOCUMENTS.template("notes://{day}").name == "notes"
+        assert DOCUMENTS.template("notes://today").name == "today"
+        with pytest.raises(UnknownResource, match=r"did you mean 'notes://today'\?$"):
+            DOCUMENTS.template("notes://toda")
+
+    @pytest.mark.parametrize(
+        ("variable", "typed", "chosen", "values"),
+        [
+            ("level", "", None, ("info", "error")),
+            ("level", "E", None, ("error",)),
+            ("service", "", {"level": "info"}, ("info-web", "db")),
+            ("lines", "1", None, ()),
+        ],
+    )
+    def test_variables_are_completed(self, variable, typed, chosen, values):
+        """
+        As a prompt's arguments are.
+        """
+        template = logs.uri_template
+
+        assert DOCUMENTS.complete_resource(template, variable, typed, chosen).values == values
+
+    def test_a_single_document_offers_nothing(self):
+        """
+        It has no variables; and what there is not is an error.
+        """
+        assert DOCUMENTS.complete_resource("notes://today", "day", "").values == ()
+        with pytest.raises(ArgumentErrors, match="did you mean 'day'"):
+            DOCUMENTS.complete_resource("notes://{day}", "dya", "")
+        with pytest.raises(UnknownResource):
+            DOCUMENTS.complete_resource("notes://{other}/x", "day", "")

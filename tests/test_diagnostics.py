@@ -332,6 +332,27 @@ CASES = {
             add a parameter 'lines', or take it out of the template
         """,
     ),
+    Rule.DUPLICATE_TEMPLATE: (
+        """
+        from promptkit import prompt, resource
+
+        @resource("logs://recent")
+        def recent() -> str:
+            return "x"
+
+        @resource("logs://recent")
+        def duplicate_template() -> str:
+            return "y"
+
+        @prompt
+        def reads_duplicate_template() -> str:
+            return "x"
+        """,
+        """
+        recipes/duplicate_template.py:7: error PK403: resource 'duplicate_template': 'logs://recent' is already defined at recipes/duplicate_template.py:3
+            change the URI of one of the two, or remove it
+        """,
+    ),
 }
 
 #: What a diagnostic is for machines.

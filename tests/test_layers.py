@@ -11,7 +11,7 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|sources",
+    "annotations|packages|sources",
     "version|diagnostics|context|fields|misfits",
     "errors",
     "media",
@@ -23,13 +23,13 @@ ORDER = (
     "readers",
     "completion",
     "arguments",
-    "schemas|returns",
+    "schemas|returns|templates",
+    "documents",
     "catalog",
     "prompts|resources",
     "loader|lints",
-    "compiler|protocol",
-    "background",
-    "server",
+    "compiler|files|protocol",
+    "reloading|server",
     "transports",
     "cli",
     "__main__",
@@ -46,9 +46,13 @@ LAZY = {
     "filetype",
     "imagesize",
     "logging",
-    "promptkit.background",
+    "hashlib",
+    "hmac",
     "promptkit.fragments",
     "promptkit.lints",
+    "promptkit.protocol.forms",
+    "promptkit.protocol.sealing",
+    "promptkit.server.background",
     "promptkit.sources",
     "promptkit.structuring",
     "pybase64",
@@ -56,6 +60,7 @@ LAZY = {
     "typeguard",
     "unittest",
     "uritemplate",
+    "watchfiles",
 }
 
 

@@ -11,6 +11,7 @@ from promptkit import Arg, Audio, EmbeddedResource, Icon, Image, Message, Resour
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
 from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import REVISIONS
 from tests.wire import HANDSHAKES, validate
 
@@ -46,7 +47,8 @@ def lower(revision, content):
 
 def listing(revision):
     """The list of prompts as a revision sends it."""
-    return json.loads(lowering_for(REVISIONS[revision]).listing(compile(Recipes(prompts=(review,)))))
+    catalog = compile(Recipes(prompts=(review,)))
+    return json.loads(pages_of("prompts/list", catalog, lowering_for(REVISIONS[revision])).page())
 
 
 def every_content(png, wav):
@@ -134,12 +136,12 @@ def test_audio_before_there_was_audio(wav):
 
 def test_embedded_resources(png):
     """
-    A document is text, or bytes with a type.
+    A document is text or bytes, with a type in any case.
     """
     text = lower("2024-11-05", EmbeddedResource("file:///a.txt", text="a"))
     blob = lower("2024-11-05", EmbeddedResource("file:///a.png", blob=png))
 
-    assert text["resource"] == {"uri": "file:///a.txt", "text": "a"}
+    assert text["resource"] == {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "a"}
     assert {
         "uri": "file:///a.png",
         "mimeType": "image/png",

@@ -192,9 +192,9 @@ def test_a_refusal_says_everything_that_is_wrong(name, arguments, data):
     assert (error.code, error.data) == (-32602, data)
 
 
-def test_a_client_that_prefers_the_modern_era_falls_back():
+def test_a_client_that_prefers_the_modern_era_gets_it():
     """
-    A client that first asks for a revision without a handshake is served with one.
+    A client that first asks what is served finds the newest revision, and opens no session.
     """
 
     async def connected():
@@ -204,7 +204,7 @@ def test_a_client_that_prefers_the_modern_era_falls_back():
         async with Client(server, mode="auto") as client:
             return client.protocol_version, len((await client.list_prompts()).prompts)
 
-    assert anyio.run(connected) == ("2025-11-25", len(ARGUMENTS))
+    assert anyio.run(connected) == ("2026-07-28", len(ARGUMENTS))
 
 
 def test_nothing_is_left_running():

@@ -88,6 +88,7 @@ class TestContract:
             "timeout=None",
             "cache=None",
             "meta=None",
+            "elicit=False",
         ]
 
     def test_the_example_of_the_design(self):
@@ -581,6 +582,7 @@ class TestOptions:
             icons=["https://example.com/b.png", icon],
             timeout=5,
             cache=60,
+            elicit=True,
         )
         def anything() -> str:
             """What the docstring says."""
@@ -590,7 +592,7 @@ class TestOptions:
 
         assert (made.name, made.title, made.description) == ("code-review", "Code review", "What it is for")
         assert made.icons == (Icon("https://example.com/b.png"), icon)
-        assert (made.timeout, made.cache) == (5, 60)
+        assert (made.timeout, made.cache, made.elicit) == (5, 60, True)
         assert made.meta == {}
 
     def test_nothing_is_made_up(self):
@@ -601,6 +603,7 @@ class TestOptions:
 
         assert (made.name, made.title, made.description) == ("review", None, "Review a change.")
         assert (made.icons, made.meta, made.timeout, made.cache) == ((), {}, None, None)
+        assert made.elicit is False
 
     def test_without_a_docstring_there_is_no_description(self):
         """
@@ -631,13 +634,15 @@ class TestOptions:
             ({"timeout": True}, ValueError, "timeout is True: it is a number of seconds above zero"),
             ({"tags": ["code", 3]}, TypeError, "tags takes words, not an int (3)"),
             ({"title": 3}, TypeError, "title takes a str, not int"),
+            ({"elicit": "yes"}, TypeError, "elicit takes True or False, not a str ('yes')"),
+            ({"elicit": 1}, TypeError, "elicit takes True or False, not an int (1)"),
             (
                 {"icons": ["icon.png"]},
                 ValueError,
                 "'icon.png' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
             ),
         ],
-        ids=["tags", "no time", "negative", "nan", "cache", "yes", "tag", "title", "icon"],
+        ids=["tags", "no time", "negative", "nan", "cache", "yes", "tag", "title", "ask", "one", "icon"],
     )
     def test_bad_ones_fail_at_the_decorator(self, options, error, says):
         """

@@ -16,6 +16,7 @@ from promptkit.compiler import compile
 from promptkit.errors import ArgumentErrors
 from promptkit.loader import load
 from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.readers import reader_of
 
@@ -38,7 +39,7 @@ def test_the_listing_is_what_a_client_receives(review):
     """
     The first JSON block is the reply to ``prompts/list``, but for the schema that the text names.
     """
-    listing = json.loads(lowering_for(LATEST_HANDSHAKE).listing(review))
+    listing = json.loads(pages_of("prompts/list", review, lowering_for(LATEST_HANDSHAKE)).page())
     (meta,) = [prompt.pop("_meta") for prompt in listing["prompts"]]
 
     assert json.loads(blocks("json")[0]) == listing

@@ -2,14 +2,31 @@ import datetime as dt
 import enum
 import inspect
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Literal
 
+import attrs
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from promptkit import CompileError, EmbeddedResource, Resource, ResourceLink, prompt, resource, user
+from promptkit import (
+    Arg,
+    ArgumentErrors,
+    CompileError,
+    Context,
+    EmbeddedResource,
+    Resource,
+    ResourceLink,
+    prompt,
+    resource,
+    user,
+)
+from promptkit.catalog import Catalog, CompiledResource
+from promptkit.compiler import compile
 from promptkit.diagnostics import Rule
+from promptkit.loader import Recipes, load
 from promptkit.resources import Resource as Made
 
 calls = []
@@ -532,3 +549,491 @@ def test_a_resource_in_place_of_its_content(say):
     """
     with pytest.raises(TypeError, match=r"\.embed\(\.\.\.\).*\.link\(\.\.\.\)"):
         say(logs)
+
+
+class Tone(enum.Enum):
+    PLAIN = "plain"
+    VERY_WARM = "very warm, and more"
+
+
+@dataclass
+class Point:
+    x: int
+
+
+@resource("values://all/{text}{?number,flag,day,tone,words,numbers,maybe}")
+def values(
+    *,
+    text: str,
+    number: int,
+    flag: bool,
+    day: dt.date,
+    tone: Tone,
+    words: list[str],
+    numbers: list[int],
+    maybe: int | None = None,
+) -> str:
+    """Return all of them."""
+    return shown(text, number, flag, day, tone, words, numbers, maybe)
+
+
+def shown(*parts):
+    """Values with their types."""
+    return repr(parts)
+
+
+def made_of(annotation, template="x:d{?a}"):
+    """A compiled resource with one parameter of that type, whose function shows it."""
+
+    @resource(template)
+    def document(a):
+        return repr(a)
+
+    document.__wrapped__.__annotations__["a"] = annotation
+    compiled, diagnostics = document.compile()
+    assert diagnostics == ()
+    return compiled
+
+
+def read(compiled, uri):
+    """What a client that reads this URI is sent."""
+    return Catalog(resources=(compiled,)).read(uri)
+
+
+class TestCompile:
+    def test_it_holds_what_is_served(self):
+        """
+        All that listing and reading need.
+        """
+        made, diagnostics = logs.compile()
+
+        assert isinstance(made, CompiledResource)
+        assert diagnostics == ()
+        assert (made.uri_template, made.name, made.title, made.description, made.mime_type) == (
+            "logs://recent{?timeframe}",
+            "logs",
+            "Recent logs",
+            "What happened lately.",
+            "text/plain",
+        )
+        assert [(argument.name, argument.required) for argument in made.arguments.ordered] == [
+            ("timeframe", False)
+        ]
+        assert made.location == logs.location
+        assert made.is_template
+
+    def test_it_is_a_value(self):
+        """
+        Compiling twice makes equal values, which nothing can change.
+        """
+        made, _ = logs.compile()
+
+        assert made == logs.compile()[0]
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            made.name = "other"
+
+    def test_a_document_of_its_own_has_no_variables(self):
+        """
+        It is one URI, and matches that alone.
+        """
+        made, _ = resource("x:a")(lambda: "text").compile()
+
+        assert not made.is_template
+        assert (made.match("x:a"), made.match("x:b")) == ({}, None)
+        assert read(made, "x:a") == EmbeddedResource("x:a", text="text")
+
+    def test_what_is_said_of_a_parameter_is_kept(self):
+        """
+        Descriptions, defaults and completions are those of a prompt's arguments.
+        """
+
+        @resource("x:{tone}{?day}")
+        def document(
+            tone: Annotated[Literal["plain", "warm"], Arg("How")],
+            day: Annotated[str, Arg(complete=["a"])] = "",
+        ) -> str:
+            """
+            Say it.
+
+            Args:
+                tone: Not heeded, as its annotation says more.
+                day: When.
+            """
+            return tone + day
+
+        made, _ = document.compile()
+        tone, day = made.arguments.ordered
+
+        assert (tone.description, tone.required) == ("How (one of plain, warm)", True)
+        assert (day.description, day.required) == ("When.", False)
+        assert made.arguments.completer("tone").complete("w").values == ("warm",)
+        assert made.arguments.completer("day").complete("").values == ("a",)
+
+    def test_a_parameter_without_annotation_is_text(self):
+        """
+        Or what its default is, if that is something else.
+        """
+
+        @resource("x:{a}{?b,c,d}")
+        def document(a, b=None, c=3, d="d"):
+            return repr((a, b, c, d))
+
+        made, diagnostics = document.compile()
+
+        assert diagnostics == ()
+        assert read(made, "x:1").text == "('1', None, 3, 'd')"
+        assert read(made, "x:1?d=4&c=5&b=6").text == "('1', '6', 5, '4')"
+
+    def test_annotations_may_name_what_is_local(self):
+        """
+        Also as text.
+        """
+        Local = Literal["yes"]  # noqa: N806 (a type)
+
+        @resource("x:{a}")
+        def document(a: "Local") -> str:
+            return a
+
+        assert Local
+        assert document.compile()[1] == ()
+
+    @pytest.mark.parametrize(
+        ("annotation", "rule"),
+        [(complex, Rule.UNSUPPORTED_TYPE), ("Nowhere", Rule.UNRESOLVED_ANNOTATION)],
+        ids=["type", "name"],
+    )
+    def test_a_parameter_that_no_uri_can_fill_is_reported(self, annotation, rule):
+        """
+        With the code that it has for a prompt; the resource is not served.
+        """
+
+        @resource("x:{a}")
+        def document(a):
+            return a
+
+        document.__wrapped__.__annotations__["a"] = annotation
+        made, (found,) = document.compile()
+
+        assert made is None
+        assert found.rule is rule
+        assert found.message.startswith("resource 'document': ")
+        assert document.uri(1) == "x:1"
+
+    def test_a_default_of_another_type_is_reported(self):
+        """
+        As for a prompt.
+        """
+
+        @resource("x:{?a}")
+        def document(a: int = "one") -> str:
+            return str(a)
+
+        assert [found.rule for found in document.compile()[1]] == [Rule.DEFAULT_MISFIT]
+
+    def test_all_faults_are_found_at_once(self):
+        """
+        Of the template, of its agreement with the function, and of the parameters.
+        """
+
+        @resource("{scheme}:{?a}")
+        def document(a: complex, context: Context) -> str:
+            return ""
+
+        made, found = document.compile()
+
+        assert made is None
+        assert [diagnostic.rule for diagnostic in found] == [
+            Rule.BAD_TEMPLATE,
+            Rule.TEMPLATE_MISMATCH,
+            Rule.TEMPLATE_MISMATCH,
+            Rule.UNSUPPORTED_TYPE,
+        ]
+
+    @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
+    def test_what_could_not_be_listed_is_reported(self, option):
+        """
+        One resource that cannot be sent does not take the list of all with it.
+        """
+        made, (found,) = resource("x:a", **{option: "\ud800"})(lambda: "").compile()
+
+        assert made is None
+        assert found.rule is Rule.BAD_METADATA
+
+    @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
+    def test_options_are_text(self, option):
+        """
+        What is none is refused where it is written.
+        """
+        with pytest.raises(TypeError, match=rf"^{option} takes a str, not int$"):
+            resource("x:a", **{option: 3})(lambda: "")
+
+
+class TestCompiler:
+    def test_resources_are_compiled_with_the_prompts(self):
+        """
+        The catalog has both.
+        """
+        catalog = compile(Recipes(resources=(logs, chart)))
+
+        assert [made.uri_template for made in catalog.resources] == [
+            "chart:{name}",
+            "logs://recent{?timeframe}",
+        ]
+        assert catalog.diagnostics == ()
+        assert catalog.read("chart:a") == chart.embed("a")
+
+    def test_one_fault_is_told_once(self):
+        """
+        What is wrong with a resource is in the catalog's diagnostics, and the resource is not served.
+        """
+        bad = taking("x:{a}")
+
+        catalog = compile(Recipes(resources=(bad, logs)))
+
+        assert catalog.diagnostics == bad.diagnostics
+        assert [made.name for made in catalog.resources] == ["logs"]
+
+    def test_two_of_one_template_are_an_error(self, recipes, tmp_path, monkeypatch):
+        """
+        It names both places, and the first is served.
+        """
+        source = "from promptkit import resource\n\n@resource('x:a')\ndef {0}():\n    return '{0}'\n"
+        folder = recipes(a=source.format("one"), b=source.format("two"))
+        monkeypatch.chdir(tmp_path)
+
+        catalog = compile(load(folder))
+
+        (found,) = catalog.diagnostics
+        assert str(found) == (
+            "recipes/b.py:3: error PK403: resource 'two': 'x:a' is already defined at recipes/a.py:3\n"
+            "    change the URI of one of the two, or remove it"
+        )
+        assert catalog.read("x:a").text == "one"
+
+    def test_a_template_is_taken_also_by_a_resource_at_fault(self, recipes):
+        """
+        Else mending the first of two would bring up another fault.
+        """
+        source = "from promptkit import resource\n\n@resource('x:a{?a}')\ndef "
+        folder = recipes(a=source + "one(a: complex): ...\n", b=source + "two(a): ...\n")
+
+        catalog = compile(load(folder))
+
+        rules = [diagnostic.rule for diagnostic in catalog.diagnostics]
+        assert rules == [Rule.UNSUPPORTED_TYPE, Rule.DUPLICATE_TEMPLATE]
+        assert catalog.resources == ()
+
+    def test_a_resource_that_two_recipes_hold_is_one(self, recipes):
+        """
+        Importing it is no second definition.
+        """
+        folder = recipes(
+            a="from promptkit import resource\n\n@resource('x:a')\ndef one():\n    return ''\n",
+            b="from .a import one\n",
+        )
+
+        catalog = compile(load(folder))
+
+        assert (len(catalog.resources), catalog.diagnostics) == (1, ())
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+DRAWN = st.fixed_dictionaries(
+    {
+        "text": TEXT,
+        "number": st.integers(),
+        "flag": st.booleans(),
+        "day": st.dates(),
+        "tone": st.sampled_from(Tone),
+        "words": st.lists(TEXT, min_size=1),
+        "numbers": st.lists(st.integers(), min_size=1),
+        "maybe": st.none() | st.integers(),
+    }
+)
+SOME = {
+    "text": "a",
+    "number": 1,
+    "flag": True,
+    "day": dt.date(2026, 1, 31),
+    "tone": Tone.VERY_WARM,
+    "words": ["a, b"],
+    "numbers": [5],
+    "maybe": None,
+}
+
+
+class TestRead:
+    @settings(deadline=None)
+    @given(DRAWN)
+    @example(SOME)
+    @example({**SOME, "words": [" [1]\n"], "numbers": [5, 6], "maybe": 0})
+    def test_a_uri_is_read_as_what_it_was_made_from(self, drawn):
+        """
+        The function gets the values back that its URI was made for.
+        """
+        compiled, _ = values.compile()
+        uri = values.uri(**drawn)
+        expected = shown(*(drawn[name] for name in inspect.signature(values).parameters))
+
+        assert read(compiled, uri) == EmbeddedResource(uri, text=expected)
+
+    @pytest.mark.parametrize(
+        ("annotation", "template", "uri", "value"),
+        [
+            (list[int], "x:d{?a}", "x:d?a=1,2", [1, 2]),
+            (list[int], "x:d{?a}", "x:d?a=1", [1]),
+            (list[int], "x:d{?a}", "x:d?a=1%2C2", [1, 2]),
+            (list[int], "x:d{?a}", "x:d?a=[1,2]", [1, 2]),
+            (list[int], "x:d{?a}", "x:d?a=1&a=2", [1, 2]),
+            (list[int], "x:d{?a*}", "x:d?a=1&a=2", [1, 2]),
+            (list[str], "x:d{?a}", "x:d?a=b%2Cc", ["b,c"]),
+            (list[str], "x:d{/a*}", "x:d/b/c", ["b", "c"]),
+            (set[int], "x:{a}", "x:2,1", {1, 2}),
+            (tuple[int, ...], "x:{a}", "x:1,2", (1, 2)),
+            (list[int] | None, "x:d{?a}", "x:d?a=1,2", [1, 2]),
+            (list[Tone], "x:d{?a}", "x:d?a=plain,VERY_WARM", [Tone.PLAIN, Tone.VERY_WARM]),
+            (str, "x:{a}", "x:b,c", "b,c"),
+            (str, "x:{a}", "x:5", "5"),
+            (str, "x:d{?a}", "x:d?a=", ""),
+            (str | None, "x:{a}", "x:b,c", "b,c"),
+            (str, "x:{+a}", "x:b/c,d?e", "b/c,d?e"),
+            (Path, "x:{+a}", "x:b/c", Path("b/c")),
+            (int | str, "x:{a}", "x:5", 5),
+            (dict[str, str], "x:d{?a*}", "x:d?b=1&c=2", {"b": "1", "c": "2"}),
+            (dict[str, str], "x:d{?a}", "x:d?a=b,1,c,2", {"b": "1", "c": "2"}),
+            (dict[str, int], "x:d{?a}", 'x:d?a={"b":1}', {"b": 1}),
+            (Point, "x:{a}", "x:%7B%22x%22%3A1%7D", Point(1)),
+            (list[Point], "x:{a}", "x:%7B%22x%22%3A1%7D,%7B%22x%22%3A2%7D", [Point(1), Point(2)]),
+        ],
+        ids=str,
+    )
+    def test_a_variable_is_read_as_its_type_has_it(self, annotation, template, uri, value):
+        """
+        Whether commas separate is the type's to say.
+        """
+        assert read(made_of(annotation, template), uri).text == repr(value)
+
+    @pytest.mark.parametrize(
+        ("uri", "faults"),
+        [
+            ("x:d?a=z,1", [("a", "[0]", "is 'z', not a whole number")]),
+            ("x:d?a=z", [("a", "[0]", "is 'z', not a whole number")]),
+            ("x:d", [("a", "", "is missing")]),
+            ("x:d?a=", [("a", "", "is missing")]),
+        ],
+    )
+    def test_what_does_not_fit_is_told(self, uri, faults):
+        """
+        As for a prompt's arguments, under the resource's name.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            read(made_of(list[int]), uri)
+
+        assert caught.value.prompt == "document"
+        assert [(fault.argument, fault.path, fault.reason) for fault in caught.value.faults] == faults
+
+    def test_all_faults_are_told_at_once(self):
+        """
+        Each variable that does not fit, and each that is missing.
+        """
+        compiled, _ = values.compile()
+
+        with pytest.raises(ArgumentErrors) as caught:
+            read(compiled, "values://all/a?number=x&flag=y")
+
+        assert [fault.argument for fault in caught.value.faults] == [
+            "number",
+            "flag",
+            "day",
+            "tone",
+            "words",
+            "numbers",
+        ]
+
+    def test_an_unknown_variable_is_told(self):
+        """
+        Who reads with variables of one's own is told which there are.
+        """
+        compiled, _ = logs.compile()
+
+        with pytest.raises(ArgumentErrors, match="'frame' is no argument"):
+            compiled.read("logs://recent", {"frame": "1h"})
+
+    def test_binding_and_calling_are_two_steps(self):
+        """
+        So that what a client got wrong can be told from what the function raises.
+        """
+        compiled, _ = values.compile()
+        uri = values.uri(**SOME)
+
+        bound = compiled.bind(compiled.match(uri))
+
+        assert bound == {name: value for name, value in SOME.items() if value is not None}
+        assert compiled.content(uri, bound) == compiled.read(uri, compiled.match(uri))
+
+    @pytest.mark.parametrize(
+        ("result", "mime_type", "expected"),
+        [
+            ("text", None, {"text": "text"}),
+            ("text", "text/markdown", {"text": "text", "mime_type": "text/markdown"}),
+            ("", None, {"text": ""}),
+            (b"%PDF-1.7", None, {"blob": b"%PDF-1.7", "mime_type": "application/pdf"}),
+            (b"%PDF-1.7", "text/plain", {"blob": b"%PDF-1.7", "mime_type": "text/plain"}),
+            (b"\x01", None, {"blob": b"\x01", "mime_type": "application/octet-stream"}),
+        ],
+        ids=["text", "declared text", "no text", "bytes", "declared bytes", "unknown bytes"],
+    )
+    def test_the_type_is_declared_or_read(self, result, mime_type, expected):
+        """
+        What the author says counts; of bytes it is read from them, of text it stays open.
+        """
+        compiled, _ = resource("x:a", mime_type=mime_type)(lambda: result).compile()
+
+        assert read(compiled, "x:a") == EmbeddedResource("x:a", **expected)
+
+    def test_the_uri_is_what_was_asked_for(self):
+        """
+        However it is spelt; what no URI can hold is escaped.
+        """
+        compiled = made_of(str, "x:{a}")
+
+        assert read(compiled, "x:%61@b").uri == "x:%61@b"
+        assert read(compiled, "x:é b").uri == "x:%C3%A9%20b"
+
+    @pytest.mark.parametrize("value", [3, None, bytearray(b"a")], ids=["int", "None", "bytearray"])
+    def test_what_is_no_document_is_refused(self, value):
+        """
+        In the words in which embedding it is.
+        """
+        made = resource("x:a", name="document")(lambda: value)
+        compiled, _ = made.compile()
+
+        with pytest.raises(TypeError) as embedding:
+            made.embed()
+        with pytest.raises(TypeError) as reading:
+            read(compiled, "x:a")
+
+        assert str(reading.value) == str(embedding.value)
+
+    def test_what_the_function_raises_arrives(self):
+        """
+        The author's own exception is not changed.
+        """
+
+        @resource("x:a")
+        def document() -> str:
+            raise LookupError("gone")
+
+        with pytest.raises(LookupError, match=r"^gone$"):
+            read(document.compile()[0], "x:a")
+
+    def test_a_secret_is_not_repeated(self):
+        """
+        Also not where a variable does not fit.
+        """
+        compiled = made_of(Annotated[int, Arg(secret=True)])
+
+        with pytest.raises(ArgumentErrors) as caught:
+            read(compiled, "x:d?a=hunter2")
+
+        assert "hunter2" not in repr(caught.value.faults)

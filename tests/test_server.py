@@ -47,17 +47,6 @@ class TestAnswers:
             ],
         }
 
-    def test_the_listing_is_encoded_once(self):
-        """
-        Asking again gives the very same bytes.
-        """
-        client = client_of(greet)
-        client.ask("prompts/list")
-        (first,) = client.server._listings.values()
-        client.ask("prompts/list")
-
-        assert first is next(iter(client.server._listings.values()))
-
     def test_one_write_for_all_that_one_read_brought(self):
         """
         The replies to a chunk leave together, in order.
@@ -271,12 +260,6 @@ class TestRefusals:
             raise PromptError("bad \ud800")
 
         assert client_of(half).get("half")["error"]["message"] == "bad \\ud800"
-
-    def test_a_cursor(self):
-        """
-        There is one page, so any cursor is unknown.
-        """
-        assert client_of(greet).ask("prompts/list", {"cursor": "x"})["error"]["code"] == -32602
 
 
 class TestAsynchronousPrompts:

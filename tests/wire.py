@@ -1,6 +1,7 @@
 """How tests speak to a server: lines, replies, and the published schemas."""
 
 import json
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from promptkit.server import Server
 SCHEMAS = Path(__file__).parents[2] / "shared" / "schema"
 
 HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+MODERN = "2026-07-28"
+REVISIONS = [*HANDSHAKES, MODERN]
 
 
 def line(message) -> bytes:
@@ -26,42 +29,152 @@ def request(number, method, params=None) -> dict:
     return members if params is None else {**members, "params": params}
 
 
-def initialize(revision, number=0) -> dict:
+def notification(method, params=None) -> dict:
+    """Return a notification."""
+    members = {"jsonrpc": "2.0", "method": method}
+    return members if params is None else {**members, "params": params}
+
+
+def initialize(revision, number=0, capabilities=None) -> dict:
     """Return the opening of a handshake."""
     client = {"name": "test", "version": "3.1"}
-    params = {"protocolVersion": revision, "capabilities": {"roots": {}}, "clientInfo": client}
-    return request(number, "initialize", params)
+    declared = {"roots": {}} if capabilities is None else capabilities
+    return request(
+        number, "initialize", {"protocolVersion": revision, "capabilities": declared, "clientInfo": client}
+    )
+
+
+def envelope(capabilities=None, **members) -> dict:
+    """Return the `_meta` of a request of the modern era; *members* are put beside."""
+    return {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "3.1"},
+        "io.modelcontextprotocol/clientCapabilities": capabilities or {},
+        **members,
+    }
+
+
+def modern(number, method, params=None, **members) -> dict:
+    """Return a request of the modern era."""
+    return request(number, method, {**(params or {}), "_meta": envelope(**members)})
 
 
 class Client:
-    """A client of a server in the same process."""
+    """
+    A client of a server in the same process.
 
-    def __init__(self, catalog, revision="2025-11-25"):
+    Whatever the server sends is checked against the published schema of the revision.
+    """
+
+    def __init__(self, catalog, revision="2025-11-25", *, capabilities=None, **options):
         self.sent = []
-        self.server = Server(catalog, self.sent.append)
-        if revision:
-            self.revision = revision
-            self.ask("initialize", initialize(revision)["params"])
-            self.server.receive_data(line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        self.server = Server(catalog, self.sent.append, **options)
+        self.revision = revision
+        self.capabilities = {"roots": {}} if capabilities is None else capabilities
+        self.methods = {}
+        if revision in HANDSHAKES:
+            self.ask("initialize", initialize(revision, capabilities=self.capabilities)["params"])
+            self.server.receive_data(line(notification("notifications/initialized")))
 
     def send(self, data: bytes) -> list:
-        """Send bytes; return what has been answered since."""
+        """Send bytes; return what has been sent back since."""
+        self.methods |= dict(asked(data))
         self.sent.clear()
         self.server.receive_data(data)
         return self.replies()
 
     def replies(self) -> list:
         """Return everything that has been sent since the last call of `send`."""
-        return [json.loads(reply) for reply in b"".join(self.sent).splitlines()]
+        found = [json.loads(reply) for reply in b"".join(self.sent).splitlines()]
+        for reply in found:
+            check(reply, self.revision, self.methods)
+        return found
 
-    def ask(self, method, params=None, number=1) -> dict:
+    def post(self, method, params=None, number=1, **members) -> list:
+        """Send one request; return what has been sent back."""
+        if self.revision in HANDSHAKES:
+            meta = {"_meta": members} if members else {}
+            return self.send(line(request(number, method, {**(params or {}), **meta} or None)))
+        capabilities = members.pop("capabilities", self.capabilities)
+        return self.send(line(modern(number, method, params, capabilities=capabilities, **members)))
+
+    def ask(self, method, params=None, number=1, **members) -> dict:
         """Send one request and return its one reply."""
-        (reply,) = self.send(line(request(number, method, params)))
+        (reply,) = self.post(method, params, number, **members)
         return reply
 
     def get(self, name, /, **arguments) -> dict:
         """Return the reply to ``prompts/get``."""
         return self.ask("prompts/get", {"name": name, "arguments": arguments})
+
+    def answer(self, number, result) -> list:
+        """Answer a request of the server's; return what has been sent back."""
+        return self.send(line({"jsonrpc": "2.0", "id": number, "result": result}))
+
+
+def asked(data: bytes):
+    """Yield the id and the method of every request in *data*, which may hold anything."""
+    for text in data.splitlines():
+        with suppress(ValueError):
+            found = json.loads(text)
+            for message in found if isinstance(found, list) else [found]:
+                if isinstance(message, dict) and isinstance(message.get("id"), str | int):
+                    yield message["id"], message.get("method")
+
+
+#: What answers each method, by the names of the published schemas.
+RESULTS = {
+    "initialize": "InitializeResult",
+    "ping": "EmptyResult",
+    "server/discover": "DiscoverResult",
+    "prompts/list": "ListPromptsResult",
+    "prompts/get": "GetPromptResult",
+    "completion/complete": "CompleteResult",
+    "resources/list": "ListResourcesResult",
+    "resources/templates/list": "ListResourceTemplatesResult",
+    "resources/read": "ReadResourceResult",
+    "resources/subscribe": "EmptyResult",
+    "resources/unsubscribe": "EmptyResult",
+    "subscriptions/listen": "SubscriptionsListenResult",
+    "tools/list": "ListToolsResult",
+}
+
+
+def check(message, revision, methods) -> None:
+    """
+    Check what a server has sent against the published schema of *revision*.
+
+    *methods* holds what was asked, by id. An error without an id is valid only in revisions
+    whose schema has it: the older ones have no valid answer to what has no readable id.
+    """
+    if revision is None or not (SCHEMAS / f"{revision}.json").is_file():
+        return
+    if isinstance(message, list):
+        for part in message:
+            check(part, revision, methods)
+    elif "method" in message:
+        validate(message, revision, _sent(revision)[message["method"]])
+        validate(message, revision, "JSONRPCRequest" if "id" in message else "JSONRPCNotification")
+    elif "result" in message:
+        asks = message["result"].get("resultType") == "input_required"
+        validate(
+            message["result"], revision, "InputRequiredResult" if asks else RESULTS[methods[message["id"]]]
+        )
+        validate(message, revision, "JSONRPCMessage")
+    elif "id" in message or revision in ("2025-11-25", MODERN):
+        validate(message, revision, "JSONRPCMessage")
+
+
+@cache
+def _sent(revision) -> dict:
+    """Return the name of each request and notification that a schema defines, by its method."""
+    schema = _schema(revision)
+    definitions = schema.get("$defs") or schema["definitions"]
+    return {
+        definition["properties"]["method"].get("const"): name
+        for name, definition in definitions.items()
+        if "method" in definition.get("properties", {}) and not name.startswith(("Client", "Server"))
+    }
 
 
 @cache
@@ -72,8 +185,14 @@ def _schema(revision: str) -> dict:
     return json.loads(file.read_text(encoding="utf-8"))
 
 
-def validate(value, revision: str, definition: str) -> None:
-    """Check *value* against a definition of the published schema; skip where there is none."""
+@cache
+def _validator(revision: str, definition: str):
     schema = _schema(revision)
     container = "$defs" if "$defs" in schema else "definitions"
-    jsonschema.validate(value, {**schema, "$ref": f"#/{container}/{definition}"})
+    rooted = {**schema, "$ref": f"#/{container}/{definition}"}
+    return jsonschema.validators.validator_for(schema)(rooted)
+
+
+def validate(value, revision: str, definition: str) -> None:
+    """Check *value* against a definition of the published schema; skip where there is none."""
+    _validator(revision, definition).validate(value)

@@ -105,12 +105,35 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         "--name", default="promptkit", help="what the server calls itself (default: promptkit)"
     )
     serve.add_argument(
+        "--no-watch",
+        dest="watch",
+        action="store_false",
+        help="serve the recipes as they are now, whatever becomes of their files",
+    )
+    serve.add_argument(
+        "--page-size",
+        type=_whole_number,
+        default=100,
+        metavar="NUMBER",
+        help="how many prompts or resources a page of a list holds (default: 100)",
+    )
+    serve.add_argument(
         "--grace",
         type=float,
         default=1.0,
         metavar="SECONDS",
         help="how long running prompts are waited for at the end (default: 1)",
     )
+
+
+def _whole_number(text: str) -> int:
+    """
+    Return the number above zero that *text* stands for. Raises ArgumentTypeError if it is none.
+    """
+    if not text.isdecimal() or int(text) < 1:
+        msg = f"{text!r} is no whole number above zero"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
 
 
 def _add_list(listing: argparse.ArgumentParser) -> None:

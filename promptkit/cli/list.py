@@ -32,9 +32,11 @@ def _print_json(catalog: Catalog) -> None:
     import msgspec
 
     from promptkit.protocol.lowering import lowering_for
+    from promptkit.protocol.pages import pages_of
     from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-    listing = lowering_for(LATEST_HANDSHAKE).listing(catalog)
+    whole = max(len(catalog), 1)
+    listing = pages_of("prompts/list", catalog, lowering_for(LATEST_HANDSHAKE), whole).page()
     print(msgspec.json.format(listing, indent=2).decode())
 
 

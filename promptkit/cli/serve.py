@@ -4,9 +4,13 @@ import os
 import sys
 from argparse import Namespace
 from contextlib import suppress
+from functools import partial
 
 from promptkit.cli import Exit
+from promptkit.protocol.results import Identity
+from promptkit.server import Server
 from promptkit.transports import stdio
+from promptkit.version import VERSION
 
 __all__ = ["run"]
 
@@ -29,13 +33,23 @@ def run(options: Namespace) -> int:
             f"to see a prompt, run: promptkit render {options.target} NAME",
             file=sys.stderr,
         )
-    from promptkit.cli.recipes import complain, load_catalog  # recipes run from here on
+    from promptkit.cli.recipes import complain  # recipes run from here on
+    from promptkit.reloading import Reloader
 
-    catalog = load_catalog(options.target)
+    reloader = Reloader(options.target, complain)
+    catalog = reloader.load()
     complain(catalog)
     if options.strict and not catalog.healthy:
         return Exit.FAULTY
-    stdio.serve(catalog, wire, name=options.name, grace=options.grace)
+    watches = options.watch and reloader.watches
+    identity = Identity(options.name, VERSION)
+    server = Server(catalog, wire.write, identity=identity, page_size=options.page_size, changes=watches)
+    stdio.serve(
+        server,
+        wire,
+        grace=options.grace,
+        answered=partial(reloader.start, server.replace) if watches else lambda: None,
+    )
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

@@ -1,19 +1,21 @@
 """
 One client's connection, sans I/O: bytes in, replies or work out.
 
-A `Connection` cuts the stream into messages, refuses what is none, speaks the handshake,
-and hands out what remains to be done. It never waits, and it knows no prompt.
+A `Connection` refuses what is no message, speaks the handshake, finds out which revision a
+request is of, and hands out what remains to be done. It never waits, and it knows no prompt.
 """
 
-from collections.abc import Iterable, Mapping
-from threading import Lock
-from typing import Final, TypeAlias
+from collections.abc import Iterable
+from itertools import count
+from typing import Any, Final, TypeGuard
 
-import attrs
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from promptkit.protocol import wire
+from promptkit.protocol.envelope import UNREADABLE, check_envelope, members_of, reread
+from promptkit.protocol.events import Batch, Cancelled, Event, Request, Response
+from promptkit.protocol.framing import Lines
 from promptkit.protocol.jsonrpc import (
     Incoming,
     InvalidParams,
@@ -22,146 +24,23 @@ from promptkit.protocol.jsonrpc import (
     ParseError,
     ProtocolError,
     RequestId,
-    encode,
     encode_error,
+    encode_notification,
+    encode_request,
     encode_result,
     readable_id,
 )
-from promptkit.protocol.revisions import LATEST_HANDSHAKE, Revision, negotiate
+from promptkit.protocol.methods import METHODS, STATIC_RESULTS
+from promptkit.protocol.results import Capabilities, Identity, Results
+from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
+from promptkit.protocol.subscriptions import Subscriptions
 
-__all__ = ["Cancelled", "Connection", "Event", "Identity", "Request"]
-
-
-@attrs.frozen
-class Identity:
-    """
-    What a server says of itself.
-
-    Args:
-        name:
-            What it is called.
-
-        version:
-            Its version.
-
-        instructions:
-            What a model should know of it, if anything.
-    """
-
-    name: str
-    version: str
-    instructions: str | None = None
-
-
-@attrs.frozen
-class Method:
-    """
-    A request that is understood.
-
-    Args:
-        params:
-            What its params are.
-
-        opens:
-            Whether it may come before the handshake.
-
-        batched:
-            Whether it may come inside an array.
-    """
-
-    params: type[wire.Params]
-    opens: bool = False
-    batched: bool = True
-
-
-#: Every request that is understood, and when it may come. There is no other check.
-METHODS: Final[Mapping[str, Method]] = {
-    "initialize": Method(wire.InitializeParams, opens=True, batched=False),
-    "ping": Method(wire.Params, opens=True),
-    "prompts/list": Method(wire.PageParams),
-    "prompts/get": Method(wire.GetPromptParams),
-    "resources/list": Method(wire.PageParams),
-    "resources/templates/list": Method(wire.PageParams),
-    "tools/list": Method(wire.PageParams),
-}
-
-#: What is answered the same always. Some clients ask for every kind of list and give up on
-#: an error, so lists that are not declared are answered too.
-STATIC_RESULTS: Final[Mapping[str, bytes]] = {
-    "ping": b"{}",
-    "resources/list": b'{"resources":[]}',
-    "resources/templates/list": b'{"resourceTemplates":[]}',
-    "tools/list": b'{"tools":[]}',
-}
-
-
-class Batch:
-    """
-    The replies to one array of messages, which leave together.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
-    """
-
-    def __init__(self) -> None:
-        self.awaited = 0
-        self._replies: list[bytes] = []
-        self._lock = Lock()  # replies may come from several threads
-
-    def add(self, reply: bytes) -> bytes:
-        """
-        Take one reply; return the whole line once it was the last, else nothing.
-        """
-        with self._lock:
-            self.awaited -= 1
-            if reply:
-                self._replies.append(reply.rstrip(b"\n"))
-            if self.awaited or not self._replies:
-                return b""
-            return b"[%b]\n" % b",".join(self._replies)
-
-
-class Request(Struct, gc=False):
-    """
-    Something to be done: work out a result, and `answer` with it.
-    """
-
-    id: RequestId
-    method: str
-    params: wire.Params
-    revision: Revision
-    batch: Batch | None = None
-
-    def answer(self, reply: bytes) -> bytes:
-        """
-        Return what to send, once *reply* is known.
-
-        Args:
-            reply:
-                One line; ``b""`` if the request was cancelled and is not answered.
-        """
-        return reply if self.batch is None else self.batch.add(reply)
-
-
-class Cancelled(Struct):
-    """
-    The client no longer wants the answer to a request.
-    """
-
-    request_id: RequestId
-
-
-#: What `Connection.receive_data` returns: a reply, to be sent, or work, to be done.
-Event: TypeAlias = bytes | Request | Cancelled
-
-#: What decoding raises for bytes that are no JSON, or that are nested too deeply.
-_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+__all__ = ["Connection"]
 
 _decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
 _decode_any: Final = msgspec.json.Decoder().decode
 _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
 _decode_elements: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_DECODERS: Final = {name: msgspec.json.Decoder(method.params).decode for name, method in METHODS.items()}
 
 
 class Connection:
@@ -172,19 +51,33 @@ class Connection:
         identity:
             What the server says of itself.
 
+        capabilities:
+            What it declares that it can do. They may be replaced at any time.
+
     Attributes:
         revision:
-            What was agreed upon, None before.
+            What was agreed upon in a handshake, None before.
 
         client:
-            What the client said of itself in the handshake, None before.
+            How the client calls itself there, if it says.
+
+        client_capabilities:
+            What the client declared there that it can do.
+
+        subscriptions:
+            What the client wants to hear of.
     """
 
-    def __init__(self, identity: Identity) -> None:
+    def __init__(self, identity: Identity, capabilities: Capabilities | None = None) -> None:
         self.identity = identity
+        self.capabilities = capabilities or Capabilities()
         self.revision: Revision | None = None
-        self.client: wire.InitializeParams | None = None
-        self._pending: list[bytes] = []
+        self.client: wire.ClientInfo | None = None
+        self.client_capabilities: dict[str, Any] = {}
+        self.subscriptions = Subscriptions()
+        self._lines = Lines()
+        self._asked: set[RequestId] = set()
+        self._numbers = count(1)
 
     def receive_data(self, data: bytes) -> list[Event]:
         """
@@ -198,21 +91,28 @@ class Connection:
         Returns:
             What follows from every line that is complete, in order.
         """
-        if not data:
-            data = b"\n"
-        elif b"\n" not in data:
-            self._pending.append(data)
-            return []
-        if self._pending:
-            data = b"".join((*self._pending, data))
-            self._pending.clear()
-        *lines, rest = data.split(b"\n")
-        if rest:
-            self._pending.append(rest)
         events: list[Event] = []
-        for line in lines:
+        for line in self._lines.receive_data(data):
             events += self._receive_line(line)
         return events
+
+    def ask(self, method: str, params: Any) -> tuple[RequestId, bytes]:
+        """
+        Ask the client for something; a `Response` with the same id will bear the answer.
+
+        Returns:
+            The id of the request, and the line to be sent.
+        """
+        request_id = f"promptkit-{next(self._numbers)}"
+        self._asked.add(request_id)
+        return request_id, encode_request(request_id, method, params)
+
+    def withdraw(self, request_id: RequestId) -> bytes:
+        """
+        Return the line that tells the client that the answer is no longer wanted.
+        """
+        self._asked.discard(request_id)
+        return encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
 
     def _receive_line(self, line: bytes) -> Iterable[Event]:
         """
@@ -224,7 +124,7 @@ class Connection:
             incoming = _decode_incoming(line)
         except msgspec.ValidationError:
             return self._receive_other(line)
-        except _UNREADABLE:
+        except UNREADABLE:
             return _refuse_text(line)
         event = self._receive_message(incoming, None)
         return () if event is None else (event,)
@@ -234,11 +134,21 @@ class Connection:
         Return what follows from a request or a notification.
         """
         if incoming.id is UNSET:
-            return _cancelled(incoming) if incoming.method == "notifications/cancelled" else None
+            return self._receive_notification(incoming)
         try:
             return self._receive_request(incoming, incoming.id, batch)
         except ProtocolError as error:
             return encode_error(incoming.id, error)
+
+    def _receive_notification(self, incoming: Incoming) -> Cancelled | None:
+        """
+        Return what follows from a notification; one that is unknown or malformed is dropped.
+        """
+        if incoming.method == "notifications/cancelled":
+            return _cancelled(incoming)
+        if incoming.method == "notifications/initialized" and self.revision is not None:
+            self.subscriptions.session = True
+        return None
 
     def _receive_request(self, incoming: Incoming, request_id: RequestId, batch: Batch | None) -> Event:
         """
@@ -247,43 +157,86 @@ class Connection:
         Raises:
             ProtocolError: If it cannot be served.
         """
-        name = incoming.method
-        if (method := METHODS.get(name)) is None:
-            msg = f"method not found: {name}"
-            raise MethodNotFound(msg, name)
-        if batch is not None and not method.batched:
-            msg = f"{name} cannot be part of a batch"
-            raise InvalidRequest(msg)
-        if self.revision is None and not method.opens:
-            msg = f"{name} came before initialize: open the session first"
-            raise InvalidParams(msg)
-        try:
-            params = _DECODERS[name](incoming.params)
-        except RecursionError:
-            msg = "the params are nested too deeply"
-            raise ParseError(msg) from None
-        except (msgspec.ValidationError, UnicodeDecodeError) as error:
-            raise _bad_params(name, incoming.params, error) from None
+        name, params = incoming.method, _params(incoming)
         if isinstance(params, wire.InitializeParams):
+            if batch is not None:
+                raise _unbatched(name)
             return encode_result(request_id, self._initialize(params))
+        meta = params.meta
+        if meta and meta.protocol_version is not UNSET:
+            if batch is not None:
+                raise _unbatched(name)
+            revision = self._named_revision(name, meta)
+            client, capabilities = meta.client_info or None, meta.client_capabilities or {}
+        else:
+            revision = self._session_revision(name)
+            client, capabilities = self.client, self.client_capabilities
         if name in STATIC_RESULTS:
             return encode_result(request_id, STATIC_RESULTS[name])
-        return Request(request_id, name, params, self.revision or LATEST_HANDSHAKE, batch)
+        if name == "server/discover":
+            return encode_result(request_id, self._discover(revision))
+        return Request(request_id, name, params, revision, client, capabilities, batch)
+
+    def _named_revision(self, name: str, meta: wire.Meta) -> Revision:
+        """
+        Return the revision that a request names.
+
+        Raises:
+            ProtocolError: If it is not served, or has no such method.
+        """
+        revision = MODERN.get(str(meta.protocol_version))
+        if revision is None or meta.client_capabilities is UNSET:
+            check_envelope(msgspec.to_builtins(meta))
+        method = METHODS[name]
+        if revision is None or not method.modern or (method.resources and not self.capabilities.resources):
+            raise _not_found(name)
+        return revision
+
+    def _session_revision(self, name: str) -> Revision:
+        """
+        Return the revision of the session.
+
+        Raises:
+            ProtocolError: If there is none, or it has no such method.
+        """
+        method = METHODS[name]
+        if self.revision is None:
+            if method.opens:
+                return LATEST_HANDSHAKE
+            missing = [wire.PROTOCOL_VERSION, wire.CLIENT_CAPABILITIES]
+            msg = (
+                f"{name} came before initialize, and its params._meta lacks {missing[0]!r}: "
+                "open a session first, or name the revision in every request"
+            )
+            raise InvalidParams(msg, {"missing": missing})
+        if not method.handshake:
+            raise _not_found(name)
+        return self.revision
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
         """
         Agree on a revision; a second handshake agrees anew. Return the result.
         """
         self.revision = negotiate(params.protocol_version)
-        self.client = params
-        return encode(
-            wire.InitializeResult(
-                protocol_version=self.revision.date,
-                capabilities={"prompts": {"listChanged": False}},
-                server_info=wire.Implementation(self.identity.name, self.identity.version),
-                instructions=self.identity.instructions or UNSET,
-            ),
+        self.client, self.client_capabilities = params.client_info, params.capabilities
+        result = wire.InitializeResult(
+            self.revision.date,
+            self.capabilities.declared(self.revision),
+            wire.Implementation(self.identity.name, self.identity.version),
+            self.identity.instructions or UNSET,
         )
+        return Results(self.revision, self.identity).encode(result)
+
+    def _discover(self, revision: Revision) -> bytes:
+        """
+        Return what the server can do, for a client that opens no session.
+        """
+        result = wire.DiscoverResult(
+            list(MODERN),
+            self.capabilities.declared(revision),
+            self.identity.instructions or UNSET,
+        )
+        return Results(revision, self.identity).encode_kept(result, changes=self.capabilities.changes)
 
     def _receive_other(self, line: bytes) -> Iterable[Event]:
         """
@@ -291,17 +244,28 @@ class Connection:
         """
         try:
             message = _decode_any(line)
-        except _UNREADABLE:
+        except UNREADABLE:
             return _refuse_text(line)
         if not isinstance(message, list):
-            return _refuse(message)
+            return self._receive_response(message)
         if self.revision is None or not self.revision.batches:
-            return (
-                encode_error(UNSET, InvalidRequest("there are no batches here: send one message a line")),
-            )
+            refused = InvalidRequest("there are no batches here: send one message a line")
+            return (encode_error(UNSET, refused),)
         if not message:
             return (encode_error(UNSET, InvalidRequest("the batch is empty")),)
         return self._receive_batch(_decode_elements(line))
+
+    def _receive_response(self, message: object) -> Iterable[Event]:
+        """
+        Return what follows from JSON that is no request; a response that nobody awaits is ignored.
+        """
+        if not _is_response(message):
+            return (encode_error(readable_id(message), InvalidRequest(_why_invalid(message))),)
+        request_id = readable_id(message)
+        if request_id not in self._asked:
+            return ()
+        self._asked.remove(request_id)
+        return (Response(request_id, message.get("result")),)
 
     def _receive_batch(self, elements: list[msgspec.Raw]) -> Iterable[Event]:
         """
@@ -314,9 +278,37 @@ class Connection:
                 event = self._receive_message(_decode_incoming(element), batch)
                 events += () if event is None else (event,)
             except msgspec.ValidationError:
-                events += _refuse(_decode_any(element))
-        batch.awaited = sum(not isinstance(event, Cancelled) for event in events)
+                events += self._receive_response(_decode_any(element))
+        batch.awaited = sum(isinstance(event, bytes | Request) for event in events)
         return _answered_together(events, batch)
+
+
+def _params(incoming: Incoming) -> wire.Params:
+    """
+    Return the params of a request. Raises ProtocolError if they, or its method, are not known.
+    """
+    name = incoming.method
+    if (method := METHODS.get(name)) is None:
+        members_of(incoming.params)
+        raise _not_found(name)
+    try:
+        return method.decode(incoming.params)
+    except UNREADABLE:
+        return reread(name, method, incoming.params)
+
+
+def _unbatched(name: str) -> InvalidRequest:
+    """
+    Return the error for what opens no session, or needs none, in an array that only sessions have.
+    """
+    return InvalidRequest(f"{name} cannot be part of a batch here: send it on a line of its own")
+
+
+def _not_found(name: str) -> MethodNotFound:
+    """
+    Return the error for a method that there is not, or not for this client.
+    """
+    return MethodNotFound(f"method not found: {name}", name)
 
 
 def _answered_together(events: list[Event], batch: Batch) -> list[Event]:
@@ -334,7 +326,7 @@ def _cancelled(incoming: Incoming) -> Cancelled | None:
     """
     try:
         return Cancelled(_decode_cancelled(incoming.params).request_id)
-    except _UNREADABLE:
+    except UNREADABLE:
         return None
 
 
@@ -345,13 +337,13 @@ def _refuse_text(line: bytes) -> Iterable[bytes]:
     return (encode_error(UNSET, ParseError("this line is no JSON")),) if line.strip() else ()
 
 
-def _refuse(message: object) -> tuple[bytes, ...]:
+def _is_response(message: object) -> TypeGuard[dict[str, Any]]:
     """
-    Return the reply to JSON that is no request; a response is ignored, as nobody asked.
+    Return whether *message* is an answer, well-formed or not, which must never be answered.
     """
-    if isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message):
-        return ()
-    return (encode_error(readable_id(message), InvalidRequest(_why_invalid(message))),)
+    return (
+        isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message)
+    )
 
 
 def _why_invalid(message: object) -> str:
@@ -365,12 +357,3 @@ def _why_invalid(message: object) -> str:
     if not isinstance(message.get("method"), str):
         return "a request has a method, a string"
     return "an id is a string or a whole number"
-
-
-def _bad_params(method: str, params: msgspec.Raw, error: Exception) -> ProtocolError:
-    """
-    Return what is wrong with the *params* of a request.
-    """
-    if not bytes(params).lstrip().startswith(b"{"):
-        return InvalidRequest("params is an object")
-    return InvalidParams(f"the params of {method} do not fit: {error}")

@@ -21,11 +21,16 @@ __all__ = [
     "InvalidParams",
     "InvalidRequest",
     "MethodNotFound",
+    "MissingCapability",
     "ParseError",
     "ProtocolError",
     "RequestId",
+    "ResourceNotFound",
+    "UnsupportedVersion",
     "encode",
     "encode_error",
+    "encode_notification",
+    "encode_request",
     "encode_result",
     "readable_id",
 ]
@@ -43,6 +48,9 @@ class Code(IntEnum):
     METHOD_NOT_FOUND = -32601
     INVALID_PARAMS = -32602
     INTERNAL_ERROR = -32603
+    RESOURCE_NOT_FOUND = -32002
+    MISSING_CAPABILITY = -32021
+    UNSUPPORTED_VERSION = -32022
 
 
 class ProtocolError(PromptkitError):
@@ -86,6 +94,24 @@ class InvalidParams(ProtocolError):
     """
 
 
+class ResourceNotFound(ProtocolError):
+    """
+    There is no resource of that URI; revisions with a handshake have a code for it.
+    """
+
+
+class MissingCapability(ProtocolError):
+    """
+    The request cannot be served to a client that declared so little.
+    """
+
+
+class UnsupportedVersion(ProtocolError):
+    """
+    The request names a revision that is not served to requests.
+    """
+
+
 class InternalError(ProtocolError):
     """
     The server failed. The message must not say how.
@@ -102,6 +128,9 @@ CODES: Final[dict[type[PromptkitError], Code]] = {
     ArgumentErrors: Code.INVALID_PARAMS,
     PromptError: Code.INVALID_PARAMS,
     InternalError: Code.INTERNAL_ERROR,
+    ResourceNotFound: Code.RESOURCE_NOT_FOUND,
+    MissingCapability: Code.MISSING_CAPABILITY,
+    UnsupportedVersion: Code.UNSUPPORTED_VERSION,
 }
 
 #: The same, to be caught.
@@ -141,6 +170,24 @@ def encode_result(request_id: RequestId, result: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode(request_id), result)
 
 
+def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:
+    """
+    Return the line that asks the client for something.
+    """
+    return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}\n' % (
+        encode(request_id),
+        encode(method),
+        encode(params),
+    )
+
+
+def encode_notification(method: str, params: Any) -> bytes:
+    """
+    Return the line that tells the client something.
+    """
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode(method), encode(params))
+
+
 def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> bytes:
     """
     Return the line that answers a request with *error*.
@@ -166,7 +213,7 @@ def _data(error: PromptkitError) -> Any:
     Return what machines are told of *error*.
     """
     if isinstance(error, UnknownPrompt):
-        return {"name": error.name} | ({"nearest": error.nearest} if error.nearest else {})
+        return error.as_data()
     if isinstance(error, ArgumentErrors):
         return {"name": error.prompt, "faults": [fault.as_data() for fault in error.faults]}
     return error.data if isinstance(error, ProtocolError) else UNSET

@@ -13,12 +13,13 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET, UnsetType
 
 from promptkit.arguments import Argument
-from promptkit.catalog import Catalog, CompiledPrompt
+from promptkit.catalog import CompiledPrompt, CompiledResource
+from promptkit.completion import Completion
 from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
 from promptkit.icons import Icon
 from promptkit.messages import Workflow
 from promptkit.protocol import wire
-from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.results import Identity, Results
 from promptkit.protocol.revisions import Revision
 
 __all__ = ["Lowering", "lowering_for"]
@@ -40,10 +41,14 @@ class Lowering:
     Args:
         revision:
             The revision.
+
+        identity:
+            What the server says of itself, where the revision wants it said.
     """
 
-    def __init__(self, revision: Revision) -> None:
+    def __init__(self, revision: Revision, identity: Identity | None = None) -> None:
         self.revision = revision
+        self.results = Results(revision, identity)
         self._kinds = {
             kind: lower if available(revision) else older for kind, (available, lower, older) in KINDS.items()
         }
@@ -60,13 +65,51 @@ class Lowering:
             wire.PromptMessage(message.role, kinds[type(message.content)](self, message.content))
             for message in workflow.messages
         ]
-        return encode(wire.GetPromptResult(messages, _set(prompt.description)))
+        return self.results.encode(wire.GetPromptResult(messages, _set(prompt.description)))
 
-    def listing(self, catalog: Catalog) -> bytes:
+    def completion(self, completion: Completion) -> bytes:
         """
-        Return the result of ``prompts/list``, as JSON.
+        Return the result of ``completion/complete``, as JSON.
         """
-        return encode(wire.ListPromptsResult([self._prompt(prompt) for prompt in catalog.prompts]))
+        offered = wire.Completion(completion.values, completion.total, completion.has_more)
+        return self.results.encode(wire.CompleteResult(offered))
+
+    def contents(self, resource: EmbeddedResource) -> bytes:
+        """
+        Return the result of ``resources/read``, as JSON.
+
+        A function has made it, which may say something else the next time.
+
+        Raises:
+            UnicodeEncodeError: If a text holds half of a surrogate pair.
+        """
+        return self.results.encode_kept(wire.ReadResourceResult([_contents(resource)]), changes=True)
+
+    def prompt(self, prompt: CompiledPrompt) -> wire.Prompt:
+        """
+        Return *prompt* as a list shows it.
+        """
+        has = self.revision
+        return wire.Prompt(
+            name=prompt.name,
+            title=_set(prompt.title) if has.titles else UNSET,
+            description=_set(prompt.description),
+            arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
+            icons=[_icon(icon) for icon in prompt.icons if has.icons] or UNSET,
+            meta=_meta(prompt) or UNSET if has.metadata else UNSET,
+        )
+
+    def resource(self, resource: CompiledResource) -> wire.Resource:
+        """
+        Return *resource*, which has no variables, as a list shows it.
+        """
+        return wire.Resource(resource.uri_template, *self._described(resource))
+
+    def template(self, resource: CompiledResource) -> wire.ResourceTemplate:
+        """
+        Return *resource*, which has variables, as a list shows it.
+        """
+        return wire.ResourceTemplate(resource.uri_template, *self._described(resource))
 
     def annotations(self, content: Content) -> wire.Annotations | UnsetType:
         """
@@ -83,19 +126,12 @@ class Lowering:
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
         )
 
-    def _prompt(self, prompt: CompiledPrompt) -> wire.Prompt:
+    def _described(self, resource: CompiledResource) -> tuple[str, Any, Any, Any]:
         """
-        Return *prompt* as a list shows it.
+        Return what a list says of *resource* beside its URI.
         """
-        has = self.revision
-        return wire.Prompt(
-            name=prompt.name,
-            title=_set(prompt.title) if has.titles else UNSET,
-            description=_set(prompt.description),
-            arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
-            icons=[_icon(icon) for icon in prompt.icons if has.icons] or UNSET,
-            meta=_meta(prompt) or UNSET if has.metadata else UNSET,
-        )
+        title = _set(resource.title) if self.revision.titles else UNSET
+        return resource.name, title, _set(resource.description), _set(resource.mime_type)
 
     def _argument(self, argument: Argument) -> wire.PromptArgument:
         """
@@ -141,10 +177,16 @@ def _audio_as_resource(lowering: Lowering, content: Audio) -> wire.Content:
     return wire.EmbeddedContent(contents, lowering.annotations(content))
 
 
+def _contents(content: EmbeddedResource) -> wire.ResourceContents:
+    # The specification wants a type; where nobody has said one, the most general is true.
+    if content.text is None:
+        mime_type = content.mime_type or "application/octet-stream"
+        return wire.ResourceContents(content.uri, mime_type, blob=content.base64)
+    return wire.ResourceContents(content.uri, content.mime_type or "text/plain", text=content.text)
+
+
 def _embedded(lowering: Lowering, content: EmbeddedResource) -> wire.Content:
-    body = {"blob": content.base64} if content.text is None else {"text": content.text}
-    contents = wire.ResourceContents(content.uri, _set(content.mime_type), **body)
-    return wire.EmbeddedContent(contents, lowering.annotations(content))
+    return wire.EmbeddedContent(_contents(content), lowering.annotations(content))
 
 
 def _link(lowering: Lowering, content: ResourceLink) -> wire.Content:
@@ -177,8 +219,8 @@ KINDS: Final[dict[type[Content], tuple[_Available, _Lower, _Lower]]] = {
 
 
 @cache
-def lowering_for(revision: Revision) -> Lowering:
+def lowering_for(revision: Revision, identity: Identity | None = None) -> Lowering:
     """
-    Return the one `Lowering` of *revision*.
+    Return the one `Lowering` of *revision* for a server.
     """
-    return Lowering(revision)
+    return Lowering(revision, identity)

@@ -10,7 +10,7 @@ from typing import Final
 
 import attrs
 
-__all__ = ["LATEST_HANDSHAKE", "REVISIONS", "Era", "Revision", "negotiate"]
+__all__ = ["LATEST_HANDSHAKE", "MODERN", "REVISIONS", "Era", "Revision", "negotiate"]
 
 
 class Era(Enum):
@@ -52,8 +52,23 @@ class Revision:
         icons:
             Whether prompts have icons.
 
+        completions:
+            Whether completion is a capability, and not only a method.
+
         batches:
             Whether several messages may come as one array.
+
+        progress_messages:
+            Whether a report of progress may say something.
+
+        elicitation:
+            Whether the user may be asked for something.
+
+        elicitation_modes:
+            Whether a question says how it is asked, and a form may offer several choices at once.
+
+        resource_not_found:
+            Whether a resource that there is not has an error code of its own.
 
     See Also:
         https://modelcontextprotocol.io/specification/versioning
@@ -67,7 +82,19 @@ class Revision:
     metadata: bool = True
     dates: bool = True
     icons: bool = True
+    completions: bool = True
     batches: bool = False
+    progress_messages: bool = True
+    elicitation: bool = True
+    elicitation_modes: bool = True
+    resource_not_found: bool = True
+
+    @property
+    def stateless(self) -> bool:
+        """
+        Whether a request says all that is needed to answer it, and a result what it is.
+        """
+        return self.era is Era.MODERN
 
 
 _MARCH_2025: Final = Revision(
@@ -79,21 +106,33 @@ _MARCH_2025: Final = Revision(
     dates=False,
     icons=False,
     batches=True,
+    elicitation=False,
+    elicitation_modes=False,
 )
 
 #: Every released revision, oldest first.
 REVISIONS: Final = {
     revision.date: revision
     for revision in (
-        attrs.evolve(_MARCH_2025, date="2024-11-05", audio=False, batches=False),
+        attrs.evolve(
+            _MARCH_2025,
+            date="2024-11-05",
+            audio=False,
+            completions=False,
+            batches=False,
+            progress_messages=False,
+        ),
         _MARCH_2025,
-        Revision("2025-06-18", Era.HANDSHAKE, icons=False),
+        Revision("2025-06-18", Era.HANDSHAKE, icons=False, elicitation_modes=False),
         Revision("2025-11-25", Era.HANDSHAKE),
-        Revision("2026-07-28", Era.MODERN),
+        Revision("2026-07-28", Era.MODERN, resource_not_found=False),
     )
 }
 
 LATEST_HANDSHAKE: Final = [r for r in REVISIONS.values() if r.era is Era.HANDSHAKE][-1]
+
+#: The revisions that a request may name.
+MODERN: Final = {date: revision for date, revision in REVISIONS.items() if revision.stateless}
 
 
 def negotiate(proposed: str) -> Revision:

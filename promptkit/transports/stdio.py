@@ -11,13 +11,13 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from io import TextIOWrapper
 from types import FrameType
 from typing import Final
 
 import attrs
 
-from promptkit.catalog import Catalog
 from promptkit.server import Server
 
 __all__ = ["GRACE", "Wire", "serve", "take"]
@@ -148,25 +148,28 @@ def take(grace: float = GRACE) -> Wire:
     return wire
 
 
-def serve(catalog: Catalog, wire: Wire, *, name: str = "promptkit", grace: float = GRACE) -> None:
+def serve(
+    server: Server, wire: Wire, *, grace: float = GRACE, answered: Callable[[], None] = lambda: None
+) -> None:
     """
     Answer one client until it hangs up, or until the process is told to end.
 
     Args:
-        catalog:
-            What is served.
+        server:
+            What answers; it sends with the wire's `write`.
 
         wire:
             What `take` returned.
 
-        name:
-            What the server calls itself.
-
         grace:
             How long running prompts are waited for at the end, in seconds.
+
+        answered:
+            Called once, when what arrived first is answered.
     """
-    server = Server(catalog, wire.write, name=name)
-    data = b"-"
+    data = wire.read()
+    server.receive_data(data)
+    answered()
     while data and not wire.gone:
         data = wire.read()
         server.receive_data(data)

@@ -10,13 +10,15 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from threading import Condition, Thread
-from typing import Any
+from typing import Any, TypeVar
 
 from promptkit.messages import Workflow
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.rendering import Renderer
 
 __all__ = ["Background", "render_within"]
+
+T = TypeVar("T")
 
 
 class Background:
@@ -38,7 +40,7 @@ class Background:
             with suppress(BaseException):
                 self._loop.run_forever()
 
-    def start(self, coroutine: Coroutine[Any, Any, Workflow]) -> Future[Workflow]:
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """
         Start *coroutine*; return a future whose ``cancel()`` cancels it.
         """
@@ -47,7 +49,7 @@ class Background:
             self._running.add(future)
         return future
 
-    def when_done(self, future: Future[Workflow], done: Callable[[Future[Workflow]], None]) -> None:
+    def when_done(self, future: Future[T], done: Callable[[Future[T]], None]) -> None:
         """
         Call *done* once *future* is finished, failed or cancelled, now if it is already.
         """

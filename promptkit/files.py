@@ -1,0 +1,155 @@
+"""The files that recipes are made from, as they are at one moment, to see later what has changed."""
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import attrs
+
+from promptkit.loader import TESTS
+
+__all__ = ["Files", "find_files"]
+
+#: What tells one state of a file or folder from another.
+Stamp: TypeAlias = tuple[int, int, int]
+
+#: What machines make of files, and what editors leave beside them. So do hidden files.
+_CACHES: Final = frozenset({"__pycache__", "node_modules", "4913"})
+_LEFTOVERS: Final = ("~", "#", "___")
+
+
+@attrs.frozen
+class Files:
+    """
+    The files that matter to recipes, and the folders to watch to learn of more.
+
+    Args:
+        files:
+            When each file was written, its size and its number; None if it is not there.
+
+        folders:
+            The folder that is to be found at each path, None if there is none.
+
+        inside:
+            The folders in which files matter that are yet to be made.
+
+        suffix:
+            What the names of those end with.
+    """
+
+    files: Mapping[str, Stamp | None]
+    folders: Mapping[str, Stamp | None]
+    inside: frozenset[str]
+    suffix: str
+
+    @property
+    def watchable(self) -> list[str]:
+        """
+        The folders that hold the files.
+        """
+        holding = self.inside.union(map(os.path.dirname, self.files))
+        return sorted(folder for folder in holding if self.folders[folder] is not None)
+
+    @property
+    def is_in_place(self) -> bool:
+        """
+        Whether each path still leads to the same folder.
+        """
+        return all(_identity(folder) == identity for folder, identity in self.folders.items())
+
+    def is_being_written(self, seconds: float) -> bool:
+        """
+        Return whether any Python file was written to within the last so many seconds.
+
+        Its author, or the editor, may not be done: it may be empty, or half of it.
+        """
+        now = time.time_ns()
+        written = (stamp[0] for path, stamp in self.files.items() if stamp and path.endswith(".py"))
+        return any(0 <= now - moment < seconds * 1e9 for moment in written)
+
+    def concerns(self, path: str) -> bool:
+        """
+        Return whether a change at *path* may change what the recipes are.
+        """
+        folder, name = os.path.split(path)
+        if path in self.files or path in self.folders:
+            return True
+        return folder in self.inside and name.endswith(self.suffix) and _is_visible(name)
+
+
+def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Files:
+    """
+    Look at all files that matter to the recipes in *folder*.
+
+    Args:
+        folder:
+            Where they are. Everything below it matters but hidden files, caches and tests.
+
+        read:
+            Other files that are known to matter.
+
+        suffix:
+            If given, only files whose names end with it matter, and only in *folder* itself.
+    """
+    files: dict[str, Stamp | None] = {}
+    inside: set[str] = set()
+    real = []
+    for entry in _walk(os.path.realpath(folder), inside, deep=not suffix):
+        if entry.name.endswith(suffix):
+            files[entry.path] = _stamp(entry.path)
+            if entry.is_symlink():  # what will be written is the file that it leads to
+                real.append(os.path.realpath(entry.path))
+    files.update({path: _stamp(path) for path in (*real, *map(str, read)) if path not in files})
+    folders = {str(folder), *inside, *map(os.path.dirname, files)}
+    return Files(files, {path: _identity(path) for path in folders}, frozenset(inside), suffix)
+
+
+def _walk(folder: str, inside: set[str], *, deep: bool) -> Iterator["os.DirEntry[str]"]:
+    """
+    Return the visible files in *folder* and, if *deep*, below it; add the folders to *inside*.
+    """
+    try:
+        with os.scandir(folder) as found:
+            entries = [entry for entry in found if _is_visible(entry.name)]
+    except OSError:  # it has just gone, or may not be looked into
+        return
+    inside.add(folder)
+    for entry in entries:
+        if not entry.is_dir():
+            yield entry
+        elif deep and (below := os.path.realpath(entry.path)) not in inside:
+            yield from _walk(below, inside, deep=True)
+
+
+def _is_visible(name: str) -> bool:
+    """
+    Return whether a file or folder of that name may be part of recipes.
+    """
+    if name.startswith((".", "#")) or name.endswith(_LEFTOVERS) or name in _CACHES:
+        return False
+    return not any(fnmatchcase(name, pattern) for pattern in TESTS)
+
+
+def _stamp(path: str) -> Stamp | None:
+    """
+    Return what tells a file from what it was before, None if it is not there.
+    """
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _identity(folder: str) -> Stamp | None:
+    """
+    Return what tells a folder from another at the same path, None if it is not there.
+    """
+    try:
+        found = Path(folder).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, 0

@@ -1,0 +1,158 @@
+"""Pages: a list in parts, with cursors that belong to exactly this list."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+from msgspec import UNSET, Raw, UnsetType
+
+from promptkit.catalog import Catalog
+from promptkit.protocol import wire
+from promptkit.protocol.jsonrpc import InvalidParams, encode
+from promptkit.protocol.lowering import Lowering
+
+__all__ = ["LISTS", "PAGE_SIZE", "Pages", "pages_of"]
+
+#: How many items a page holds unless somebody says otherwise.
+PAGE_SIZE: Final = 100
+
+
+class Pages:
+    """
+    The pages of one list, each encoded once.
+
+    A cursor says where to go on, and of which list: it is refused for any other, also for a
+    later one of the same catalog if anything in it is different.
+
+    Args:
+        items:
+            The items, in the order in which every client sees them.
+
+        size:
+            How many a page holds.
+
+        encode_page:
+            Makes the result out of encoded items and the cursor of the next page.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination
+    """
+
+    def __init__(
+        self,
+        items: Iterable[Any],
+        size: int,
+        encode_page: Callable[[list[Raw], str | UnsetType], bytes],
+    ) -> None:
+        self.items = [Raw(encode(item)) for item in items]
+        self._size = size
+        self._encode_page = encode_page
+        starts = range(0, max(len(self.items), 1), size)
+        cursors: list[str | UnsetType] = [UNSET, *_cursors(self.items, starts[1:])]
+        self._starts = dict(zip(cursors, starts, strict=True))
+        self._next = dict(zip(starts, [*cursors[1:], UNSET], strict=True))
+        self._encoded: dict[int, bytes] = {}
+
+    def page(self, cursor: str | UnsetType = UNSET) -> bytes:
+        """
+        Return the result that a client gets.
+
+        Args:
+            cursor:
+                Where to go on; the first page if there is none.
+
+        Raises:
+            InvalidParams: If *cursor* does not belong to this list.
+        """
+        start = self._starts.get(cursor)
+        if start is None:
+            msg = "unknown cursor: the list may have changed, so list again from the start"
+            raise InvalidParams(msg)
+        if start not in self._encoded:
+            part = self.items[start : start + self._size]
+            self._encoded[start] = self._encode_page(part, self._next[start])
+        return self._encoded[start]
+
+
+def _cursors(items: Sequence[Raw], starts: Sequence[int]) -> list[str]:
+    """
+    Return a cursor for each of *starts*, which tells of the list and not only of the place.
+    """
+    if not starts:
+        return []
+    from hashlib import sha256  # most lists have one page
+
+    digest = sha256(b"\n".join(items)).hexdigest()[:16]
+    return [f"{digest}-{start}" for start in starts]
+
+
+@attrs.frozen
+class _Listed:
+    """
+    What one method lists.
+
+    Args:
+        items:
+            Finds the items in a catalog.
+
+        lower:
+            Makes one of them what the revision sends.
+
+        result:
+            Makes a page of them.
+    """
+
+    items: Callable[[Catalog], Iterable[Any]]
+    lower: Callable[[Lowering, Any], Any]
+    result: Callable[[list[Raw], str | UnsetType], wire.Result]
+
+
+#: What each method lists.
+LISTS: Final = {
+    "prompts/list": _Listed(lambda catalog: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
+    "resources/list": _Listed(
+        lambda catalog: [resource for resource in catalog.resources if not resource.is_template],
+        Lowering.resource,
+        wire.ListResourcesResult,
+    ),
+    "resources/templates/list": _Listed(
+        lambda catalog: [resource for resource in catalog.resources if resource.is_template],
+        Lowering.template,
+        wire.ListResourceTemplatesResult,
+    ),
+}
+
+
+def pages_of(
+    method: str,
+    catalog: Catalog,
+    lowering: Lowering,
+    size: int = PAGE_SIZE,
+    *,
+    changes: bool = False,
+) -> Pages:
+    """
+    Return the pages of what a method lists.
+
+    Args:
+        method:
+            One of `LISTS`.
+
+        catalog:
+            What is served.
+
+        lowering:
+            How the client's revision spells it.
+
+        size:
+            How many items a page holds.
+
+        changes:
+            Whether the list may become another while the server runs.
+    """
+    listed = LISTS[method]
+
+    def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
+        return lowering.results.encode_kept(listed.result(items, cursor), changes=changes)
+
+    return Pages((listed.lower(lowering, item) for item in listed.items(catalog)), size, encode_page)

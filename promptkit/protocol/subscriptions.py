@@ -1,0 +1,172 @@
+"""Subscriptions: what one client wants to hear of, in both eras, and how it is told."""
+
+from collections.abc import Collection
+from threading import Lock
+from typing import Final
+
+from msgspec import UNSET, UnsetType
+
+from promptkit.protocol import wire
+from promptkit.protocol.jsonrpc import RequestId, encode_notification, encode_result
+from promptkit.protocol.results import Capabilities, Results
+
+__all__ = ["Subscriptions"]
+
+_PROMPTS: Final = "notifications/prompts/list_changed"
+_RESOURCES: Final = "notifications/resources/list_changed"
+_UPDATED: Final = "notifications/resources/updated"
+_ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
+
+class Subscriptions:
+    """
+    What one client wants to hear of.
+
+    A client with a session is told without asking that a list has changed, and asks for
+    each resource. A client of the modern era opens streams, each with a filter; whatever
+    goes to a stream bears the id of the request that opened it.
+
+    Attributes:
+        session:
+            Whether the client has opened a session, and said that it is ready.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/subscriptions
+    """
+
+    def __init__(self) -> None:
+        self.session = False
+        self._uris: set[str] = set()
+        self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
+        self._lock = Lock()  # changes are told by another thread than the one that reads
+
+    @property
+    def uris(self) -> Collection[str]:
+        """
+        The resources of which an update is told to somebody.
+        """
+        with self._lock:
+            streamed = [_uris(wanted) for wanted in self._streams.values()]
+            return self._uris.union(*streamed)
+
+    def subscribe(self, uri: str) -> None:
+        """
+        Tell the session of updates of one resource.
+        """
+        with self._lock:
+            self._uris.add(uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        """
+        Tell the session no longer.
+        """
+        with self._lock:
+            self._uris.discard(uri)
+
+    def listen(self, request_id: RequestId, wanted: wire.SubscriptionFilter, offered: Capabilities) -> bytes:
+        """
+        Open a stream; return what acknowledges it, which has to be sent first.
+
+        Args:
+            request_id:
+                The id of the request that opens it.
+
+            wanted:
+                What the client asks to hear of.
+
+            offered:
+                What it can hear of; the rest is left out of the acknowledgement.
+        """
+        accepted = _narrowed(wanted, offered)
+        with self._lock:
+            self._streams[request_id] = accepted
+        params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
+        return encode_notification(_ACKNOWLEDGED, params)
+
+    def cancel(self, request_id: RequestId) -> None:
+        """
+        Close a stream that its client has ended. Nothing more is said about it.
+        """
+        with self._lock:
+            self._streams.pop(request_id, None)
+
+    def __contains__(self, request_id: object) -> bool:
+        """
+        Return whether the request with this id has opened a stream that is still open.
+        """
+        return request_id in self._streams
+
+    def prompts_changed(self) -> bytes:
+        """
+        Return what tells that the list of prompts is another; ``b""`` if nobody wants to know.
+        """
+        return self._changed(_PROMPTS, "prompts_list_changed")
+
+    def resources_changed(self) -> bytes:
+        """
+        Return what tells that the list of resources is another; ``b""`` if nobody wants to know.
+        """
+        return self._changed(_RESOURCES, "resources_list_changed")
+
+    def updated(self, uri: str) -> bytes:
+        """
+        Return what tells that a resource holds something else; ``b""`` if nobody wants to know.
+        """
+        with self._lock:
+            streams = [key for key, wanted in self._streams.items() if uri in _uris(wanted)]
+            bare = self.session and uri in self._uris
+        return _told(_UPDATED, streams, bare=bare, uri=uri)
+
+    def end(self, results: Results) -> bytes:
+        """
+        Close every stream from this side; return what says so.
+
+        The pages of the specification differ: one wants the result of the request, another a
+        cancellation. Clients take the result for an end and a cancellation for a loss, so the
+        result comes first, and the cancellation of what has ended already harms nobody.
+        """
+        with self._lock:
+            ended = list(self._streams)
+            self._streams.clear()
+        return b"".join(_ending(request_id, results) for request_id in ended)
+
+    def _changed(self, method: str, kind: str) -> bytes:
+        with self._lock:
+            streams = [key for key, wanted in self._streams.items() if getattr(wanted, kind) is True]
+        return _told(method, streams, bare=self.session)
+
+
+def _uris(wanted: wire.SubscriptionFilter) -> Collection[str]:
+    """
+    Return the resources that a stream is about.
+    """
+    return wanted.resource_subscriptions or ()
+
+
+def _narrowed(wanted: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
+    """
+    Return what of *wanted* is *offered*.
+    """
+    resources = offered.changes and offered.resources
+    return wire.SubscriptionFilter(
+        (offered.changes and wanted.prompts_list_changed is True) or UNSET,
+        (resources and wanted.resources_list_changed is True) or UNSET,
+        (wanted.resource_subscriptions if resources else UNSET) or UNSET,
+    )
+
+
+def _told(method: str, streams: list[RequestId], *, bare: bool, uri: str | UnsetType = UNSET) -> bytes:
+    """
+    Return one notification for the session, if *bare*, and one for each of *streams*.
+    """
+    notifications = [wire.ChangeParams(uri)] if bare else []
+    notifications += [wire.ChangeParams(uri, meta=wire.NotificationMeta(stream)) for stream in streams]
+    return b"".join(encode_notification(method, params) for params in notifications)
+
+
+def _ending(request_id: RequestId, results: Results) -> bytes:
+    """
+    Return what ends the stream that *request_id* has opened.
+    """
+    cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
+    return encode_result(request_id, results.encode_end(request_id)) + cancelled

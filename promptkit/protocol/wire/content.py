@@ -1,0 +1,100 @@
+"""The content of a message, and of a resource."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+__all__ = [
+    "Annotations",
+    "AudioContent",
+    "Content",
+    "EmbeddedContent",
+    "ImageContent",
+    "PromptMessage",
+    "ResourceContents",
+    "ResourceLinkContent",
+    "TextContent",
+]
+
+
+class Annotations(Struct, rename="camel"):
+    """
+    For whom content is, how much it matters, how old it is.
+    """
+
+    audience: tuple[str, ...] | UnsetType = UNSET
+    priority: float | UnsetType = UNSET
+    last_modified: str | UnsetType = UNSET
+
+
+class TextContent(Struct, tag_field="type", tag="text"):
+    """
+    Text.
+    """
+
+    text: str
+    annotations: Annotations | UnsetType = UNSET
+
+
+class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
+    """
+    An image, in base64.
+    """
+
+    data: str
+    mime_type: str
+    annotations: Annotations | UnsetType = UNSET
+
+
+class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
+    """
+    A recording, in base64.
+    """
+
+    data: str
+    mime_type: str
+    annotations: Annotations | UnsetType = UNSET
+
+
+class ResourceContents(Struct, rename="camel"):
+    """
+    A document: either text, or bytes in base64.
+    """
+
+    uri: str
+    mime_type: str | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    blob: str | UnsetType = UNSET
+
+
+class EmbeddedContent(Struct, tag_field="type", tag="resource"):
+    """
+    A document inside a message.
+    """
+
+    resource: ResourceContents
+    annotations: Annotations | UnsetType = UNSET
+
+
+class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
+    """
+    A document that may be fetched.
+    """
+
+    uri: str
+    name: str
+    title: str | UnsetType = UNSET
+    description: str | UnsetType = UNSET
+    mime_type: str | UnsetType = UNSET
+    size: int | UnsetType = UNSET
+    annotations: Annotations | UnsetType = UNSET
+
+
+Content = TextContent | ImageContent | AudioContent | EmbeddedContent | ResourceLinkContent
+
+
+class PromptMessage(Struct):
+    """
+    One content block and who says it.
+    """
+
+    role: str
+    content: Content

@@ -1,0 +1,5 @@
+"""The server: requests of one client meet a catalog, and replies leave. It does no I/O."""
+
+from promptkit.server.dispatch import Server
+
+__all__ = ["Server"]

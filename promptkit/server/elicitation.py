@@ -1,0 +1,232 @@
+"""
+Elicitation: the person at the client is asked for required arguments that are missing.
+
+A client with a session is sent a request, and answers it. A client of the modern era gets a
+result that says what to ask for, and sends its own request once more, with the answers. See
+https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+from msgspec import UNSET
+
+from promptkit.catalog import CompiledPrompt
+from promptkit.errors import ArgumentErrors
+from promptkit.protocol import wire
+from promptkit.protocol.connection import Connection
+from promptkit.protocol.events import Request, Response
+from promptkit.protocol.jsonrpc import InvalidParams, MissingCapability, RequestId
+from promptkit.server.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from promptkit.protocol.sealing import Seal
+
+__all__ = ["Elicitation", "Question"]
+
+_METHOD: Final = "elicitation/create"
+
+#: What the one thing that a modern client is asked for is called.
+_KEY: Final = "arguments"
+
+
+@attrs.frozen
+class Question:
+    """
+    What is asked because a request lacks arguments.
+
+    Args:
+        request:
+            The request.
+
+        snapshot:
+            What it is answered from.
+
+        prompt:
+            The prompt that it asks for.
+
+        given:
+            The arguments that it has.
+
+        errors:
+            What is wrong with them. The request is answered so if nothing else is learnt.
+    """
+
+    request: Request
+    snapshot: Snapshot
+    prompt: CompiledPrompt
+    given: Mapping[str, Any]
+    errors: ArgumentErrors
+
+    def answered(self, result: Any) -> dict[str, Any]:
+        """
+        Return the arguments with what the person has entered.
+
+        Args:
+            result:
+                The result of an ``elicitation/create`` request; None if there is none.
+
+        Raises:
+            ArgumentErrors: If the person would not say.
+
+            InvalidParams: If *result* is no such result.
+        """
+        return _answered(self.prompt, self.given, self.errors, result)
+
+
+class Elicitation:
+    """
+    Asks one client, in both eras.
+
+    Args:
+        connection:
+            The client.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._open: dict[RequestId, Question] = {}
+        self._made_seal: Seal | None = None
+
+    def arguments(self, request: Request, prompt: CompiledPrompt) -> dict[str, Any] | None:
+        """
+        Return the arguments of a request for *prompt*, with what the person has entered since.
+
+        Raises:
+            InvalidParams: If it bears a state that is not from here, or answers without one.
+
+            ArgumentErrors: If the person would not say what is missing.
+        """
+        params: wire.GetPromptParams = request.params
+        answers, state = params.input_responses, params.request_state
+        if (state is UNSET and answers is UNSET) or not request.revision.stateless:
+            return params.arguments
+        if state is UNSET:
+            if not prompt.elicit:
+                return params.arguments
+            msg = "inputResponses came without requestState: send back the one that asked for them"
+            raise InvalidParams(msg)
+        self._seal.check(state, request.method, _sealed(params))
+        errors = _errors(prompt, params.arguments)
+        if errors is None or not answers or _KEY not in answers:
+            return params.arguments
+        return _answered(prompt, params.arguments or {}, errors, answers[_KEY])
+
+    def question(self, request: Request, prompt: CompiledPrompt, errors: ArgumentErrors) -> dict[str, Any]:
+        """
+        Return the params of the ``elicitation/create`` request for what is missing.
+
+        Raises:
+            ArgumentErrors: *errors*, if the prompt, or the client, does not ask.
+
+            MissingCapability: If the client asked before, and does not any more.
+        """
+        if not prompt.elicit or not request.revision.elicitation:
+            raise errors
+        from promptkit.protocol import forms  # most prompts never ask
+
+        if not forms.askable(prompt, errors):
+            raise errors
+        if not _can_ask(request):
+            if request.params.request_state is UNSET or not request.revision.stateless:
+                raise errors
+            msg = "the rest has to be asked for, and the request does not declare elicitation any more"
+            raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
+        if request.revision.stateless:
+            # Half an answer is not kept: the next retry bears only the answers to this question.
+            errors = _errors(prompt, request.params.arguments) or errors
+        wanted = forms.askable(prompt, errors)
+        modes = request.revision.elicitation_modes
+        return forms.elicitation(prompt, wanted, modes=modes, multi_select=modes)
+
+    def input_required(self, request: Request, question: dict[str, Any]) -> wire.InputRequiredResult:
+        """
+        Return the result that has a modern client ask *question* and come back.
+        """
+        state = self._seal.seal(request.method, _sealed(request.params))
+        return wire.InputRequiredResult({_KEY: {"method": _METHOD, "params": question}}, state)
+
+    def ask(self, question: Question, params: dict[str, Any]) -> tuple[RequestId, bytes]:
+        """
+        Ask a client that has a session.
+
+        Returns:
+            The id of the question, and the line to be sent.
+        """
+        request_id, line = self._connection.ask(_METHOD, params)
+        self._open[request_id] = question
+        return request_id, line
+
+    def answered(self, response: Response) -> Question:
+        """
+        Return the question that *response* answers; it is asked no longer.
+        """
+        return self._open.pop(response.request_id)
+
+    def withdraw(self, request_id: RequestId) -> bytes:
+        """
+        Return the line that takes a question back.
+        """
+        del self._open[request_id]
+        return self._connection.withdraw(request_id)
+
+    def unanswered(self) -> list[Response]:
+        """
+        Return a response for each question that is still open: the client will answer none.
+        """
+        return [Response(request_id, None) for request_id in self._open]
+
+    @property
+    def _seal(self) -> "Seal":
+        if self._made_seal is None:
+            from promptkit.protocol.sealing import Seal
+
+            self._made_seal = Seal()
+        return self._made_seal
+
+
+def _can_ask(request: Request) -> bool:
+    """
+    Return whether the client shows forms; one that says nothing more of elicitation does.
+    """
+    declared = request.capabilities.get("elicitation")
+    return isinstance(declared, dict) and (not declared or "form" in declared)
+
+
+def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> ArgumentErrors | None:
+    """
+    Return what is wrong with the arguments that a request has; None if nothing is.
+    """
+    try:
+        prompt.arguments.read(given)
+    except ArgumentErrors as errors:
+        return errors
+    return None
+
+
+def _answered(
+    prompt: CompiledPrompt, given: Mapping[str, Any], errors: ArgumentErrors, result: Any
+) -> dict[str, Any]:
+    """
+    Return the arguments with what a person has entered for those that were missing.
+
+    Raises:
+        ArgumentErrors: *errors*, if the person would not say, or was not asked.
+
+        InvalidParams: If *result* does not fit.
+    """
+    from promptkit.protocol import forms
+
+    names = {argument.name for argument in forms.askable(prompt, errors)}
+    entered = None if result is None else forms.answers(result, names)
+    if entered is None:
+        raise errors
+    return {**given, **entered}
+
+
+def _sealed(params: wire.GetPromptParams) -> dict[str, Any]:
+    """
+    Return what of a request has to be the same when it comes back.
+    """
+    return {"name": params.name, "arguments": params.arguments or {}}

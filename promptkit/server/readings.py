@@ -1,0 +1,45 @@
+"""Readings: what a client has read, so that it is told of an update only where there is one."""
+
+from collections import OrderedDict
+from typing import Final
+
+from promptkit.catalog import Catalog
+from promptkit.content import EmbeddedResource
+
+__all__ = ["Readings"]
+
+#: How many resources are remembered. Of what was forgotten every update is told.
+_REMEMBERED: Final = 1024
+
+
+class Readings:
+    """
+    What one client has read last of each resource.
+    """
+
+    def __init__(self) -> None:
+        self._read: OrderedDict[str, int] = OrderedDict()
+
+    def note(self, content: EmbeddedResource) -> None:
+        """
+        Remember *content*, which the client is sent.
+        """
+        self._read[content.uri] = _digest(content)
+        self._read.move_to_end(content.uri)
+        while len(self._read) > _REMEMBERED:
+            self._read.popitem(last=False)
+
+    def is_stale(self, uri: str, catalog: Catalog) -> bool:
+        """
+        Return whether the client would read something else now, as far as that can be known.
+        """
+        if uri not in self._read:
+            return True
+        try:
+            return self._read[uri] != _digest(catalog.read(uri))
+        except Exception:  # noqa: BLE001 (authors raise anything: whoever reads it again is told)
+            return True
+
+
+def _digest(content: EmbeddedResource) -> int:
+    return hash((content.mime_type, content.text, content.blob))

@@ -1,0 +1,109 @@
+"""A snapshot: one catalog as it is served, with what was encoded from it."""
+
+import time
+from collections import OrderedDict
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from promptkit.catalog import Catalog, CompiledPrompt
+from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pages import Pages, pages_of
+from promptkit.protocol.results import Capabilities, Identity
+from promptkit.protocol.revisions import REVISIONS, Revision
+
+__all__ = ["ReplyCache", "Snapshot"]
+
+#: How many replies are kept of prompts that have `cache`.
+_CACHED_REPLIES: Final = 256
+
+_NEWEST: Final = list(REVISIONS.values())[-1]
+
+
+class Snapshot:
+    """
+    One catalog as it is served. When another takes its place, all that was kept goes with it.
+
+    Args:
+        catalog:
+            What is served.
+
+        identity:
+            What the server says of itself.
+
+        page_size:
+            How many items a page of a list holds.
+
+        changes:
+            Whether another catalog may take its place.
+    """
+
+    def __init__(self, catalog: Catalog, identity: Identity, page_size: int, *, changes: bool) -> None:
+        self.catalog = catalog
+        self.replies = ReplyCache()
+        self.capabilities = Capabilities(resources=bool(catalog.resources), changes=changes)
+        self._identity = identity
+        self._page_size = page_size
+        self._pages: dict[tuple[str, Revision], Pages] = {}
+
+    def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
+        """
+        Return the result of a method that lists something.
+
+        Raises:
+            InvalidParams: If *cursor* does not belong to this list.
+        """
+        return self._listed(method, revision).page(cursor)
+
+    def differs(self, other: "Snapshot", method: str) -> bool:
+        """
+        Return whether a method lists something else here than in *other*.
+        """
+        return self._listed(method, _NEWEST).items != other._listed(method, _NEWEST).items  # noqa: SLF001
+
+    def _listed(self, method: str, revision: Revision) -> Pages:
+        """
+        Return what a method lists, lowered once.
+        """
+        pages = self._pages.get((method, revision))
+        if pages is None:
+            lowering = lowering_for(revision, self._identity)
+            changes = self.capabilities.changes
+            pages = pages_of(method, self.catalog, lowering, self._page_size, changes=changes)
+            self._pages[method, revision] = pages
+        return pages
+
+
+class ReplyCache:
+    """
+    Results of prompts that have `cache`, by what was asked, the oldest dropped first.
+    """
+
+    def __init__(self) -> None:
+        self._results: OrderedDict[Any, tuple[float, bytes]] = OrderedDict()
+
+    def key(self, prompt: CompiledPrompt, request: Request, given: Any) -> Any:
+        """
+        Return what a reply is kept under; None if it must not be.
+        """
+        if prompt.cache is None or prompt.context is not None:
+            return None
+        return prompt.name, request.revision.date, encode(sorted((given or {}).items()))
+
+    def get(self, key: Any) -> bytes | None:
+        """
+        Return the result under *key* if it is fresh.
+        """
+        expires, result = self._results.get(key, (0.0, b""))
+        return result if time.monotonic() < expires else None
+
+    def put(self, key: Any, result: bytes, seconds: float) -> None:
+        """
+        Keep *result* under *key*.
+        """
+        self._results[key] = (time.monotonic() + seconds, result)
+        self._results.move_to_end(key)
+        while len(self._results) > _CACHED_REPLIES:
+            self._results.popitem(last=False)

@@ -1,0 +1,39 @@
+"""What the released revisions of the protocol ask of a server like this one, over stdio."""
+
+from typing import Final
+
+from tests.requirements import (
+    base,
+    caching,
+    cancellation_progress,
+    completion,
+    elicitation_mrtr,
+    lifecycle,
+    metadata,
+    pagination,
+    prompts,
+    resources,
+    stdio,
+    subscriptions,
+    versioning,
+)
+from tests.requirements.requirement import Requirement
+
+__all__ = ["REQUIREMENTS", "Requirement"]
+
+#: Every one of them, group by group.
+REQUIREMENTS: Final[tuple[Requirement, ...]] = (
+    *base.REQUIREMENTS,
+    *metadata.REQUIREMENTS,
+    *lifecycle.REQUIREMENTS,
+    *versioning.REQUIREMENTS,
+    *stdio.REQUIREMENTS,
+    *prompts.REQUIREMENTS,
+    *completion.REQUIREMENTS,
+    *pagination.REQUIREMENTS,
+    *resources.REQUIREMENTS,
+    *subscriptions.REQUIREMENTS,
+    *cancellation_progress.REQUIREMENTS,
+    *elicitation_mrtr.REQUIREMENTS,
+    *caching.REQUIREMENTS,
+)

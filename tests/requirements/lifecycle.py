@@ -1,0 +1,173 @@
+"""The handshake, what it agrees on, and ping: revisions up to 2025-11-25."""
+
+from typing import Final
+
+from tests.requirements.requirement import (
+    BATCHES,
+    HANDSHAKE,
+    HANDSHAKE_SINCE_2025_03,
+    HANDSHAKE_SINCE_2025_06,
+    THROUGH_2025_03,
+    Requirement,
+)
+
+__all__ = ["REQUIREMENTS"]
+
+REQUIREMENTS: Final = (
+    Requirement(
+        "lifecycle/first",
+        "MUST",
+        HANDSHAKE,
+        "basic/lifecycle#initialization",
+        "Nothing but ping is served before the handshake.",
+    ),
+    Requirement(
+        "lifecycle/respond",
+        "MUST",
+        HANDSHAKE,
+        "basic/lifecycle#initialization",
+        "The handshake is answered with a version, the server's capabilities, its name and its version.",
+    ),
+    Requirement(
+        "lifecycle/before-initialized",
+        "SHOULD NOT",
+        HANDSHAKE,
+        "basic/lifecycle#initialization",
+        "Until the client says that it is ready, the server sends it no requests.",
+    ),
+    Requirement(
+        "lifecycle/initialize-in-batch",
+        "MUST NOT",
+        BATCHES,
+        "basic/lifecycle#initialization",
+        "A handshake inside a batch is refused.",
+    ),
+    Requirement(
+        "lifecycle/same-version",
+        "MUST",
+        HANDSHAKE,
+        "basic/lifecycle#version-negotiation",
+        "A version that is proposed and served is agreed on.",
+    ),
+    Requirement(
+        "lifecycle/other-version",
+        "MUST",
+        HANDSHAKE,
+        "basic/lifecycle#version-negotiation",
+        "A version that is not served is answered with one that is.",
+    ),
+    Requirement(
+        "lifecycle/latest-version",
+        "SHOULD",
+        HANDSHAKE,
+        "basic/lifecycle#version-negotiation",
+        "The counter-offer is the newest version that has a handshake.",
+    ),
+    Requirement(
+        "lifecycle/operation/version",
+        "MUST",
+        HANDSHAKE_SINCE_2025_06,
+        "basic/lifecycle#operation",
+        "Replies hold what the agreed version defines, and nothing that it lacks.",
+    ),
+    Requirement(
+        "lifecycle/operation/version-advised",
+        "SHOULD",
+        THROUGH_2025_03,
+        "basic/lifecycle#operation",
+        "Replies hold what the agreed version defines, and nothing that it lacks.",
+    ),
+    Requirement(
+        "lifecycle/operation/capabilities",
+        "MUST",
+        HANDSHAKE_SINCE_2025_06,
+        "basic/lifecycle#operation",
+        "Only what both sides have declared is used.",
+    ),
+    Requirement(
+        "lifecycle/operation/capabilities-advised",
+        "SHOULD",
+        THROUGH_2025_03,
+        "basic/lifecycle#operation",
+        "Only what both sides have declared is used.",
+    ),
+    Requirement(
+        "lifecycle/errors/prepared",
+        "SHOULD",
+        HANDSHAKE,
+        "basic/lifecycle#error-handling",
+        "An odd version, missing capabilities or a request that never ends does no harm to the session.",
+    ),
+    Requirement(
+        "lifecycle/timeouts/sent",
+        "SHOULD",
+        HANDSHAKE,
+        "basic/lifecycle",
+        "A request that the server sends is waited for no longer than a limit.",
+    ),
+    Requirement(
+        "lifecycle/timeouts/cancelled",
+        "SHOULD",
+        HANDSHAKE_SINCE_2025_03,
+        "basic/lifecycle#timeouts",
+        "A request of the server's that is over its limit is cancelled and waited for no more.",
+    ),
+    Requirement(
+        "lifecycle/timeouts/configurable",
+        "SHOULD",
+        HANDSHAKE_SINCE_2025_03,
+        "basic/lifecycle#timeouts",
+        "The limit can be set for one prompt.",
+    ),
+    Requirement(
+        "lifecycle/timeouts/maximum",
+        "SHOULD",
+        HANDSHAKE_SINCE_2025_03,
+        "basic/lifecycle#timeouts",
+        "No progress puts a time limit off.",
+    ),
+    Requirement(
+        "lifecycle/shutdown/server-ends",
+        "MAY",
+        HANDSHAKE,
+        "basic/lifecycle#shutdown",
+        "The server may end a session itself, by closing its output and exiting.",
+    ),
+    Requirement(
+        "ping/answered",
+        "MUST",
+        HANDSHAKE,
+        "basic/utilities/ping#behavior-requirements",
+        "A ping is answered at once with an empty result.",
+    ),
+    Requirement(
+        "ping/before-handshake",
+        "SHOULD",
+        HANDSHAKE,
+        "basic/lifecycle#initialization",
+        "A ping is answered before the handshake too.",
+    ),
+    Requirement(
+        "ping/not-excessive",
+        "SHOULD",
+        HANDSHAKE,
+        "basic/utilities/ping#implementation-considerations",
+        "The server does not flood its client with pings.",
+    ),
+    Requirement(
+        "ping/periodic",
+        "SHOULD",
+        HANDSHAKE,
+        "basic/utilities/ping#implementation-considerations",
+        "The server pings its client from time to time, as often as is configured.",
+        left_out="over stdio the end of the input says at once that the client is gone",
+    ),
+    Requirement(
+        "ping/timeouts",
+        "SHOULD",
+        HANDSHAKE,
+        "basic/utilities/ping#error-handling",
+        "A ping that is not answered in time is logged and counts as a lost connection.",
+        left_out="the server sends no pings",
+    ),
+)

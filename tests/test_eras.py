@@ -1,0 +1,291 @@
+import json
+
+import pytest
+
+from promptkit.protocol.connection import Connection
+from promptkit.protocol.events import Request, Response
+from promptkit.protocol.methods import METHODS
+from promptkit.protocol.results import Capabilities, Identity
+from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
+
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "shelf", "version": "1.2"}}
+
+LISTS = ["prompts/list", "resources/list", "resources/templates/list"]
+HANDSHAKE_ONLY = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel", "tools/list"]
+MODERN_ONLY = ["server/discover", "subscriptions/listen"]
+
+
+def connect(revision=None, **offered):
+    connection = Connection(Identity("shelf", "1.2", "Review prompts."), Capabilities(**offered))
+    if revision:
+        connection.receive_data(line(initialize(revision)))
+    return connection
+
+
+def event(connection, message):
+    """The one thing that follows from a message."""
+    (found,) = connection.receive_data(line(message))
+    return json.loads(found) if isinstance(found, bytes) else found
+
+
+def code(connection, message):
+    return event(connection, message)["error"]["code"]
+
+
+class TestDiscovery:
+    def test_it_says_what_is_served(self):
+        """
+        A client that opens no session is told of revisions, capabilities and instructions.
+        """
+        answer = event(connect(changes=True, resources=True), modern(1, "server/discover"))
+
+        assert answer == {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "result": {
+                "resultType": "complete",
+                "supportedVersions": [MODERN],
+                "capabilities": {
+                    "prompts": {"listChanged": True},
+                    "resources": {"subscribe": True, "listChanged": True},
+                    "completions": {},
+                },
+                "instructions": "Review prompts.",
+                "ttlMs": 0,
+                "cacheScope": "private",
+                "_meta": SERVER,
+            },
+        }
+
+    def test_what_does_not_change_may_be_kept(self):
+        """
+        A server that watches no files lets clients keep what it says for a while.
+        """
+        assert event(connect(), modern(1, "server/discover"))["result"]["ttlMs"] == 300_000
+
+
+class TestEnvelope:
+    @pytest.mark.parametrize("revision", [None, *HANDSHAKES])
+    def test_a_request_that_names_its_revision(self, revision):
+        """
+        It is of that revision, whether or not there is a session, with its own client.
+        """
+        meta = envelope({"elicitation": {}})
+        meta["io.modelcontextprotocol/clientInfo"] = {"name": "desk", "version": "4"}
+
+        work = event(connect(revision), request(1, "prompts/get", {"name": "x", "_meta": meta}))
+
+        assert (work.revision.date, work.client.name, work.capabilities) == (
+            MODERN,
+            "desk",
+            {"elicitation": {}},
+        )
+
+    def test_a_session_goes_on_beside_it(self):
+        """
+        The next request without an envelope is the session's again.
+        """
+        connection = connect("2025-06-18")
+        event(connection, modern(1, "prompts/list"))
+
+        work = event(connection, request(2, "prompts/list"))
+
+        assert (work.revision.date, work.client.name) == ("2025-06-18", "test")
+
+    def test_the_client_need_not_say_who_it_is(self):
+        """
+        Only the revision and the capabilities are demanded.
+        """
+        meta = {VERSION: MODERN, CAPABILITIES: {}}
+
+        work = event(connect(), request(1, "prompts/list", {"_meta": meta}))
+
+        assert (isinstance(work, Request), work.client) == (True, None)
+
+    @pytest.mark.parametrize(
+        ("meta", "expected", "said"),
+        [
+            pytest.param({VERSION: MODERN}, -32602, CAPABILITIES, id="no-capabilities"),
+            pytest.param({VERSION: 3, CAPABILITIES: {}}, -32602, VERSION, id="version-no-text"),
+            pytest.param({VERSION: MODERN, CAPABILITIES: []}, -32602, CAPABILITIES, id="capabilities"),
+            pytest.param(
+                envelope(**{"io.modelcontextprotocol/clientInfo": "desk"}), -32602, "clientInfo", id="client"
+            ),
+            pytest.param(
+                envelope(**{"io.modelcontextprotocol/logLevel": "loud"}), -32602, "logLevel", id="log-level"
+            ),
+            pytest.param(envelope(progressToken=[]), -32602, "progressToken", id="progress-token"),
+            pytest.param(
+                {VERSION: "2027-01-15", CAPABILITIES: {}}, -32022, "2027-01-15", id="unknown-version"
+            ),
+            pytest.param(
+                {VERSION: "2025-11-25", CAPABILITIES: {}}, -32022, "initialize", id="session-version"
+            ),
+            pytest.param(
+                {VERSION: "2027-01-15", CAPABILITIES: {}, "io.modelcontextprotocol/clientInfo": 3},
+                -32022,
+                "2027-01-15",
+                id="unknown-version-with-other-types",
+            ),
+            pytest.param({VERSION: "2027-01-15"}, -32602, CAPABILITIES, id="unknown-version-no-capabilities"),
+        ],
+    )
+    @pytest.mark.parametrize("method", ["prompts/list", "server/discover", "prompts/get", "no/such"])
+    def test_one_that_is_at_fault(self, meta, expected, said, method):
+        """
+        A fault in the envelope is told before any other, of the method or of its params.
+        """
+        error = event(connect(), request(1, method, {"_meta": meta}))["error"]
+
+        assert (error["code"], said in error["message"]) == (expected, True)
+
+    def test_an_unserved_version_is_told_which_are(self):
+        """
+        The error names the versions that a request may name, and the one that it did.
+        """
+        meta = {VERSION: "2027-01-15", CAPABILITIES: {}}
+
+        error = event(connect("2025-06-18"), request(1, "prompts/list", {"_meta": meta}))["error"]
+
+        assert error["data"] == {"supported": [MODERN], "requested": "2027-01-15"}
+
+    @pytest.mark.parametrize(
+        "meta",
+        [
+            {"progressToken": 1},
+            {CAPABILITIES: {}},
+            {CAPABILITIES: 3},
+            {"io.modelcontextprotocol/clientInfo": "x"},
+            {"traceparent": 7, "com.example/x": [1]},
+            {},
+            None,
+        ],
+        ids=str,
+    )
+    def test_anything_else_is_no_evidence(self, meta):
+        """
+        What a session's client puts into `_meta` beside a version does not leave the session.
+        """
+        work = event(connect("2025-06-18"), request(1, "prompts/list", {"_meta": meta}))
+
+        assert (isinstance(work, Request), work.revision.date) == (True, "2025-06-18")
+
+
+class TestMethods:
+    @pytest.mark.parametrize("method", HANDSHAKE_ONLY)
+    @pytest.mark.parametrize("revision", [None, "2025-11-25"])
+    def test_methods_of_sessions_are_unknown_to_modern_requests(self, method, revision):
+        """
+        What only sessions have is not found, in whatever state the connection is.
+        """
+        message = modern(1, method, {"uri": "x://y", "level": "debug"})
+
+        assert code(connect(revision, resources=True), message) == -32601
+
+    @pytest.mark.parametrize("method", MODERN_ONLY)
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_methods_of_modern_requests_are_unknown_to_sessions(self, method, revision):
+        """
+        So is, in a session, what only modern requests have.
+        """
+        assert code(connect(revision), request(1, method, {"notifications": {}})) == -32601
+
+    @pytest.mark.parametrize("method", [*MODERN_ONLY, *LISTS])
+    def test_nothing_at_all_was_said(self, method):
+        """
+        Without a session and without an envelope, the answer names what is missing.
+        """
+        error = event(connect(resources=True), request(1, method, {"notifications": {}}))["error"]
+
+        assert (error["code"], error["data"]) == (-32602, {"missing": [VERSION, CAPABILITIES]})
+
+    @pytest.mark.parametrize("method", ["resources/list", "resources/templates/list", "resources/read"])
+    def test_what_is_not_declared_is_unknown_to_modern_requests(self, method):
+        """
+        A server without resources does not have their methods, but for sessions.
+        """
+        message = modern(1, method, {"uri": "x://y"})
+
+        assert code(connect(), message) == -32601
+        assert isinstance(event(connect(resources=True), message), Request)
+        assert isinstance(event(connect("2025-06-18"), request(1, method, {"uri": "x://y"})), Request)
+
+    def test_initialize_opens_a_session_whatever_it_carries(self):
+        """
+        An envelope does not turn a handshake into anything else.
+        """
+        opening = initialize("2025-06-18")
+        opening["params"]["_meta"] = envelope(**{"io.modelcontextprotocol/clientInfo": 3})
+
+        assert event(connect(), opening)["result"]["protocolVersion"] == "2025-06-18"
+
+    def test_a_probe_that_failed_may_be_followed_by_a_handshake(self):
+        """
+        Nothing that a modern request is answered with keeps a client from opening a session.
+        """
+        connection = connect()
+        probe = request(1, "server/discover", {"_meta": {VERSION: "2027-01-15", CAPABILITIES: {}}})
+
+        assert code(connection, probe) == -32022
+        assert event(connection, initialize("2025-11-25"))["result"]["protocolVersion"] == "2025-11-25"
+        assert isinstance(event(connection, request(2, "prompts/list")), Request)
+
+    def test_a_modern_request_is_no_part_of_a_batch(self):
+        """
+        Only sessions have batches.
+        """
+        (reply,) = event(connect("2025-03-26"), [modern(1, "prompts/list")])
+
+        assert reply["error"]["code"] == -32600
+
+    def test_every_method_is_of_one_era_at_least(self):
+        """
+        The table holds no method that nobody can call.
+        """
+        assert all(method.handshake or method.modern for method in METHODS.values())
+
+
+class TestQuestions:
+    def test_an_answer_is_handed_out_once(self):
+        """
+        A response is matched with what was asked; a second one, and any other, is ignored.
+        """
+        connection = connect("2025-06-18")
+        number, sent = connection.ask("elicitation/create", {"message": "?"})
+        answer = line({"jsonrpc": "2.0", "id": number, "result": {"action": "cancel"}})
+
+        assert json.loads(sent)["id"] == number
+        assert connection.receive_data(answer) == [Response(number, {"action": "cancel"})]
+        assert connection.receive_data(answer) == []
+
+    def test_an_error_is_no_answer(self):
+        """
+        A client that answers with an error has not said anything.
+        """
+        connection = connect("2025-06-18")
+        number, _ = connection.ask("elicitation/create", {})
+        refusal = {"jsonrpc": "2.0", "id": number, "error": {"code": -1, "message": "no"}}
+
+        assert connection.receive_data(line(refusal)) == [Response(number, None)]
+
+    def test_ids_are_never_used_again(self):
+        """
+        Every question has its own id.
+        """
+        connection = connect("2025-06-18")
+
+        assert len({connection.ask("elicitation/create", {})[0] for _ in range(100)}) == 100
+
+    def test_what_is_withdrawn_is_not_awaited(self):
+        """
+        The client is told, and its answer is ignored.
+        """
+        connection = connect("2025-06-18")
+        number, _ = connection.ask("elicitation/create", {})
+
+        told = json.loads(connection.withdraw(number))
+
+        assert told == notification("notifications/cancelled", {"requestId": number})
+        assert connection.receive_data(line({"jsonrpc": "2.0", "id": number, "result": {}})) == []

@@ -1,0 +1,637 @@
+import gc
+import importlib
+import os
+import shutil
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+from queue import Queue
+
+import pytest
+
+from promptkit.files import find_files
+from promptkit.loader import load
+from promptkit.reloading import Reloader
+
+PATIENCE = 10
+
+GREET = '''
+from promptkit import prompt
+
+@prompt
+def {name}() -> str:
+    """Say hello."""
+    return {says!r}
+'''
+BROKEN = "def broken(:\n"
+
+#: Lets a test know that a recipe is being imported.
+RAN = "import sys; sys.imported.put(__name__)"
+
+
+def greet(says, name="greet"):
+    return GREET.format(says=says, name=name)
+
+
+class Author:
+    """
+    Writes recipes while they are watched, and sees what comes of it.
+    """
+
+    def __init__(self, folder, target=None):
+        self.folder = folder
+        self.published, self.complaints = Queue(), Queue()
+        self.reloader = Reloader(target or folder, self.complaints.put)
+        self.first = self.reloader.load()
+
+    def start(self):
+        """Begin to watch."""
+        self.reloader.start(self.published.put)
+
+    def write(self, name, source):
+        """Write a file of the recipes."""
+        (self.folder / name).write_text(source)
+
+    def next(self):
+        """The catalog that is published next."""
+        return self.published.get(timeout=PATIENCE)
+
+    def wait_for(self, **said):
+        """The first catalog from now on in which prompts say just that."""
+        while texts(catalog := self.next()) != said:
+            pass
+        return catalog
+
+    def wait_for_import(self):
+        """Go on once a recipe that has `RAN` was imported."""
+        sys.imported.get(timeout=PATIENCE)
+
+    def codes(self):
+        """What is complained about next."""
+        return [found.rule.value for found in self.complaints.get(timeout=PATIENCE).diagnostics]
+
+
+def texts(catalog):
+    """What the prompts of a catalog say, by name."""
+    return {name: prompt.render().messages[0].content.text for name, prompt in catalog.items()}
+
+
+@pytest.fixture
+def author(recipes, monkeypatch):
+    """A function that makes an author of recipes, who is watched once `start` is called."""
+    monkeypatch.setattr(sys, "imported", Queue(), raising=False)
+    monkeypatch.setattr("promptkit.reloading._QUIET", 10)
+    monkeypatch.setattr("promptkit.reloading._ROUND", 50)
+    authors = []
+
+    def make(target=None, **files):
+        folder = recipes(**files)
+        authors.append(Author(folder, target and folder / target))
+        return authors[-1]
+
+    yield make
+    for made in authors:
+        made.reloader.close()
+    for thread in threading.enumerate():
+        if thread.name == "promptkit-reload":
+            thread.join(PATIENCE)
+
+
+@pytest.fixture
+def watched(author):
+    """The same, with the watching known to be under way."""
+
+    def make(target=None, **files):
+        made = author(target, **files)
+        (made.folder / "_probe.py").write_text("")
+        made.start()
+        made.next()
+        return made
+
+    return make
+
+
+class TestWhatIsPublished:
+    def test_an_edit(self, watched):
+        """
+        A recipe that is written anew is served as it is now.
+        """
+        author = watched(greet=greet("one"))
+        author.write("greet.py", greet("two"))
+
+        assert texts(author.next()) == {"greet": "two"}
+
+    def test_a_file_that_is_replaced(self, watched):
+        """
+        Many editors write beside the file, and then rename.
+        """
+        author = watched(greet=greet("one"))
+        author.write(".greet.py.tmp", greet("two"))
+        (author.folder / ".greet.py.tmp").replace(author.folder / "greet.py")
+
+        assert texts(author.next()) == {"greet": "two"}
+
+    def test_files_come_and_go(self, watched):
+        """
+        New, renamed and deleted recipes change what is served.
+        """
+        author = watched(greet=greet("one"))
+        author.write("part.py", greet("bye", "part"))
+        author.wait_for(greet="one", part="bye")
+        (author.folder / "part.py").rename(author.folder / "leave.py")
+        author.wait_for(greet="one", part="bye")
+        (author.folder / "leave.py").unlink()
+
+        author.wait_for(greet="one")
+
+    def test_a_helper(self, watched):
+        """
+        What recipes import from beside them counts like themselves, whatever it is imported as.
+        """
+        author = watched(
+            _text="WORD = 'one'",
+            greet=greet("")
+            .replace("return ''", "return WORD")
+            .replace("\n", "\nfrom _text import WORD\n", 1),
+        )
+        author.write("_text.py", "WORD = 'two'")
+
+        assert texts(author.next()) == {"greet": "two"}
+
+    def test_a_folder_below(self, watched):
+        """
+        A folder that is made while it is watched is watched, too.
+        """
+        author = watched(greet=greet("one"))
+        shelf = author.folder / "shelf"
+        shelf.mkdir()
+        (shelf / "word.py").write_text("WORD = 'two'")
+        late = greet("").replace("return ''", "return WORD")
+        author.write("greet.py", f"from shelf.word import WORD\n{late}")
+        author.wait_for(greet="two")
+        (shelf / "word.py").write_text("WORD = 'tri'")
+
+        author.wait_for(greet="tri")
+
+    def test_what_a_recipe_reads_elsewhere(self, watched, tmp_path, png):
+        """
+        A picture outside of the folder is watched if it was read when the recipe was imported.
+        """
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        picture = elsewhere / "dot.png"
+        picture.write_bytes(png)
+        author = watched(
+            greet=f"""
+            from promptkit import Image, prompt
+            DOT = Image.from_path({str(picture)!r})
+
+            @prompt
+            def greet() -> str:
+                return str(len(DOT.data))
+            """
+        )
+        picture.write_bytes(png + b"\0")
+
+        assert texts(author.next()) == {"greet": str(len(png) + 1)}
+
+    def test_the_neighbours_of_a_file(self, watched):
+        """
+        Of a single file, the Python files beside it count: it may import them.
+        """
+        author = watched(
+            target="greet.py", greet="from ._text import WORD\n" + greet("one"), _text="WORD = 1"
+        )
+        author.write("notes.txt", "no recipe")
+        author.write("_text.py", "WORD = 2; raise ValueError")
+
+        assert author.codes() == ["PK101"]
+
+    def test_a_change_before_the_watching_began(self, author):
+        """
+        What was edited between loading and watching is not missed.
+        """
+        made = author(greet=greet("one"))
+        made.write("greet.py", greet("two"))
+        made.start()
+
+        assert texts(made.next()) == {"greet": "two"}
+
+    def test_nothing_that_does_not_matter(self, watched):
+        """
+        Tests, caches and editors' files are nobody's business.
+        """
+        author = watched(greet=greet("one"))
+        for name in ("test_greet.py", ".greet.py.swp", "greet.py~", "#greet.py#"):
+            author.write(name, BROKEN)
+        author.write("greet.py", greet("two"))
+
+        assert texts(author.next()) == {"greet": "two"}
+        assert author.published.empty()
+
+
+class TestWhatIsHeldBack:
+    def test_a_broken_edit(self, watched, capsys):
+        """
+        A half-written file leaves served what was, and the author is told so, until it is mended.
+        """
+        author = watched(greet=greet("one"))
+        author.write("greet.py", BROKEN)
+        codes = author.codes()
+        author.write("greet.py", greet("two"))
+
+        assert codes == ["PK101"]
+        assert texts(author.next()) == {"greet": "two"}
+        assert capsys.readouterr().err == "promptkit: the recipes as they were are still served\n"
+
+    def test_a_complaint_is_made_once(self, watched):
+        """
+        Saving a broken file again says nothing that was not said before.
+        """
+        author = watched(greet=greet("one"))
+        author.write("greet.py", BROKEN)
+        first = author.codes()
+        author.write("greet.py", f"{RAN}\n1 / 0")
+        author.wait_for_import()
+        second = author.codes()
+        author.write("greet.py", f"{RAN}\n1 / 0")
+        author.wait_for_import()
+        author.write("other.py", BROKEN)
+
+        assert (first, second) == (["PK101"], ["PK101"])
+        assert author.codes() == ["PK101", "PK101"]
+
+    def test_what_fails_as_a_whole(self, watched):
+        """
+        If the object is gone that the target names, the last one is served until it is back.
+        """
+        author = watched(target="greet.py:greet", greet=greet("one"))
+        author.write("greet.py", RAN + greet("two", "renamed"))
+        author.wait_for_import()
+        author.write("greet.py", greet("tri"))
+
+        author.wait_for(greet="tri")
+
+    def test_what_was_broken_before_holds_nothing_back(self, watched):
+        """
+        A file that could never be served does not keep the others from being edited.
+        """
+        author = watched(greet=greet("one"), bad=BROKEN)
+        author.write("greet.py", greet("two"))
+
+        assert texts(author.next()) == {"greet": "two"}
+        assert author.complaints.empty()
+
+    def test_a_folder_that_is_empty_for_a_while(self, watched):
+        """
+        All recipes do not vanish from a client because a branch is being switched.
+        """
+        author = watched(greet=greet("one"))
+        (author.folder / "greet.py").unlink()
+        codes = author.codes()
+        author.write("greet.py", greet("two"))
+
+        assert codes == ["PK102"]
+        assert texts(author.next()) == {"greet": "two"}
+
+    @pytest.mark.parametrize(
+        "source",
+        ["raise SystemExit(3)", "raise KeyboardInterrupt", "print('x'); 1 / 0", "import nowhere_at_all"],
+    )
+    def test_whatever_an_import_does(self, watched, source):
+        """
+        Nothing that a recipe raises ends the watching.
+        """
+        author = watched(greet=greet("one"))
+        author.write("extra.py", f"{RAN}\n{source}")
+        author.wait_for_import()
+        author.write("extra.py", greet("last", "last"))
+
+        author.wait_for(greet="one", last="last")
+
+    def test_a_late_import_of_what_is_served_finds_its_own(self, watched):
+        """
+        A prompt that imports a helper only when it is rendered is not hit by the helper's breaking.
+        """
+        late = '''
+        from promptkit import prompt
+
+        @prompt
+        def greet() -> str:
+            """Say hello."""
+            from ._text import WORD
+            return WORD
+        '''
+        author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
+        served = author.first
+        author.write("_text.py", BROKEN)
+        author.codes()
+
+        assert texts(served) == {"greet": "one"}
+
+    def test_a_publisher_that_fails(self, author, capsys):
+        """
+        It is said, and the next change is published all the same.
+        """
+        made = author(greet=greet("one"))
+        seen = Queue()
+        refusals = [RuntimeError("no room")]
+
+        def publish(catalog):
+            seen.put(texts(catalog))
+            if refusals:
+                raise refusals.pop()
+
+        made.write("greet.py", greet("two"))
+        made.reloader.start(publish)
+        first = seen.get(timeout=PATIENCE)
+        made.write("greet.py", greet("tri"))
+        second = seen.get(timeout=PATIENCE)
+        said = "promptkit: cannot publish the changed recipes: RuntimeError: no room\n"
+
+        assert (first, second) == ({"greet": "two"}, {"greet": "tri"})
+        assert capsys.readouterr().err == said
+
+
+class TestWatching:
+    def test_a_folder_that_is_replaced(self, watched, capsys):
+        """
+        A folder that goes and comes back is watched again.
+        """
+        author = watched(greet=greet("one"))
+        away = author.folder.with_name("away")
+        author.folder.rename(away)
+        (away / "greet.py").write_text(greet("two"))
+        away.rename(author.folder)
+        author.wait_for(greet="two")
+        shutil.rmtree(author.folder)
+        author.folder.mkdir()
+        author.write("greet.py", greet("tri"))
+        author.wait_for(greet="tri")
+        author.write("greet.py", greet("for"))
+
+        author.wait_for(greet="for")
+
+    def test_a_link_to_a_folder_that_is_turned(self, author, recipes, tmp_path):
+        """
+        Where the target is a symbolic link, another folder may take its place.
+        """
+        recipes(folder="first", greet=greet("one"))
+        recipes(folder="second", greet=greet("two"))
+        link = tmp_path / "now"
+        link.symlink_to("first")
+        made = Author(tmp_path, link)
+        made.start()
+        (tmp_path / "next").symlink_to("second")
+        (tmp_path / "next").replace(link)
+        made.wait_for(greet="two")
+        (tmp_path / "second" / "greet.py").write_text(greet("tri"))
+        made.wait_for(greet="tri")
+        made.reloader.close()
+
+    def test_when_it_cannot_be_done(self, author, monkeypatch, capsys):
+        """
+        If the system refuses to watch, that is said in one line, and nothing else happens.
+        """
+
+        def refuse(*_, **__):
+            raise OSError("OS file watch limit reached")
+            yield
+
+        monkeypatch.setattr("watchfiles.watch", refuse)
+        made = author(greet=greet("one"))
+        made.start()
+        for thread in threading.enumerate():
+            if thread.name == "promptkit-reload":
+                thread.join(PATIENCE)
+
+        assert capsys.readouterr().err == (
+            f"promptkit: later changes of {str(made.folder)!r} are not seen, "
+            "as it cannot be watched: OS file watch limit reached\n"
+        )
+
+    def test_a_file_that_is_replaced_all_the_time(self, watched):
+        """
+        However fast a file is replaced, what is served in the end is what was written last.
+        """
+        author = watched(greet=greet("000"), part=greet("bye", "part"))
+        until = time.monotonic() + 2
+        number = 0
+        while time.monotonic() < until:
+            number += 1
+            author.write(".new", greet(f"{number:03}"))
+            (author.folder / ".new").replace(author.folder / "greet.py")
+            author.reloader._stop.wait(0.01)  # it is never set
+        last = {"greet": f"{number:03}", "part": "bye"}
+        seen = [author.next()]
+        while texts(seen[-1]) != last:
+            seen.append(author.next())
+
+        assert [catalog for catalog in seen if not catalog.healthy or len(catalog) != 2] == []
+
+    def test_a_file_that_is_being_written(self, author, monkeypatch):
+        """
+        A file may be empty for a moment while it is written, and is not read at that moment.
+        """
+        made = author(greet=greet("one"), part=greet("bye", "part"))
+        monkeypatch.setattr("promptkit.reloading._QUIET", 60_000)
+        made.reloader._publish = made.published.put
+        made.write("greet.py", "")
+        made.reloader._reload()
+        before = made.published.qsize()
+        os.utime(made.folder / "greet.py", (1, 1))
+        os.utime(made.folder / "part.py", (1, 1))
+        made.reloader._reload()
+
+        assert (before, texts(made.next())) == (0, {"part": "bye"})
+
+    def test_closing(self, author):
+        """
+        It ends soon, and does not wait.
+        """
+        made = author(greet=greet("one"))
+        made.start()
+        (thread,) = [t for t in threading.enumerate() if t.name == "promptkit-reload"]
+        made.reloader.close()
+        thread.join(PATIENCE)
+
+        assert not thread.is_alive()
+
+    def test_a_module_is_not_watched(self, recipes, tmp_path, monkeypatch):
+        """
+        A dotted module is Python's own to find, and is loaded once.
+        """
+        recipes(folder="wardrobe", __init__="", hello=greet("one"))
+        monkeypatch.chdir(tmp_path)
+        threads = threading.active_count()
+        reloader = Reloader("wardrobe.hello", print)
+        catalog = reloader.load()
+        reloader.start(print)
+
+        assert texts(catalog) == {"greet": "one"}
+        assert threading.active_count() == threads
+
+
+class TestLoadingAgain:
+    @pytest.fixture(autouse=True)
+    def bytecode(self, monkeypatch):
+        """Bytecode is written, whatever the environment says."""
+        monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def test_edits_within_one_second(self, recipes):
+        """
+        Python's own check of bytecode does not see an edit of the same length in the same second.
+        """
+        said = []
+        for word in ("one", "two", "tri"):
+            folder = recipes(greet="from ._text import WORD\n" + greet(word), _text=f"WORD = {word!r}")
+            for file in folder.glob("*.py"):
+                os.utime(file, (1_700_000_000, 1_700_000_000))
+            (prompt,) = load(folder).prompts
+            said.append((prompt(), prompt.function.__globals__["WORD"]))
+
+        assert said == [("one", "one"), ("two", "two"), ("tri", "tri")]
+
+    def test_what_was_read(self, recipes, png):
+        """
+        The loader says which files recipes have read: themselves, helpers, media, even in vain.
+        """
+        folder = recipes(
+            greet="""
+            from promptkit import Image
+            from . import _text
+            DOT = Image.from_path("dot.png")
+            GONE = Image.from_path("gone.png")
+            """,
+            _text="",
+            other="",
+        )
+        (folder / "dot.png").write_bytes(png)
+
+        assert {file.name for file in load(folder / "greet.py").read} == {
+            "greet.py",
+            "_text.py",
+            "dot.png",
+            "gone.png",
+        }
+
+    def test_bytecode_is_kept_for_the_next_process(self, recipes):
+        """
+        What was loaded again is no slower to load for whoever starts next, and no older.
+        """
+        folder = recipes(greet=greet("one"))
+        load(folder)
+        recipes(greet=greet("two"))
+        load(folder)
+        cached = Path(importlib.util.cache_from_source(str(folder / "greet.py"))).read_bytes()
+
+        assert b"two" in cached
+
+    def test_nothing_of_the_last_time_is_kept(self, recipes):
+        """
+        Modules, prompts and types of a catalog are free once it is not served any more.
+        """
+        folder = recipes(
+            _shape="import attrs\n@attrs.frozen\nclass Shape:\n    side: int",
+            greet='''
+            from dataclasses import dataclass
+            from enum import Enum
+            from typing import NamedTuple, TypedDict
+            import msgspec
+            from promptkit import prompt
+            from ._shape import Shape
+
+            class Colour(Enum):
+                RED = "red"
+
+            @dataclass
+            class Point:
+                x: int
+
+            class Struct(msgspec.Struct):
+                y: int
+
+            class Row(TypedDict):
+                z: int
+
+            class Pair(NamedTuple):
+                a: int
+
+            @prompt
+            def greet(c: Colour, p: list[Point], s: Struct, r: Row, q: Pair, t: Shape | None = None) -> str:
+                """Say hello."""
+                return "hello"
+            ''',
+        )
+        given = {
+            "c": "red",
+            "p": '[{"x": 1}]',
+            "s": '{"y": 1}',
+            "r": '{"z": 1}',
+            "q": "[1]",
+            "t": '{"side": 1}',
+        }
+        reloader = Reloader(folder, print)
+        catalog = reloader.load()
+        catalog.render("greet", given)
+        module = sys.modules[catalog["greet"].renderer.function.__module__]
+        own = [
+            value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__
+        ]
+        held = [weakref.ref(value) for value in (module, *own)]
+        del module, own, catalog
+        served = []
+        reloader._publish = served.append
+        os.utime(folder / "_shape.py", (1, 1))
+        for _ in range(3):
+            os.utime(folder / "greet.py", (1, 1))
+            reloader._reload()
+            served.pop().render("greet", given)
+        gc.collect()
+
+        assert len(held) == 7
+        assert [ref() for ref in held if ref() is not None] == []
+
+
+class TestFindingFiles:
+    def test_what_matters(self, tmp_path):
+        """
+        Everything below a folder but what is hidden, made by machines, or a test.
+        """
+        for name in ("a.py", "b/c.txt", ".git/d", "__pycache__/e", "test_f.py", "g.py~", "conftest.py"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).touch()
+        found = find_files(tmp_path)
+
+        assert sorted(Path(path).relative_to(tmp_path).as_posix() for path in found.files) == [
+            "a.py",
+            "b/c.txt",
+        ]
+        assert found.watchable == [str(tmp_path), str(tmp_path / "b")]
+
+    def test_links(self, tmp_path):
+        """
+        The file behind a symbolic link matters, and no circle of links is walked for ever.
+        """
+        real = tmp_path / "real.py"
+        real.touch()
+        folder = tmp_path / "recipes"
+        folder.mkdir()
+        (folder / "a.py").symlink_to(real)
+        (folder / "round").symlink_to(folder)
+        found = find_files(folder)
+
+        assert found.concerns(str(real))
+        assert set(found.files) == {str(folder / "a.py"), str(real)}
+
+    def test_a_file_that_is_not_there_yet(self, tmp_path):
+        """
+        What a recipe has looked for in vain is watched for.
+        """
+        found = find_files(tmp_path / "recipes", [tmp_path / "dot.png"])
+        (tmp_path / "dot.png").touch()
+
+        assert found.concerns(str(tmp_path / "dot.png"))
+        assert found.files != find_files(tmp_path / "recipes", [tmp_path / "dot.png"]).files

@@ -1,0 +1,312 @@
+import pytest
+
+from promptkit import prompt, resource
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
+from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, envelope, initialize, line, modern, notification
+
+STREAM = "io.modelcontextprotocol/subscriptionId"
+ALL = {
+    "promptsListChanged": True,
+    "resourcesListChanged": True,
+    "resourceSubscriptions": ["notes://a", "notes://b"],
+}
+
+
+def saying(text):
+    return lambda: text
+
+
+def catalog_of(names="ab", notes=None):
+    """Prompts of these names, and a resource for each of *notes*."""
+    prompts = [prompt(name=name)(lambda: "x") for name in names]
+    notes = {"a": "one"} if notes is None else notes
+    resources = [resource(f"notes://{name}", name=name)(saying(text)) for name, text in notes.items()]
+    catalog = compile(Recipes(prompts=tuple(prompts), resources=tuple(resources)))
+    assert catalog.diagnostics == ()
+    return catalog
+
+
+def client_of(revision, **options):
+    return Client(catalog_of(), revision, changes=True, **options)
+
+
+def told(client, catalog):
+    """What is sent when another catalog takes the place of the one that is served."""
+    client.sent.clear()
+    client.server.replace(catalog)
+    return client.replies()
+
+
+def tagged(method, stream, **params):
+    return notification(method, {**params, "_meta": {STREAM: stream}})
+
+
+class TestSessions:
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_a_list_that_changes_is_told(self, revision):
+        """
+        A client with a session is told which list is another, without a tag.
+        """
+        client = client_of(revision)
+
+        assert told(client, catalog_of("abc")) == [notification("notifications/prompts/list_changed", {})]
+        assert told(client, catalog_of("abc", {})) == [
+            notification("notifications/resources/list_changed", {})
+        ]
+        assert len(told(client, catalog_of("a"))) == 2
+
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_a_list_that_stays_is_not(self, revision):
+        """
+        A catalog that lists the same is no change that anybody is told of.
+        """
+        client = client_of(revision)
+        if revision == MODERN:
+            wanted = {"promptsListChanged": True, "resourcesListChanged": True}
+            client.post("subscriptions/listen", {"notifications": wanted}, 7)
+
+        assert told(client, catalog_of()) == []
+
+    def test_nothing_is_told_before_the_client_is_ready(self):
+        """
+        Between initialize and its notification no other notification is sent.
+        """
+        client = Client(catalog_of(), None, changes=True)
+        client.send(line(initialize("2025-06-18")))
+
+        assert told(client, catalog_of("abc")) == []
+
+    def test_a_client_without_a_session_is_told_nothing(self):
+        """
+        A client of the modern era that does not listen sees no notification at all.
+        """
+        client = client_of(MODERN)
+        client.ask("prompts/list")
+
+        assert told(client, catalog_of("abc")) == []
+
+    def test_the_new_list_is_there_when_it_is_told(self):
+        """
+        Whoever asks on hearing of the change gets what has changed.
+        """
+        client = client_of("2025-06-18")
+        told(client, catalog_of("xyz"))
+
+        listed = client.ask("prompts/list")["result"]["prompts"]
+
+        assert [found["name"] for found in listed] == ["x", "y", "z"]
+
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_a_resource_that_changes_is_told_to_who_asked(self, revision):
+        """
+        An update is told of what was subscribed to, until it is no more.
+        """
+        client = client_of(revision)
+        client.ask("resources/read", {"uri": "notes://a"})
+        updated = notification("notifications/resources/updated", {"uri": "notes://a"})
+
+        assert client.ask("resources/subscribe", {"uri": "notes://a"})["result"] == {}
+        assert told(client, catalog_of(notes={"a": "two"})) == [updated]
+        client.ask("resources/unsubscribe", {"uri": "notes://a"})
+        assert told(client, catalog_of(notes={"a": "three"})) == []
+
+    def test_what_reads_the_same_is_not_told(self):
+        """
+        A subscriber that would read what it has read is told nothing.
+        """
+        client = client_of("2025-06-18")
+        client.ask("resources/subscribe", {"uri": "notes://a"})
+        client.ask("resources/read", {"uri": "notes://a"})
+
+        assert told(client, catalog_of("ab", {"a": "one"})) == []
+
+    def test_what_was_never_read_is_told(self):
+        """
+        A subscriber that has read nothing is told whenever something may be another.
+        """
+        client = client_of("2025-06-18")
+        client.ask("resources/subscribe", {"uri": "notes://a"})
+
+        assert len(told(client, catalog_of())) == 1
+
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_a_resource_that_there_is_not(self, revision):
+        """
+        Nobody can subscribe to it; ending a subscription that there is not harms nobody.
+        """
+        client = client_of(revision)
+
+        assert client.ask("resources/subscribe", {"uri": "notes://z"})["error"] == {
+            "code": -32002,
+            "message": "unknown resource 'notes://z'; did you mean 'notes://a'?",
+            "data": {"uri": "notes://z", "nearest": "notes://a"},
+        }
+        assert client.ask("resources/unsubscribe", {"uri": "notes://z"})["result"] == {}
+
+
+class TestStreams:
+    def test_it_is_acknowledged_first(self):
+        """
+        The first thing on a stream says what will be told on it, under the id of the request.
+        """
+        opened = client_of(MODERN).post("subscriptions/listen", {"notifications": ALL}, "s")
+
+        assert opened == [tagged("notifications/subscriptions/acknowledged", "s", notifications=ALL)]
+
+    @pytest.mark.parametrize(
+        ("wanted", "accepted"),
+        [
+            ({}, {}),
+            ({"toolsListChanged": True}, {}),
+            ({"promptsListChanged": True, "toolsListChanged": True}, {"promptsListChanged": True}),
+            ({"promptsListChanged": False}, {}),
+            ({"resourceSubscriptions": []}, {}),
+            ({"resourcesListChanged": True, "x": 1}, {"resourcesListChanged": True}),
+        ],
+        ids=str,
+    )
+    def test_it_is_narrowed_to_what_is_supported(self, wanted, accepted):
+        """
+        The acknowledgement names only kinds that were asked for and that there are.
+        """
+        (opened,) = client_of(MODERN).post("subscriptions/listen", {"notifications": wanted})
+
+        assert opened["params"]["notifications"] == accepted
+
+    @pytest.mark.parametrize(
+        ("catalog", "changes", "accepted"),
+        [
+            (catalog_of(), False, {}),
+            (catalog_of(notes={}), True, {"promptsListChanged": True}),
+        ],
+        ids=["nothing-changes", "no-resources"],
+    )
+    def test_what_the_server_does_not_offer(self, catalog, changes, accepted):
+        """
+        Where nothing changes, or there are no resources, nothing of it is promised.
+        """
+        client = Client(catalog, MODERN, changes=changes)
+
+        (opened,) = client.post("subscriptions/listen", {"notifications": ALL})
+
+        assert opened["params"]["notifications"] == accepted
+
+    @pytest.mark.parametrize("stream", [7, "7", 0, "", "ü"])
+    def test_every_notification_bears_the_id(self, stream):
+        """
+        The id of the request comes with each notification, as the type that it has.
+        """
+        client = client_of(MODERN)
+        client.post("subscriptions/listen", {"notifications": ALL}, stream)
+
+        assert told(client, catalog_of("abc", {"b": "x"})) == [
+            tagged("notifications/prompts/list_changed", stream),
+            tagged("notifications/resources/list_changed", stream),
+            tagged("notifications/resources/updated", stream, uri="notes://a"),
+            tagged("notifications/resources/updated", stream, uri="notes://b"),
+        ]
+
+    def test_several_streams(self):
+        """
+        Each hears of what it asked for, and ends on its own.
+        """
+        client = client_of(MODERN)
+        client.post("subscriptions/listen", {"notifications": {"promptsListChanged": True}}, 1)
+        client.post("subscriptions/listen", {"notifications": {"resourcesListChanged": True}}, 2)
+        client.post("subscriptions/listen", {"notifications": {"promptsListChanged": True}}, "1")
+
+        first = told(client, catalog_of("abc"))
+        cancelled = client.send(line(notification("notifications/cancelled", {"requestId": 1})))
+        second = told(client, catalog_of("ab"))
+
+        assert [found["params"]["_meta"][STREAM] for found in first] == [1, "1"]
+        assert cancelled == []
+        assert [found["params"]["_meta"][STREAM] for found in second] == ["1"]
+
+    def test_the_id_is_in_use_while_it_is_open(self):
+        """
+        A second request with the id of an open stream is refused; once it is closed it is free.
+        """
+        client = client_of(MODERN)
+        client.post("subscriptions/listen", {"notifications": ALL}, 1)
+
+        assert client.ask("prompts/list", number=1)["error"]["code"] == -32600
+        client.send(line(notification("notifications/cancelled", {"requestId": 1})))
+        assert "result" in client.ask("prompts/list", number=1)
+
+    def test_the_server_ends_it(self):
+        """
+        At the end the request gets its result, then what a page of the specification wants beside.
+        """
+        client = client_of(MODERN)
+        client.post("subscriptions/listen", {"notifications": ALL}, "s")
+        client.sent.clear()
+        client.server.close(0)
+        result, cancelled = client.replies()
+
+        assert (result["id"], result["result"]["resultType"]) == ("s", "complete")
+        assert result["result"]["_meta"][STREAM] == "s"
+        assert cancelled == notification("notifications/cancelled", {"requestId": "s"})
+
+    @pytest.mark.parametrize("wanted", [None, 3, [], {"promptsListChanged": "yes"}], ids=str)
+    def test_a_filter_that_is_none(self, wanted):
+        """
+        What is no filter is refused, and nothing is opened.
+        """
+        client = client_of(MODERN)
+
+        assert client.ask("subscriptions/listen", {"notifications": wanted})["error"]["code"] == -32602
+        assert told(client, catalog_of("abc")) == []
+
+    def test_a_session_and_a_stream(self):
+        """
+        Each era is told in its own way, by one server.
+        """
+        client = Client(catalog_of(), None, changes=True)
+        client.send(line(initialize("2025-11-25")) + line(notification("notifications/initialized")))
+        client.send(line(modern(5, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})))
+
+        assert told(client, catalog_of("abc")) == [
+            notification("notifications/prompts/list_changed", {}),
+            tagged("notifications/prompts/list_changed", 5),
+        ]
+
+
+class TestCapabilities:
+    @pytest.mark.parametrize("changes", [True, False])
+    @pytest.mark.parametrize("notes", [{}, {"a": "x"}], ids=["no-resources", "resources"])
+    def test_what_is_declared(self, changes, notes):
+        """
+        Changes are promised where they are told, resources where there are some.
+        """
+        client = Client(catalog_of(notes=notes), MODERN, changes=changes)
+
+        declared = client.ask("server/discover")["result"]["capabilities"]
+
+        resources = {"resources": {"subscribe": changes, "listChanged": changes}} if notes else {}
+        assert declared == {"prompts": {"listChanged": changes}, "completions": {}, **resources}
+
+    def test_they_follow_the_catalog(self):
+        """
+        A catalog with resources that takes the place of one without brings their methods along.
+        """
+        client = Client(catalog_of(notes={}), MODERN, changes=True)
+        before = client.ask("resources/list")
+        client.server.replace(catalog_of())
+
+        assert before["error"]["code"] == -32601
+        assert len(client.ask("resources/list")["result"]["resources"]) == 1
+
+
+def test_an_envelope_without_a_session_is_enough():
+    """
+    A stream needs no handshake, only what every request of its era carries.
+    """
+    client = client_of(MODERN)
+    request = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen"}
+    params = {"notifications": {}, "_meta": envelope()}
+
+    (opened,) = client.send(line({**request, "params": params}))
+
+    assert opened["method"] == "notifications/subscriptions/acknowledged"
