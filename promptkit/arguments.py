@@ -139,11 +139,12 @@ def _reason(part: Misfit, value: Any, expected: str, *, secret: bool) -> str:
 @attrs.frozen
 class Arguments:
     """
-    The arguments of one prompt, in the order of its signature.
+    The arguments of one prompt, or the variables of one resource, in the order of its signature.
     """
 
     prompt: str
     ordered: tuple[Argument, ...]
+    kind: str = "prompt"
     by_name: Mapping[str, Argument] = attrs.field(init=False, eq=False, repr=False)
     required: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
 
@@ -183,7 +184,7 @@ class Arguments:
                 a for a in self.ordered if a.required and a.name not in values and a.name not in faulty
             ]
             faults += (Fault(a.name, "is missing", a.reader.expected) for a in missing)
-            raise ArgumentErrors(self.prompt, tuple(faults))
+            raise ArgumentErrors(self.prompt, tuple(faults), self.kind)
         return values
 
     def completer(self, name: str) -> Completer | None:
@@ -191,7 +192,7 @@ class Arguments:
         Return what completes the argument called *name*. Raises `ArgumentErrors` if there is none.
         """
         if name not in self.by_name:
-            raise ArgumentErrors(self.prompt, (self._unknown(name),))
+            raise ArgumentErrors(self.prompt, (self._unknown(name),), self.kind)
         return self.by_name[name].completer
 
     def _unknown(self, name: str) -> Fault:
@@ -200,25 +201,28 @@ class Arguments:
         """
         names = [argument.name for argument in self.ordered]
         expected = f"one of {', '.join(names)}" if names else "no arguments"
-        return Fault(name, "is no argument of this prompt", expected, nearest(name, names))
+        return Fault(name, f"is no argument of this {self.kind}", expected, nearest(name, names))
 
 
-def compile_arguments(prompt: str, signature: Signature, report: Report) -> Arguments:
+def compile_arguments(name: str, signature: Signature, report: Report, *, kind: str = "prompt") -> Arguments:
     """
     Choose how each parameter is read and what clients are told about it.
 
     Args:
-        prompt:
-            The prompt's name.
+        name:
+            What the prompt is called, or the resource.
 
         signature:
             What its function may be asked.
 
         report:
             Receives every type that is not supported and every default that does not fit.
+
+        kind:
+            What it is: a prompt or a resource.
     """
     found = (_compile_argument(parameter, report) for parameter in signature.parameters)
-    return Arguments(prompt, tuple(argument for argument in found if argument is not None))
+    return Arguments(name, tuple(argument for argument in found if argument is not None), kind)
 
 
 def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:

@@ -158,21 +158,25 @@ class Fault:
 @attrs.frozen
 class ArgumentErrors(PromptkitError, ValueError):
     """
-    The arguments of one request do not fit the prompt's parameters.
+    The arguments of one request do not fit the parameters of what it asks for.
 
     Args:
         prompt:
-            The prompt's name.
+            The prompt's name, or the resource's.
 
         faults:
             Every argument that is missing, unknown or of the wrong type.
+
+        kind:
+            What it is: a prompt or a resource.
     """
 
     prompt: str
     faults: tuple[Fault, ...]
+    kind: str = "prompt"
 
     def __str__(self) -> str:
-        return f"prompt {self.prompt!r}: " + "; ".join(map(str, self.faults))
+        return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.faults))
 
 
 @attrs.frozen

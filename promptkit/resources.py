@@ -135,7 +135,7 @@ class Resource(Generic[P, R]):
         report.found.extend(self.diagnostics)
         self._check_metadata(report)
         signature = read_signature(_annotated(self.function), self.names, report)
-        arguments = compile_arguments(self.name, signature, report)
+        arguments = compile_arguments(self.name, signature, report, kind="resource")
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
         compiled = CompiledResource(

@@ -1,0 +1,145 @@
+import json
+from itertools import pairwise
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import Arg, Context, assistant, prompt, resource, user
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
+from promptkit.server import Server
+from tests.wire import MODERN, initialize, line, modern, notification, request
+
+
+@prompt
+def review(
+    code: Annotated[str, Arg("The code")], language: Literal["python", "rust"] = "python", *, context: Context
+):
+    """Review a piece of code."""
+    context.report_progress(1, 2, "reading")
+    return user(f"{language}: {code}") + assistant("It looks fine.")
+
+
+@resource("logs://{level}{?day}")
+def logs(level: Literal["info", "error"], day: str = "today") -> str:
+    return f"{level} ü {day}"
+
+
+CATALOG = compile(Recipes(prompts=(review,), resources=(logs,)))
+
+#: What a client may ask in either era, each with its params.
+ASKED = [
+    ("prompts/list", {}),
+    ("prompts/list", {"cursor": "nowhere"}),
+    ("prompts/get", {"name": "review", "arguments": {"code": "ß\n\u2028", "language": "rust"}}),
+    ("prompts/get", {"name": "review", "arguments": {"language": "cobol"}}),
+    ("prompts/get", {"name": "reviw"}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "review"}, "argument": {"name": "language", "value": "r"}},
+    ),
+    ("resources/templates/list", {}),
+    ("resources/read", {"uri": "logs://info?day=m%C3%BC"}),
+    ("resources/read", {"uri": "logs://nowhere/at/all"}),
+    ("no/such", {}),
+]
+
+NOISE = b'\r\nno json\n{"jsonrpc":"2.0","id":1.5,"method":"ping"}\n\xff\n[]\n'
+
+SESSION = (
+    line(initialize("2025-06-18"))
+    + line(notification("notifications/initialized"))
+    + b"".join(
+        line(request(i, method, {**params, "_meta": {"progressToken": f"t{i}"}}))
+        for i, (method, params) in enumerate(ASKED)
+    )
+    + NOISE
+    + line(request("sub", "resources/subscribe", {"uri": "logs://info"}))
+    + json.dumps(request("last", "ping"), ensure_ascii=False).encode()
+)
+
+STATELESS = (
+    line(modern("d", "server/discover"))
+    + line(modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}}))
+    + b"".join(line(modern(i, method, params, progressToken=i)) for i, (method, params) in enumerate(ASKED))
+    + NOISE
+    + line(notification("notifications/cancelled", {"requestId": "s"}))
+    + line(modern("last", "ping"))
+)
+
+#: A client that asks what is served, does not like it, and opens a session; both eras go on.
+BOTH = (
+    line(modern("d", "server/discover"))
+    + line(initialize("2025-03-26", "i"))
+    + b"".join(
+        line(request(f"a{i}", method, params)) + line(modern(f"b{i}", method, params))
+        for i, (method, params) in enumerate(ASKED)
+    )
+    + line([request("x", "ping"), request("y", "prompts/list")])
+)
+
+
+def replies(chunks):
+    """Everything that a server sends back for a stream that arrives in *chunks*."""
+    sent = []
+    server = Server(CATALOG, sent.append, changes=True)
+    for chunk in chunks:
+        if chunk:  # nothing at all would be the end
+            server.receive_data(chunk)
+    server.receive_data(b"")
+    server.close(0)
+    return sorted(b"".join(sent).splitlines())
+
+
+@pytest.mark.parametrize("stream", [SESSION, STATELESS, BOTH], ids=["session", "stateless", "both"])
+def test_one_byte_at_a_time(stream):
+    """
+    A stream that arrives byte by byte gives the same replies as one that arrives whole.
+    """
+    assert replies([bytes([byte]) for byte in stream]) == replies([stream])
+
+
+@given(stream=st.sampled_from([SESSION, STATELESS, BOTH]), data=st.data())
+def test_however_it_is_cut(stream, data):
+    """
+    Wherever the stream is cut, what comes back is the same.
+    """
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=30))
+    edges = [0, *sorted(cuts), len(stream)]
+
+    assert replies([stream[a:b] for a, b in pairwise(edges)]) == replies([stream])
+
+
+def test_both_eras_on_one_stream():
+    """
+    A client that probes with server/discover and then opens a session is served in both ways,
+    each request as its own era answers it.
+    """
+    found = {}
+    for text in replies([BOTH]):
+        reply = json.loads(text)
+        for part in reply if isinstance(reply, list) else [reply]:
+            if "id" in part:
+                found[part["id"]] = part
+
+    assert found["d"]["result"]["supportedVersions"] == [MODERN]
+    assert found["i"]["result"]["protocolVersion"] == "2025-03-26"
+    assert len(found) == 2 + 2 * len(ASKED) + 2
+    for i in range(len(ASKED)):
+        session, stateless = found[f"a{i}"], found[f"b{i}"]
+        assert ("result" in session) == ("result" in stateless)
+        assert "resultType" not in session.get("result", {})
+        assert stateless.get("result", {"resultType": "complete"})["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("stream", [SESSION, STATELESS], ids=["session", "stateless"])
+def test_every_request_is_answered_once(stream):
+    """
+    Each readable id gets one reply, but for what was cancelled.
+    """
+    answered = [json.loads(text).get("id") for text in replies([stream]) if b'"method"' not in text]
+
+    expected = [*range(len(ASKED)), "last", *([0, "sub"] if stream == SESSION else ["d"])]
+    assert sorted(map(str, (found for found in answered if found is not None))) == sorted(map(str, expected))
