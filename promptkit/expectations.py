@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect as mi
 
-__all__ = ["DECIMAL", "INTEGER_KEY", "example_of", "example_text", "expectation", "type_tree"]
+__all__ = ["DECIMAL", "INTEGER_KEY", "bare", "example_of", "example_text", "expectation", "type_tree"]
 
 
 #: An exact number as text, neither infinite nor none.
@@ -27,7 +27,14 @@ def type_tree(annotation: Any) -> mi.Type:
     Raises:
         TypeError: If it is a type, or a union of types, that msgspec does not know.
     """
-    return mi.type_info(annotation)
+    return bare(mi.type_info(annotation))
+
+
+def bare(tree: mi.Type) -> mi.Type:
+    """
+    Return a type without what is only said about it, as its title.
+    """
+    return bare(tree.type) if isinstance(tree, mi.Metadata) else tree
 
 
 def expectation(tree: mi.Type, custom: Mapping[type, str]) -> str:
@@ -41,6 +48,7 @@ def expectation(tree: mi.Type, custom: Mapping[type, str]) -> str:
         custom:
             The words for the types that authors have registered.
     """
+    tree = bare(tree)
     if isinstance(tree, mi.CustomType):
         return custom.get(tree.cls, tree.cls.__name__)
     if isinstance(tree, mi.UnionType):
@@ -124,6 +132,13 @@ def _choice(tree: Any) -> str:
     return repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
 
 
+def _moment(tree: mi.DateTimeType) -> str:
+    """
+    Return a moment, with its zone where it may have one.
+    """
+    return "2026-01-31T12:00:00" if tree.tz is False else "2026-01-31T12:00:00Z"
+
+
 _WORDS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {
     mi.StrType: _text,
     mi.IntType: _number("a whole number"),
@@ -133,7 +148,7 @@ _WORDS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {
     mi.BytesType: lambda tree: f"base64{_length(tree, 'bytes')}",
     mi.DecimalType: lambda _: "a number",
     mi.DateType: lambda _: "a date, as in 2026-01-31",
-    mi.DateTimeType: lambda _: "a date and time, as in 2026-01-31T12:00:00Z",
+    mi.DateTimeType: lambda tree: f"a date and time, as in {_moment(tree)}",
     mi.TimeType: lambda _: "a time of day, as in 12:00:00",
     mi.TimeDeltaType: lambda _: "a duration, as in PT1H30M",
     mi.UUIDType: lambda _: "a UUID",
@@ -156,7 +171,6 @@ _EXAMPLES: Final[dict[type[mi.Type], Any]] = {
     mi.BytesType: "aGVsbG8=",
     mi.DecimalType: "1.50",
     mi.DateType: "2026-01-31",
-    mi.DateTimeType: "2026-01-31T12:00:00Z",
     mi.TimeType: "12:00:00",
     mi.TimeDeltaType: "PT1H30M",
     mi.UUIDType: "12345678-1234-5678-1234-567812345678",
@@ -174,6 +188,7 @@ def example_of(tree: mi.Type, depth: int = 0) -> Any:  # noqa: C901, PLR0911 (a 
         depth:
             How deep in the example this value stands; a type that contains itself ends.
     """
+    tree = bare(tree)
     if depth > 4:
         return None
     if isinstance(tree, mi.UnionType):
@@ -198,6 +213,8 @@ def example_of(tree: mi.Type, depth: int = 0) -> Any:  # noqa: C901, PLR0911 (a 
         return tag | {f.encode_name: example_of(f.type, depth + 1) for f in tree.fields if f.required}
     if isinstance(tree, mi.IntType | mi.FloatType):
         return _number_example(tree)
+    if isinstance(tree, mi.DateTimeType):
+        return _moment(tree)
     return _EXAMPLES.get(type(tree), "text")
 
 

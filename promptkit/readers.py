@@ -20,7 +20,7 @@ from msgspec import inspect as mi
 
 from promptkit.customs import CUSTOMS, expectations
 from promptkit.errors import nearest
-from promptkit.expectations import example_text, expectation, type_tree
+from promptkit.expectations import bare, example_text, expectation, type_tree
 from promptkit.misfits import Misfit, Misfits
 from promptkit.scalars import (
     Read,
@@ -306,6 +306,7 @@ def _readable(tree: mi.Type, seen: set[type]) -> bool:
     """
     Return whether every part of a type can be read.
     """
+    tree = bare(tree)
     if isinstance(tree, mi.CustomType):
         return tree.cls in CUSTOMS
     if isinstance(tree, mi.RawType | mi.ExtType | mi.ByteArrayType | mi.MemoryViewType):

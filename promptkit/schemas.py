@@ -15,7 +15,7 @@ from msgspec import inspect as mi
 
 from promptkit.arguments import Argument
 from promptkit.customs import CUSTOMS
-from promptkit.expectations import DECIMAL, INTEGER_KEY, type_tree
+from promptkit.expectations import DECIMAL, INTEGER_KEY, bare, type_tree
 from promptkit.readers import is_enum, is_list, is_literal, is_union, plain
 from promptkit.writing import json_of
 
@@ -100,6 +100,7 @@ def _refine(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: set[s
     """
     Say in *schema* what msgspec does not: how the keys of dicts, and times, are written.
     """
+    tree = bare(tree)
     if not isinstance(schema, dict):
         return
     if name := schema.get("$ref", "").removeprefix("#/$defs/"):

@@ -3,9 +3,11 @@ import json
 import math
 import pickle
 from base64 import b64encode
+from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Literal, Optional, Union
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -596,3 +598,34 @@ def test_a_misfit_travels():
     It keeps what was probably meant.
     """
     assert pickle.loads(pickle.dumps(Misfit(nearest="rust"))).nearest == "rust"  # noqa: S301 (our own pickle)
+
+
+class TestSaidOnly:
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (Annotated[int, msgspec.Meta(description="x")], "a whole number"),
+            (
+                Annotated[list[int], msgspec.Meta(title="x", min_length=2)],
+                "a list of at least 2 items, each a whole number",
+            ),
+            (
+                list[Annotated[int, msgspec.Meta(title="x", ge=1)]],
+                "a list, each a whole number of at least 1",
+            ),
+            (Annotated[datetime, msgspec.Meta(tz=False)], "a date and time, as in 2026-01-31T12:00:00"),
+        ],
+        ids=str,
+    )
+    def test_the_words(self, annotation, expected):
+        """
+        The type is told as without it.
+        """
+        assert reader_of(annotation).expected == expected
+
+    def test_constraints_beside_it_hold(self):
+        """
+        A list that is too short is refused, whatever else is said of it.
+        """
+        with pytest.raises(Misfit):
+            reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
