@@ -1,0 +1,183 @@
+"""The script of calls, carried out by the official clients that run on Node."""
+
+import json
+import os
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Final
+
+import pytest
+
+#: What `npm ci` may take, one run of the whole script, and one call, in seconds.
+INSTALLING: Final = 180
+RUNNING: Final = 60
+PATIENCE: Final = 10
+
+#: How to install: nothing that comes along is run, and npm overlooks that the Inspector asks for
+#: a newer Node than it needs here.
+CI_OPTIONS: Final = (
+    "--ignore-scripts",
+    "--omit=dev",
+    "--omit=optional",
+    "--no-audit",
+    "--no-fund",
+    "--no-engine-strict",
+    "--loglevel=error",
+)
+
+#: Where the Inspector's command line is, once it is installed.
+INSPECTOR: Final = Path("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+
+#: What the Inspector's command line can ask, and the option that each of its params is.
+INSPECTED: Final = {
+    "prompts/list": {},
+    "prompts/get": {"name": "--prompt-name", "arguments": "--prompt-args"},
+    "resources/list": {},
+    "resources/templates/list": {},
+    "resources/read": {"uri": "--uri"},
+}
+
+
+def install(package: Path, cache: Path) -> Path:
+    """
+    Return a folder with a copy of *package*, and everything that its lock file pins.
+
+    The test is skipped if that cannot be had.
+
+    Args:
+        package:
+            A folder with a ``package.json`` and a ``package-lock.json``.
+
+        cache:
+            Where to install it. What has been installed there before is used again.
+    """
+    for program in ("node", "npm"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    version = _output(["node", "--version"], 20).strip()
+    if int(version.removeprefix("v").split(".")[0]) < 20:
+        pytest.skip(f"Node {version} is too old: it has to be 20 or later")
+    sources = sorted(file for file in package.iterdir() if file.is_file())
+    digest = sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:16]
+    folder = cache / f"{package.name}-{digest}"
+    if not folder.is_dir():
+        scratch = Path(mkdtemp(dir=cache))
+        try:
+            for file in sources:
+                shutil.copy(file, scratch)
+            _output(["npm", "ci", *CI_OPTIONS, "--prefix", str(scratch)], INSTALLING)
+            with suppress(OSError):  # somebody else was faster
+                scratch.rename(folder)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return folder
+
+
+def _output(command: list[str], seconds: float) -> str:
+    """
+    Return what *command* prints; skip the test if it fails, or takes more than *seconds*.
+    """
+    program = shutil.which(command[0]) or command[0]
+    try:
+        ran = subprocess.run(
+            [program, *command[1:]], capture_output=True, encoding="utf-8", timeout=seconds, check=True
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{' '.join(command[:2])} took more than {seconds} seconds")
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"{' '.join(command[:2])} failed: {' '.join(error.stderr.split())[:300]}")
+    return ran.stdout
+
+
+def run_typescript(
+    installed: Path, command: list[str], folder: Path, mode: Any, calls: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """
+    Return the revision that was agreed upon, what came of each call, and what the client minds.
+
+    Args:
+        installed:
+            Where the client is.
+
+        command:
+            What starts the server.
+
+        folder:
+            Where its recipes are.
+
+        mode:
+            ``legacy``, ``auto`` or ``{"pin": revision}``, as the client takes it.
+
+        calls:
+            The calls of the script.
+    """
+    script = {"command": command, "folder": str(folder), "mode": mode, "calls": calls}
+    sent = json.dumps({**script, "patience": PATIENCE * 1000})
+    ran = _node(installed / "client.mjs", input=sent, timeout=RUNNING)
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)
+
+
+def run_inspector(
+    installed: Path, command: list[str], era: str, calls: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """
+    Return the revision that was agreed upon, and what came of each call, a process for each.
+
+    Args:
+        installed:
+            Where the Inspector is.
+
+        command:
+            What starts the server.
+
+        era:
+            ``legacy``, ``auto`` or ``modern``.
+
+        calls:
+            The calls of the script, of those that it can carry out.
+    """
+    start = [installed / INSPECTOR, "--cli", "--format", "json", "--protocol-era", era, "--method"]
+
+    def inspect(options: list[str]) -> dict[str, Any]:
+        try:
+            ran = _node(*start, *options, "--", *command, timeout=2 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            return {"error": f"nothing came for {2 * PATIENCE} seconds"}
+        # A failure is the last line of what is printed on stderr.
+        return json.loads(ran.stdout if ran.returncode == 0 else ran.stderr.splitlines()[-1])
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        greeting, *outcomes = pool.map(inspect, [["initialize"], *map(_inspection, calls)])
+    return {"revision": greeting["result"]["protocolVersion"], "outcomes": outcomes}
+
+
+def can_inspect(call: dict[str, Any]) -> bool:
+    """Return whether the Inspector's command line can carry out *call*."""
+    params = INSPECTED.get(call.get("pages") or call.get("request"))
+    return params is not None and call.get("params", {}).keys() <= params.keys()
+
+
+def _inspection(call: dict[str, Any]) -> list[str]:
+    """
+    Return the method and the options that *call* is for the Inspector.
+    """
+    method = call.get("pages") or call["request"]
+    options = []
+    for name, value in call.get("params", {}).items():
+        values = [f"{key}={text}" for key, text in value.items()] if isinstance(value, dict) else [value]
+        options += [INSPECTED[method][name], *values] if values else []
+    return [method, *options]
+
+
+def _node(*arguments: str | Path, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """
+    Run Node, and return what it printed.
+    """
+    node = shutil.which("node") or "node"
+    return subprocess.run([node, *arguments], capture_output=True, encoding="utf-8", check=False, **options)

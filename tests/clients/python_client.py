@@ -1,0 +1,171 @@
+"""The script of calls, carried out by the official Python client."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client, MCPError, StdioServerParameters, types
+from mcp.shared.exceptions import MCPDeprecationWarning
+from mcp.shared.subscriptions import event_to_notification
+from pydantic import BaseModel
+
+#: How long the whole script may take, and one call, in seconds.
+RUNNING = 50
+PATIENCE = 10
+
+
+def run(command: list[str], folder: Path, mode: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
+    """
+    Return the revision that was agreed upon, what came of each call, and what the client minds.
+
+    Args:
+        command:
+            What starts the server.
+
+        folder:
+            Where its recipes are.
+
+        mode:
+            ``legacy``, ``auto`` or a revision, as the client takes it.
+
+        calls:
+            The calls of the script.
+    """
+    return anyio.run(_run, command, folder, mode, calls)
+
+
+async def _run(command, folder, mode, calls):
+    script = _Script(folder)
+    server = StdioServerParameters(command=command[0], args=command[1:])
+    client = Client(server, mode=mode, elicitation_callback=script.answer, message_handler=script.note)
+    with script.told, script.notifications, anyio.fail_after(RUNNING):
+        async with client:
+            outcomes = [await script.carry_out(client, call) for call in calls]
+            revision = client.protocol_version
+    return {"revision": revision, "outcomes": outcomes, "complaints": script.complaints}
+
+
+class _Script:
+    def __init__(self, folder):
+        self.folder = folder
+        self.asked = []
+        self.person = {}
+        self.complaints = []
+        self.told, self.notifications = anyio.create_memory_object_stream(100)
+
+    async def answer(self, _context, params):
+        self.asked.append(_plain(params))
+        return types.ElicitResult(**self.person)
+
+    async def note(self, message):
+        if isinstance(message, Exception):
+            self.complaints.append(str(message))
+        else:
+            await self.told.send(message)
+
+    async def carry_out(self, client, call):
+        self.asked = []
+        self.person = call.get("answer", {})
+        try:
+            with anyio.fail_after(PATIENCE):
+                outcome = await self.outcome(client, call)
+        except MCPError as error:
+            outcome = {"error": {"code": error.code, "message": error.message}}
+        except TimeoutError:
+            outcome = {"error": f"nothing came for {PATIENCE} seconds"}
+        except Exception as error:  # noqa: BLE001 (the rest of the script is told, too)
+            outcome = {"error": repr(error)}
+        return {**outcome, "asked": self.asked} if self.asked else outcome
+
+    async def outcome(self, client, call):
+        if "pages" in call:
+            return {"pages": [page async for page in _pages(client, call["pages"])]}
+        if "cancel" in call:
+            return await self.cancel(client, call)
+        if "watch" in call:
+            return await self.watch(client, call)
+        return {"result": _plain(await _ask(client, **call))}
+
+    async def cancel(self, client, call):
+        cancelled = []
+
+        async def begin():
+            try:
+                await _ask(client, **call["cancel"])
+            except anyio.get_cancelled_exc_class():
+                cancelled.append(call["cancel"])
+                raise
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(begin)
+            result = await _ask(client, **call["once"])
+            group.cancel_scope.cancel()
+        return {"cancelled": bool(cancelled), "result": _plain(result)}
+
+    async def watch(self, client, call):
+        if client.protocol_version == "2026-07-28":
+            return await self.listen(client, call)
+        with warnings.catch_warnings():
+            # The client says that the newest revision has no subscriptions to resources.
+            warnings.simplefilter("ignore", MCPDeprecationWarning)
+            if call["uri"]:
+                await client.subscribe_resource(call["uri"])
+            self.write(**call["write"])
+            told = await self.wait(call["watch"])
+            if call["uri"]:
+                await client.unsubscribe_resource(call["uri"])
+        return {"told": told}
+
+    async def listen(self, client, call):
+        uris = [call["uri"]] if call["uri"] else []
+        async with client.listen(prompts_list_changed=not uris, resource_subscriptions=uris) as subscription:
+            self.write(**call["write"])
+            event = await anext(subscription)
+            told = _plain(event_to_notification(event, {}))
+        return {"honored": _plain(subscription.honored), "told": told["params"]}
+
+    async def wait(self, method):
+        while True:
+            notification = await self.notifications.receive()
+            if notification.method == method:
+                return _plain(notification).get("params", {})
+
+    def write(self, path, text):
+        (self.folder / path).write_text(text, encoding="utf-8")
+
+
+async def _ask(client, request, params, **_):
+    if request in _METHODS:
+        return await _METHODS[request](client, **params)
+    return await client.session.send_request(types.Request(method=request, params=params), types.Result)
+
+
+async def _complete(client, ref, argument, context=None):
+    kinds = {"ref/prompt": types.PromptReference, "ref/resource": types.ResourceTemplateReference}
+    return await client.complete(kinds[ref["type"]](**ref), argument, (context or {}).get("arguments"))
+
+
+#: How a person who writes Python asks for each method.
+_METHODS = {
+    "prompts/get": Client.get_prompt,
+    "prompts/list": Client.list_prompts,
+    "resources/list": Client.list_resources,
+    "resources/templates/list": Client.list_resource_templates,
+    "resources/read": Client.read_resource,
+    "completion/complete": _complete,
+}
+
+
+async def _pages(client, method):
+    cursor = None
+    while True:
+        page = _plain(await _ask(client, method, {"cursor": cursor}))
+        cursor = page.pop("nextCursor", None)
+        yield page
+        if cursor is None:
+            return
+
+
+def _plain(value: BaseModel) -> dict[str, Any]:
+    return value.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -1,0 +1,14 @@
+"""A prompt that asks for what it was not given."""
+
+from typing import Annotated
+
+from promptkit import Arg, prompt
+
+
+@prompt(elicit=True)
+def asked(
+    town: Annotated[str, Arg("Where to go")],
+    days: Annotated[int, Arg("For how long")] = 2,
+):
+    """Plan a journey."""
+    return f"Plan {days} days in {town}."

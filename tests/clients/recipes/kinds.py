@@ -1,0 +1,50 @@
+"""A prompt for every kind of content, and one of several turns."""
+
+from promptkit import Audio, Image, assistant, prompt, user
+
+from ._samples import PNG, WAV
+from .shelf import cover, notice
+
+
+@prompt
+def text():
+    """Say it in words."""
+    return "Say hello to 世界 🌍."
+
+
+@prompt
+def image():
+    """Show a picture."""
+    return Image(PNG)
+
+
+@prompt
+def audio():
+    """Play a sound."""
+    return Audio(WAV)
+
+
+@prompt
+def embedded_text():
+    """Bring a text along."""
+    return notice.embed()
+
+
+@prompt
+def embedded_blob():
+    """Bring bytes along."""
+    return cover.embed()
+
+
+@prompt
+def link():
+    """Say where a text is."""
+    return notice.link()
+
+
+@prompt
+def turns():
+    """Talk for a while."""
+    yield user("Knock, knock.")
+    yield assistant("Who is there?")
+    yield user("A picture:", Image(PNG))

@@ -1,0 +1,20 @@
+"""A prompt whose arguments have types, and values to choose from."""
+
+from typing import Annotated, Literal
+
+from promptkit import Arg, prompt
+
+
+def models(_, arguments):
+    """Return the models that are good at the language that was chosen."""
+    return ["crab", "ferris"] if arguments.get("language") == "rust" else ["guido", "monty"]
+
+
+@prompt(title="Write functions")
+def typed(
+    count: Annotated[int, Arg("How many functions to write")],
+    language: Annotated[Literal["python", "ruby", "rust"], Arg("What to write them in")] = "python",
+    model: Annotated[str, Arg("Who writes them", complete=models)] = "guido",
+):
+    """Ask for functions."""
+    return f"{model}, write {count:d} functions in {language}."

@@ -1,0 +1,137 @@
+"""
+The clients that people really use carry out one script of calls, in every mode that they have.
+
+Where Node is missing, those that need it are skipped.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.clients import python_client
+from tests.clients.calls import PAGE_SIZE, plain
+from tests.clients.node_clients import (
+    INSTALLING,
+    RUNNING,
+    can_inspect,
+    install,
+    run_inspector,
+    run_typescript,
+)
+from tests.clients.script import RECIPES, STEPS
+
+HERE = Path(__file__).parent
+
+#: What can be carried out by a process that does nothing else.
+INSPECTIONS = [step for step in STEPS if step.alone and can_inspect(step.call)]
+
+#: Installing what a client needs comes on top of the first run.
+with_node = pytest.mark.timeout(INSTALLING + 2 * RUNNING)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Recipes that may be edited."""
+    return shutil.copytree(RECIPES, tmp_path / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.fixture
+def command(folder):
+    """What starts a server of these recipes."""
+    return [sys.executable, "-m", "promptkit", "serve", "--page-size", str(PAGE_SIZE), str(folder)]
+
+
+@pytest.fixture(scope="session")
+def installations(request, tmp_path_factory):
+    """Where to install clients: what is there stays for the next time, unless pytest keeps nothing."""
+    cache = getattr(request.config, "cache", None)
+    return tmp_path_factory.mktemp("clients") if cache is None else cache.mkdir("clients")
+
+
+@pytest.fixture(scope="session")
+def typescript(installations):
+    """Where the official TypeScript client is installed."""
+    return install(HERE / "typescript", installations)
+
+
+@pytest.fixture(scope="session")
+def inspector(installations):
+    """Where the Inspector is installed."""
+    return install(HERE / "inspector", installations)
+
+
+def told(steps, outcomes):
+    """Return what came of each of *steps*, by its claim."""
+    return {step.claim: plain(outcome) for step, outcome in zip(steps, outcomes, strict=True)}
+
+
+def expected_of(steps, revision):
+    """Return what has to come of each of *steps*, by its claim."""
+    return {step.claim: step.expected_in(revision) for step in steps}
+
+
+def in_typescript(outcome):
+    """Return *outcome* as TypeScript has it: one code for a missing resource, in every revision."""
+    if outcome.get("error", {}).get("code") != -32002:
+        return outcome
+    return {"error": {**outcome["error"], "code": -32602}}
+
+
+def inspected(outcome):
+    """Return *outcome* as the Inspector prints it: pages are joined, nobody is asked, no codes."""
+    if "pages" in outcome:
+        (key,) = outcome["pages"][0]
+        return {"result": {key: [item for page in outcome["pages"] for item in page[key]]}}
+    if "error" in outcome:
+        return {"error": {**outcome["error"], "code": "error"}}
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("mode", "revision"),
+    [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
+)
+def test_the_python_client_gets_what_the_script_says(folder, command, mode, revision):
+    """
+    The official Python client speaks the newest revision that its mode allows, gets what is
+    expected of every call, and minds nothing.
+    """
+    came = python_client.run(command, folder, mode, [step.call for step in STEPS])
+
+    assert (came["revision"], came["complaints"]) == (revision, [])
+    assert told(STEPS, came["outcomes"]) == expected_of(STEPS, revision)
+
+
+@with_node
+@pytest.mark.parametrize(
+    ("mode", "revision"),
+    [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ({"pin": "2026-07-28"}, "2026-07-28")],
+    ids=["legacy", "auto", "pin"],
+)
+def test_the_typescript_client_gets_what_the_script_says(typescript, folder, command, mode, revision):
+    """
+    So does the official TypeScript client.
+    """
+    came = run_typescript(typescript, command, folder, mode, [step.call for step in STEPS])
+    expected = expected_of(STEPS, revision)
+
+    assert (came["revision"], came["complaints"]) == (revision, [])
+    assert told(STEPS, came["outcomes"]) == {claim: in_typescript(expected[claim]) for claim in expected}
+
+
+@with_node
+@pytest.mark.parametrize(
+    ("era", "revision"),
+    [("legacy", "2025-11-25"), ("modern", "2026-07-28")],
+)
+def test_the_inspector_gets_what_the_script_says(inspector, command, era, revision):
+    """
+    So does the Inspector's command line, of every call that a process of its own can carry out.
+    """
+    came = run_inspector(inspector, command, era, [step.call for step in INSPECTIONS])
+    expected = expected_of(INSPECTIONS, revision)
+
+    assert came["revision"] == revision
+    assert told(INSPECTIONS, came["outcomes"]) == {claim: inspected(expected[claim]) for claim in expected}
