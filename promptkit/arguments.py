@@ -27,7 +27,22 @@ _PLAIN: Final = (str, int, float, Decimal, date, time, Enum)
 #: What JSON calls otherwise than Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
-_short: Final = Repr()
+
+class _Short(Repr):
+    """
+    Shows a value in a few words, whatever its size.
+    """
+
+    def repr_int(self, x: int, level: int) -> str:
+        """
+        Return a whole number; Python refuses to write one of very many digits.
+        """
+        if x.bit_length() > 200:
+            return f"a whole number of {x.bit_length():,} bits"
+        return super().repr_int(x, level)
+
+
+_short: Final = _Short()
 _short.maxstring = 60
 
 
@@ -263,21 +278,31 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
     """
     Return what to offer for one parameter: what its author says, or else what its type implies.
+
+    Nothing is offered for a secret.
     """
     source = reader.values if parameter.arg.complete is None else parameter.arg.complete
+    if parameter.arg.secret:
+        if parameter.arg.complete is not None:
+            _refuse_completion(parameter, "it is a secret", "leave out complete=, or secret=True", report)
+        return None
     if isinstance(source, tuple) and not source:
         return None
     try:
         return Completer(source)
     except Exception as error:  # noqa: BLE001 (an author's values may raise anything when they are read)
         fault, colon, remedy = str(error).partition(": ")
-        report.add(
-            Rule.BAD_COMPLETION,
-            f"parameter {parameter.name!r} cannot be completed: {fault or type(error).__name__}",
-            remedy if colon else "give complete= a list of values, or a function of what was typed",
-            parameter.name,
-        )
+        remedy = remedy if colon else "give complete= a list of values, or a function of what was typed"
+        _refuse_completion(parameter, fault or type(error).__name__, remedy, report)
         return None
+
+
+def _refuse_completion(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:
+    """
+    Report that what the author offers for a parameter cannot be offered.
+    """
+    message = f"parameter {parameter.name!r} cannot be completed: {fault}"
+    report.add(Rule.BAD_COMPLETION, message, remedy, parameter.name)
 
 
 #: Where people who know other frameworks do not put it.

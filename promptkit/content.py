@@ -7,7 +7,7 @@ They know nothing of any protocol revision; `promptkit.protocol.lowering` spells
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Self, TypedDict, Unpack, final
+from typing import ClassVar, Self, TypedDict, Unpack, final
 
 import attrs
 
@@ -214,8 +214,15 @@ class _Media(Content):
     Bytes with a MIME type that was read from them.
     """
 
+    _types: ClassVar[frozenset[str]]
+    _limit: ClassVar[int]
+
     data: bytes = attrs.field(converter=_media)
     mime_type: str | None = attrs.field(default=None, validator=optional_text)
+
+    def __attrs_post_init__(self) -> None:
+        found = checked_type(self.data, self.mime_type, self._types, self._limit)
+        object.__setattr__(self, "mime_type", found)
 
     def __str__(self) -> str:
         return _summary(str(self.mime_type), self.data)
@@ -260,7 +267,10 @@ class _Media(Content):
                 the bytes cannot be sent. It is a `PromptError`: a client is told.
         """
         folder = source_folder(1)
-        data = read_own(folder / path) if root is None else read_below(path, folder / root)
+        if root is None:
+            data = read_own(folder / path, cls._limit)
+        else:
+            data = read_below(path, folder / root, cls._limit)
         try:
             return cls(data, mime_type, **annotations)
         except MediaError as error:
@@ -292,9 +302,8 @@ class Image(_Media):
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
     """
 
-    def __attrs_post_init__(self) -> None:
-        found = checked_type(self.data, self.mime_type, IMAGE_TYPES, MAX_IMAGE_BYTES)
-        object.__setattr__(self, "mime_type", found)
+    _types = IMAGE_TYPES
+    _limit = MAX_IMAGE_BYTES
 
 
 @final
@@ -320,9 +329,8 @@ class Audio(_Media):
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content
     """
 
-    def __attrs_post_init__(self) -> None:
-        found = checked_type(self.data, self.mime_type, AUDIO_TYPES, MAX_AUDIO_BYTES)
-        object.__setattr__(self, "mime_type", found)
+    _types = AUDIO_TYPES
+    _limit = MAX_AUDIO_BYTES
 
 
 @final

@@ -95,8 +95,8 @@ class Context:
         """
         Tell the client how far the prompt is, if it wants to know.
 
-        It may be called from any thread. Once the request is answered or cancelled, nobody is
-        told any more.
+        It may be called from any thread, and often: of a flood of reports the client is sent
+        some. Once the request is answered or cancelled, nobody is told any more.
 
         Args:
             progress:

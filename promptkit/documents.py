@@ -1,6 +1,8 @@
 """Documents: resources as they are served, found by URI and read."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final, Protocol
 
 import attrs
@@ -8,6 +10,7 @@ import attrs
 from promptkit.arguments import Argument, Arguments
 from promptkit.content import EmbeddedResource
 from promptkit.diagnostics import Location
+from promptkit.errors import ArgumentErrors, Fault
 from promptkit.messages import describe
 from promptkit.misfits import Misfit
 from promptkit.templates import Template, Value
@@ -16,6 +19,12 @@ __all__ = ["CompiledResource", "content_of"]
 
 #: What a URI holds as it is, beside letters, digits and ``_.-~`` (RFC 3986, section 2).
 _KEPT: Final = "%:/?#[]@!$&'()*+,;="
+
+#: What stands in no URI that is typed or copied.
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+
+#: What parts the paths in a text that may be a list of them.
+_BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
 
 
 @attrs.frozen
@@ -72,8 +81,10 @@ class CompiledResource:
     def match(self, uri: str) -> dict[str, Value] | None:
         """
         Return the variables in *uri*, as they are spelt there, or None if it is no URI of this.
+
+        Clients leave spaces and letters of all scripts as they are, but no control characters.
         """
-        return self.template.match(uri)
+        return None if _CONTROL.search(uri) else self.template.match(uri)
 
     def bind(self, variables: Mapping[str, Value]) -> dict[str, Any]:
         """
@@ -84,9 +95,15 @@ class CompiledResource:
                 What `match` found.
 
         Raises:
-            ArgumentErrors: With every variable that is missing, unknown or does not fit.
+            ArgumentErrors: With every variable that is missing, unknown or does not fit. In the
+                URI of a file no variable fits that could lead out of a folder.
+
+        See Also:
+            https://modelcontextprotocol.io/specification/2026-07-28/server/resources#security-considerations
         """
         by_name = self.arguments.by_name
+        if self.uri_template.lower().startswith("file:") and (faults := tuple(self._astray(variables))):
+            raise ArgumentErrors(self.name, faults, self.arguments.kind)
         return self.arguments.read(
             {
                 name: _as_sent(by_name[name], value) if name in by_name else value
@@ -136,6 +153,15 @@ class CompiledResource:
 
         return content_of(self, quote(uri, safe=_KEPT), self.function(**values))
 
+    def _astray(self, variables: Mapping[str, Value]) -> Iterator[Fault]:
+        """
+        Yield the fault of each variable that could lead out of a folder.
+        """
+        for name, value in variables.items():
+            argument = self.arguments.by_name.get(name)
+            if argument is not None and not all(map(_is_below, _texts(value))):
+                yield from argument.faults(value, Misfit("a plain relative path without '..'"))
+
 
 class Named(Protocol):
     """
@@ -166,6 +192,25 @@ def content_of(resource: Named, uri: str, result: Any) -> EmbeddedResource:
     place = f"resource {resource.name!r} ({resource.location})"
     msg = f"{place} returned {describe(result)}: return str or bytes"
     raise TypeError(msg)
+
+
+def _texts(value: Value) -> list[str]:
+    """
+    Return every text in the value of a variable.
+    """
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    return value if isinstance(value, list) else [value]
+
+
+def _is_below(text: str) -> bool:
+    """
+    Return whether *text* leads nowhere but down, also if it is read as a list of paths.
+    """
+    # Both families on every platform: what is harmless on one may be a drive on another.
+    kinds = (PurePosixPath, PureWindowsPath)
+    paths = [kind(path.strip()) for path in _BETWEEN_PATHS.split(text) for kind in kinds]
+    return not ("\0" in text or "\\" in text or any(".." in path.parts or path.anchor for path in paths))
 
 
 def _as_sent(argument: Argument, value: Value) -> Any:

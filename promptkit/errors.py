@@ -16,7 +16,7 @@ What is wrong with a value is told by the built-in `TypeError` and `ValueError`.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -72,13 +72,14 @@ class UnknownPrompt(PromptkitError, KeyError):
 
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
-        return f"unknown prompt {self.name!r}{hint}"
+        return f"unknown prompt {shortened(self.name)!r}{hint}"
 
     def as_data(self) -> dict[str, Any]:
         """
         Return it for machines, what there is of it.
         """
-        return {name: value for name, value in attrs.asdict(self).items() if value is not None}
+        data = {"name": shortened(self.name)}
+        return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
 @attrs.frozen
@@ -99,13 +100,14 @@ class UnknownResource(PromptkitError, KeyError):
 
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
-        return f"unknown resource {self.uri!r}{hint}"
+        return f"unknown resource {shortened(self.uri)!r}{hint}"
 
     def as_data(self) -> dict[str, Any]:
         """
         Return it for machines, what there is of it.
         """
-        return {name: value for name, value in attrs.asdict(self).items() if value is not None}
+        data = {"uri": shortened(self.uri)}
+        return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
 @attrs.frozen
@@ -146,13 +148,14 @@ class Fault:
 
     def __str__(self) -> str:
         hint = f" (did you mean {self.nearest!r}?)" if self.nearest else ""
-        return f"{self.argument + self.path!r} {self.reason}{hint}"
+        return f"{shortened(self.argument + self.path)!r} {self.reason}{hint}"
 
     def as_data(self) -> dict[str, Any]:
         """
         Return the fault for machines, what there is of it.
         """
-        return {name: value for name, value in attrs.asdict(self).items() if value}
+        shown = attrs.evolve(self, argument=shortened(self.argument), path=shortened(self.path))
+        return {name: value for name, value in attrs.asdict(shown).items() if value}
 
 
 @attrs.frozen
@@ -215,12 +218,27 @@ class LoadError(PromptkitError):
         return f"cannot load {self.target!r}: {self.reason}"
 
 
+#: Characters of a name that a client has chosen; more of it would say nothing.
+_LONGEST_SHOWN: Final = 200
+
+
+def shortened(text: str) -> str:
+    """
+    Return *text*, which a client has chosen, as an error names it: of a long one the beginning.
+    """
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
+
+
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """
     Return the one of *names* that *name* was most likely meant to be, or None.
     """
     from difflib import get_close_matches  # only a refusal needs it
 
+    meant = name.casefold()
     folded = {candidate.casefold(): candidate for candidate in names}
-    matches = get_close_matches(name.casefold(), folded, n=1)
+    # What is three times as long is not similar, and a client may send a name of any length.
+    if len(meant) > 3 * max(map(len, folded), default=0):
+        return None
+    matches = get_close_matches(meant, folded, n=1)
     return folded[matches[0]] if matches else None

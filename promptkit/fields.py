@@ -37,6 +37,9 @@ _URI: Final = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+",
 )
 
+#: Pixels across and down, as icons say them.
+_SIZE: Final = re.compile(r"[1-9][0-9]*x[1-9][0-9]*|any")
+
 #: A scheme and something behind it; what begins like a path on Windows has none.
 _SCHEME: Final = re.compile(r"(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:.", re.DOTALL)
 
@@ -171,7 +174,12 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
     """
     Return *sizes* as a tuple; one alone may be given bare.
     """
-    return (sizes,) if isinstance(sizes, str) else tuple(sizes)
+    several = (sizes,) if isinstance(sizes, str) else tuple(sizes)
+    for size in several:
+        if not (isinstance(size, str) and _SIZE.fullmatch(size)):
+            msg = f"size {size!r} is none: write it as '48x48', or 'any' for what fits every size"
+            raise ValueError(msg)
+    return several
 
 
 def checked_theme(theme: Literal["light", "dark"] | None) -> Literal["light", "dark"] | None:

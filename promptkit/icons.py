@@ -28,7 +28,7 @@ class Icon:
             For which background it is made.
 
     Raises:
-        ValueError: If *src* is no URI, or *theme* is neither.
+        ValueError: If *src* is no URI, a size is not written so, or *theme* is neither.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic#icons

@@ -2,10 +2,13 @@
 
 from typing import Any, Final
 
-__all__ = ["ABSENT", "Misfit", "Misfits"]
+__all__ = ["ABSENT", "ENOUGH", "Misfit", "Misfits"]
 
 #: Stands for a value that is not there at all.
 ABSENT: Final = object()
+
+#: Of how many parts of a value it is told what is wrong with them. A client may send millions.
+ENOUGH: Final = 100
 
 
 class Misfit(ValueError):

@@ -17,6 +17,17 @@ __all__ = ["Options", "check_options"]
 #: What every client can show and let people type.
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
+_LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+
+#: A key of ``_meta``: labels with dots between them and a slash behind, or none, and a name.
+_META_KEY: Final = re.compile(
+    rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
+)
+
+#: What the protocol has kept for itself: whole keys, and labels of prefixes.
+_RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"}
+_RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
+
 
 def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
     """
@@ -103,6 +114,8 @@ def check_options(options: Options, report: Report) -> None:
     """
     _check_name(options.name, report)
     _check_metadata(options, report)
+    for key in options.meta:
+        _check_meta_key(key, report)
 
 
 def _check_name(name: str, report: Report) -> None:
@@ -130,3 +143,35 @@ def _check_metadata(options: Options, report: Report) -> None:
             f"its title, description, tags or meta cannot be sent: {error}",
             "use text, numbers, booleans, None, and lists and dicts of these",
         )
+
+
+def _check_meta_key(key: object, report: Report) -> None:
+    """
+    Report *key* if no prompt may have it in its ``_meta``.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
+    """
+    found = _META_KEY.fullmatch(key) if isinstance(key, str) else None
+    if not found:
+        report.add(
+            Rule.BAD_METADATA,
+            f"meta cannot have {describe(key)} for a key",
+            "write keys as in 'com.example/owner': a domain read backwards, a slash and a name",
+        )
+    elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
+        report.add(
+            Rule.BAD_METADATA,
+            f"the key {found[0]!r} of meta is reserved for the protocol",
+            "put it under a prefix of your own, as in 'com.example/owner'",
+        )
+
+
+def _is_reserved(key: str, labels: list[str]) -> bool:
+    """
+    Return whether the protocol has kept *key*, whose prefix is made of *labels*, for itself.
+
+    2025-06-18 reserves a prefix for each label but the last one, later revisions for the second.
+    """
+    telling = {label.lower() for label in labels[:-1] + labels[1:2]}
+    return key in _RESERVED_KEYS or not telling.isdisjoint(_RESERVED_LABELS)

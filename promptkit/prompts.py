@@ -266,7 +266,7 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
             prompt that takes a `Context` is never served from the cache.
 
         meta:
-            What else to send in ``_meta``.
+            What else to send in ``_meta``, under keys like ``com.example/owner``.
 
         elicit:
             Whether the person at the client is asked for required arguments that are missing,

@@ -21,7 +21,7 @@ from msgspec import inspect as mi
 from promptkit.customs import CUSTOMS, expectations
 from promptkit.errors import nearest
 from promptkit.expectations import bare, example_text, expectation, type_tree
-from promptkit.misfits import Misfit, Misfits
+from promptkit.misfits import ENOUGH, Misfit, Misfits
 from promptkit.scalars import (
     Read,
     parse_duration,
@@ -99,7 +99,7 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
         if key in exact:
             return exact[key]
         if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
-            similar = nearest(str(value), shown)
+            similar = nearest(value, shown) if isinstance(value, str) else None
             raise Misfit(nearest=similar and shown[similar])
         return folded[text]
 
@@ -220,6 +220,8 @@ def _list_reader(annotation: Any) -> Reader | None:
                 found.append(None if part is None and nullable else read_member(part))
             except Misfit as misfit:
                 faults += [_of(fault, member, part).at(f"[{i}]") for fault in misfit.parts]
+                if len(faults) >= ENOUGH:
+                    break
         if faults:
             raise Misfits(tuple(faults))
         return make(found)

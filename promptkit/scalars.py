@@ -13,6 +13,7 @@ from promptkit.misfits import Misfit
 
 __all__ = [
     "Read",
+    "checked_decimal",
     "parse_duration",
     "parsed",
     "read_bool",
@@ -22,6 +23,9 @@ __all__ = [
     "read_int",
     "read_text",
 ]
+
+#: Digits that a number may have before or behind the point; of whole numbers Python takes as many.
+MOST_DIGITS: Final = 4300
 
 #: Takes what a client sent, a string or another JSON value; raises `Misfit`.
 Read: TypeAlias = Callable[[Any], Any]
@@ -93,10 +97,19 @@ def read_decimal(value: Any) -> Decimal:
         raise Misfit
     try:
         number = Decimal(str(value).strip())
-    except ArithmeticError:
+    except (ArithmeticError, ValueError):
         raise Misfit from None
     if not number.is_finite():
         raise Misfit
+    return checked_decimal(number)
+
+
+def checked_decimal(number: Decimal) -> Decimal:
+    """
+    Return *number*, unless it would fill the memory once it is written out. Raises `Misfit`.
+    """
+    if number and abs(number.adjusted()) > MOST_DIGITS:
+        raise Misfit(reason=f"has more than {MOST_DIGITS:,} digits: send a number that people use")
     return number
 
 

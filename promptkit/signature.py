@@ -85,7 +85,7 @@ class Arg:
             What to offer while someone types: values, or a function of what was typed.
 
         secret:
-            Whether values must stay out of errors, logs and transcripts.
+            Whether values must stay out of errors, logs and transcripts, and are never offered.
     """
 
     description: str | None = attrs.field(default=None, validator=optional_text)

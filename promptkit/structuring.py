@@ -28,7 +28,8 @@ from cattrs.preconf.msgspec import make_converter
 from promptkit.customs import CUSTOMS, expectations
 from promptkit.errors import nearest
 from promptkit.expectations import DECIMAL, INTEGER_KEY, expectation, type_tree
-from promptkit.misfits import ABSENT, Misfit, Misfits
+from promptkit.misfits import ABSENT, ENOUGH, Misfit, Misfits
+from promptkit.scalars import checked_decimal
 
 __all__ = ["forget_types", "structurer"]
 
@@ -96,6 +97,8 @@ def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
             found.append(_converter.structure(value, annotation))
         except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
             faults += _parts(error, path)
+            if len(faults) >= ENOUGH:
+                break
     if faults:
         raise Misfits(tuple(faults))
     return found
@@ -115,7 +118,8 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
         if exact and isinstance(value, str) and not re.match(DECIMAL, value):
             raise Misfit(_expected(annotation), got=value)
         try:
-            return msgspec.convert(value, annotation)
+            found = msgspec.convert(value, annotation)
+            return checked_decimal(found) if exact else found
         except (msgspec.ValidationError, ValueError, OverflowError):
             near = nearest(value, choices) if choices and isinstance(value, str) else None
             raise Misfit(_expected(annotation), got=value, nearest=near) from None
@@ -192,6 +196,8 @@ def _mapping(annotation: Any, _: Converter) -> Structure:
                 keys.append(_key(key, key_type))
             except Misfit as misfit:
                 faults += misfit.parts
+                if len(faults) >= ENOUGH:
+                    break
         try:
             values = _collect((part, value_type, f"[{key!r}]") for key, part in value.items())
         except Misfit as misfit:

@@ -1,12 +1,14 @@
 import asyncio
 import time
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Literal
 
 import pytest
 
 from promptkit import Arg, PromptError, prompt, resource
 from promptkit.compiler import compile
+from promptkit.diagnostics import Rule
 from promptkit.loader import Recipes
 from tests.wire import MODERN, REVISIONS, Client
 
@@ -33,6 +35,7 @@ def refused():
 
 @prompt
 def review(
+    *,
     tone: Tone,
     language: Literal["python", "rust", "go"],
     package: Annotated[str, Arg(complete=["api", "web"])],
@@ -40,6 +43,7 @@ def review(
     later: Annotated[str, Arg(complete=slowly)],
     fails: Annotated[str, Arg(complete=broken)],
     says: Annotated[str, Arg(complete=refused)],
+    library: Annotated[str, Arg(complete=["poetry", "sympy", "num-py", "pytest", "py", "rich"])],
     anything: str,
 ):
     return "x"
@@ -79,6 +83,7 @@ def offered(*args, **context):
     return complete(*args, **context)["result"]["completion"]
 
 
+@pytest.mark.requirement("completion/prompts", "completion/rest")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(
     ("name", "typed", "values"),
@@ -98,6 +103,17 @@ def test_an_argument(revision, name, typed, values):
     assert offered(revision, name, typed) == {"values": values, "total": len(values), "hasMore": False}
 
 
+@pytest.mark.requirement("completion/ranked", "completion/fuzzy")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_the_best_come_first(revision):
+    """
+    What was typed comes first, then what begins with it, then words, then its letters in order.
+    """
+    assert offered(revision, "library", "py")["values"] == ["py", "pytest", "num-py", "sympy", "poetry"]
+    assert offered(revision, "library", "ptst")["values"] == ["pytest"]
+
+
+@pytest.mark.requirement("completion/context")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_was_chosen_counts(revision):
     """
@@ -107,6 +123,7 @@ def test_what_was_chosen_counts(revision):
     assert offered(revision, "file", "")["values"] == []
 
 
+@pytest.mark.requirement("completion/at-most-100", "completion/rest")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_hundred_at_most(revision):
     """
@@ -117,6 +134,7 @@ def test_a_hundred_at_most(revision):
     assert (len(found["values"]), found["total"], found["hasMore"]) == (100, 150, True)
 
 
+@pytest.mark.requirement("completion/resources")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_variable_of_a_template(revision):
     """
@@ -135,10 +153,15 @@ def test_a_single_resource_has_nothing_to_complete():
     assert offered(MODERN, "x", "", {"type": "ref/resource", "uri": "notes://one"})["values"] == []
 
 
+@pytest.mark.requirement("completion/unknown-prompt", "completion/missing-arguments")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
+        ({}, "missing required field `ref`"),
+        ({"argument": {"name": "tone", "value": ""}}, "missing required field `ref`"),
+        ({**params("tone", ""), "argument": {"value": ""}}, "missing required field `name`"),
+        ({**params("tone", ""), "argument": {"name": "tone"}}, "missing required field `value`"),
         (params("a", "", {"type": "ref/prompt", "name": "reviw"}), "did you mean 'review'?"),
         (params("a", "", {"type": "ref/resource", "uri": "logs://{x}"}), "unknown resource 'logs://{x}'"),
         (params("ton", ""), "'ton' is no argument of this prompt (did you mean 'tone'?)"),
@@ -160,6 +183,122 @@ def test_what_is_refused(revision, asked, said):
     assert (error["code"], said in error["message"]) == (-32602, True)
 
 
+@pytest.mark.requirement("completion/validated")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"argument": {"name": "branch", "value": 3}},
+        {"argument": {"name": "branch", "value": None}},
+        {"argument": {"name": "branch", "value": ["x"]}},
+        {"argument": {"name": "brunch", "value": "x"}},
+        {"argument": "branch"},
+        {"ref": {"type": "ref/prompt", "name": ["switch"]}},
+        {"ref": {"type": "ref/resource", "uri": "switch"}},
+        {"ref": "switch"},
+        {"context": {"arguments": {"remote": 3}}},
+        {"context": {"arguments": ["remote"]}},
+        {"context": "remote"},
+    ],
+    ids=str,
+)
+def test_nobody_is_asked_before_all_is_checked(revision, wrong):
+    """
+    No function of an author's sees a request that is malformed, or for what there is not.
+    """
+    calls = []
+
+    @prompt
+    def switch(branch: Annotated[str, Arg(complete=lambda typed: calls.append(typed) or [])]) -> str:
+        return branch
+
+    client = Client(compile(Recipes(prompts=(switch,))), revision)
+    sound = params("branch", "x", {"type": "ref/prompt", "name": "switch"}, remote="origin")
+
+    assert client.ask("completion/complete", {**sound, **wrong})["error"]["code"] == -32602
+    assert calls == []
+    assert client.ask("completion/complete", sound)["result"]["completion"]["values"] == []
+    assert calls == ["x"]
+
+
+@pytest.mark.requirement("completion/sensitive")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("annotation", [Literal["hunter2", "hunter3"], Tone, bool, str], ids=str)
+def test_a_secret_is_not_completed(revision, annotation):
+    """
+    Whatever its type knows of it, and whatever its default is.
+    """
+    secret = Annotated[annotation | None, Arg(secret=True, examples=["hunter2"])]
+
+    @prompt
+    def login(token: secret = None) -> str:
+        return str(token)
+
+    @resource("vault://notes{?token}")
+    def vault(token: secret = None) -> str:
+        return str(token)
+
+    client = Client(compile(Recipes(prompts=(login,), resources=(vault,))), revision)
+    refs = [{"type": "ref/prompt", "name": "login"}, {"type": "ref/resource", "uri": "vault://notes{?token}"}]
+
+    found = [client.ask("completion/complete", params("token", "", ref)) for ref in refs]
+    assert [reply["result"]["completion"]["values"] for reply in found] == [[], []]
+
+
+@pytest.mark.requirement("completion/sensitive")
+@pytest.mark.parametrize("source", [["hunter2"], lambda: ["hunter2"]], ids=["values", "function"])
+def test_a_secret_with_values_to_offer_is_a_mistake(source):
+    """
+    Its author is told, and the prompt is not served.
+    """
+
+    @prompt
+    def login(token: Annotated[str, Arg(secret=True, complete=source)]) -> str:
+        return token
+
+    catalog = compile(Recipes(prompts=(login,)))
+    (found,) = catalog.diagnostics
+
+    assert (list(catalog), found.rule) == ([], Rule.BAD_COMPLETION)
+    assert found.message == "prompt 'login': parameter 'token' cannot be completed: it is a secret"
+    assert found.remedy == "leave out complete=, or secret=True"
+
+
+@pytest.mark.requirement("completion/disclosure")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    ("annotation", "default", "typed"),
+    [
+        (Path, Path("private.key"), ""),
+        (Path, Path("private.key"), "/"),
+        (Path, Path("private.key"), str(Path(__file__).parent)),
+        (str, "private", "p"),
+        (list[str], ["private"], ""),
+        (int, 42, "4"),
+    ],
+    ids=["any file", "from the root", "beside this", "text", "list", "number"],
+)
+def test_nothing_is_offered_that_no_author_offers(revision, annotation, default, typed):
+    """
+    Neither files nor defaults nor what was asked for earlier: only what a type or an author lists.
+    """
+
+    @prompt
+    def show(what: annotation = default) -> str:
+        return str(what)
+
+    client = Client(compile(Recipes(prompts=(show,))), revision)
+    client.get("show", what="4")
+
+    asked = params("what", typed, {"type": "ref/prompt", "name": "show"})
+    assert client.ask("completion/complete", asked)["result"]["completion"] == {
+        "values": [],
+        "total": 0,
+        "hasMore": False,
+    }
+
+
+@pytest.mark.requirement("completion/disclosure", "completion/internal-error")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_function_that_fails(revision, capsys):
     """

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request
+from promptkit.protocol.methods import METHODS
 from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import REVISIONS, Era
-from tests.wire import HANDSHAKES, initialize, line, request
+from tests.wire import HANDSHAKES, initialize, line, modern, request
 
 
 def connect(revision=None):
@@ -30,7 +31,22 @@ def code(answer):
     return answer["error"]["code"]
 
 
+#: What methods that want something are sent.
+PARAMS = {
+    "prompts/get": {"name": "x"},
+    "completion/complete": {
+        "ref": {"type": "ref/prompt", "name": "x"},
+        "argument": {"name": "y", "value": ""},
+    },
+    "resources/read": {"uri": "x://y"},
+    "resources/subscribe": {"uri": "x://y"},
+    "resources/unsubscribe": {"uri": "x://y"},
+    "subscriptions/listen": {"notifications": {}},
+}
+
+
 class TestHandshake:
+    @pytest.mark.requirement("lifecycle/same-version", "lifecycle/respond")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_served_revision_is_agreed_upon(self, revision):
         """
@@ -46,6 +62,7 @@ class TestHandshake:
             "instructions": "Review prompts.",
         } == result
 
+    @pytest.mark.requirement("lifecycle/other-version", "lifecycle/latest-version")
     @pytest.mark.parametrize("proposed", ["2023-01-01", "2026-07-28", "2099-12-31", "", "latest"])
     def test_any_other_gets_a_counter_offer(self, proposed):
         """
@@ -63,13 +80,17 @@ class TestHandshake:
 
         assert reply(connection, initialize("2024-11-05"))["result"]["protocolVersion"] == "2024-11-05"
 
-    @pytest.mark.parametrize("method", ["prompts/list", "prompts/get", "tools/list"])
-    def test_nothing_comes_before_it(self, method):
+    @pytest.mark.requirement("lifecycle/first")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.opens])
+    def test_nothing_comes_before_it(self, method, revision):
         """
-        A request before the handshake is refused, and says what to do.
+        A request before the handshake is refused, and says what to do; the handshake then succeeds.
         """
-        answer = reply(connect(), request(1, method, {"name": "x"}))
+        connection = connect()
+        answer = reply(connection, request(1, method, PARAMS.get(method, {})))
 
+        assert reply(connection, initialize(revision))["result"]["protocolVersion"] == revision
         assert code(answer) == -32602
         assert answer["error"]["message"] == (
             f"{method} came before initialize, and its params._meta lacks "
@@ -77,6 +98,7 @@ class TestHandshake:
             "or name the revision in every request"
         )
 
+    @pytest.mark.requirement("ping/before-handshake")
     def test_a_ping_may(self):
         """
         A ping is answered in every phase.
@@ -175,6 +197,8 @@ class TestLines:
         assert (expected, number) == (code(answer), answer.get("id"))
         assert reply(connection, request(2, "ping")) == {"jsonrpc": "2.0", "id": 2, "result": {}}
 
+    @pytest.mark.requirement("base/notification/no-reply")
+    @pytest.mark.parametrize("revision", [None, *HANDSHAKES])
     @pytest.mark.parametrize(
         "text",
         [
@@ -187,13 +211,20 @@ class TestLines:
             pytest.param(b'{"jsonrpc":"2.0","id":5,"result":{}}', id="response"),
             pytest.param(b'{"jsonrpc":"2.0","id":5,"error":{"code":1,"message":"x"}}', id="error-response"),
             pytest.param(b'{"jsonrpc":"2.0","method":"notifications/cancelled"}', id="cancels-nothing"),
+            pytest.param(
+                b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":[]}', id="cancels-an-array"
+            ),
+            pytest.param(b'{"jsonrpc":"2.0","method":"initialize","params":{}}', id="initialize-without-id"),
         ],
     )
-    def test_what_is_not_answered(self, text):
+    def test_what_is_not_answered(self, text, revision):
         """
         Blank lines, notifications and responses that nobody waits for get no reply.
         """
-        assert connect("2025-06-18").receive_data(text + b"\n") == []
+        connection = connect(revision)
+
+        assert connection.receive_data(text + b"\n") == []
+        assert connection.receive_data(text + b"\n") == []
 
     def test_windows_line_ends(self):
         """
@@ -266,15 +297,49 @@ class TestWork:
 
 
 class TestBatches:
+    @pytest.mark.requirement("base/batch/none")
     @pytest.mark.parametrize("revision", [None, "2024-11-05", "2025-06-18", "2025-11-25"])
-    def test_only_one_revision_has_them(self, revision):
+    @pytest.mark.parametrize(
+        "batch",
+        [
+            [],
+            [request(1, "ping"), request(2, "ping")],
+            [modern(1, "prompts/list"), modern(2, "server/discover")],
+            [{"jsonrpc": "2.0", "method": "notifications/initialized"}],
+        ],
+        ids=["empty", "requests", "modern-requests", "notification"],
+    )
+    def test_only_one_revision_has_them(self, revision, batch):
         """
         An array is one invalid request wherever the agreed revision has none.
         """
-        answer = reply(connect(revision), [request(1, "ping")])
+        answer = reply(connect(revision), batch)
 
         assert (code(answer), answer.get("id")) == (-32600, None)
 
+    @pytest.mark.requirement("lifecycle/initialize-in-batch")
+    def test_a_handshake_is_no_part_of_one(self):
+        """
+        It is refused inside of an array, and the session stays what it was.
+        """
+        connection = connect("2025-03-26")
+
+        (answer,) = reply(connection, [initialize("2025-06-18", 3)])
+
+        assert (answer["id"], code(answer)) == (3, -32600)
+        assert connection.revision.date == "2025-03-26"
+
+    @pytest.mark.requirement("lifecycle/initialize-in-batch")
+    def test_an_array_opens_no_session(self):
+        """
+        As the first line, an array with a handshake is one invalid request.
+        """
+        connection = connect()
+
+        assert code(reply(connection, [initialize("2025-03-26")])) == -32600
+        assert connection.revision is None
+
+    @pytest.mark.requirement("base/batch/received")
     def test_the_replies_leave_together(self):
         """
         Requests get an array of replies; notifications and responses add nothing to it.
@@ -308,12 +373,16 @@ class TestBatches:
         """
         assert connect("2025-03-26").receive_data(line(batch)) == []
 
+    @pytest.mark.requirement("base/batch/empty")
     def test_an_empty_one_is_an_invalid_request(self):
         """
         An empty array gets one error, not an array.
         """
-        assert code(reply(connect("2025-03-26"), [])) == -32600
+        answer = reply(connect("2025-03-26"), [])
 
+        assert (code(answer), "id" in answer) == (-32600, False)
+
+    @pytest.mark.requirement("base/batch/received")
     def test_work_delays_the_array(self):
         """
         The array leaves with its last reply, whichever that is.

@@ -341,7 +341,7 @@ class TestImage:
         """
         assert Image(png).mime_type == "image/png"
         assert Image(png, "image/png") == Image(png)
-        assert Image(b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff;").mime_type == "image/gif"
+        assert Image(b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff\0;").mime_type == "image/gif"
 
     @pytest.mark.parametrize("kind", [Image, Audio])
     def test_a_string_is_never_opened(self, kind, png, wav, tmp_path):

@@ -1,16 +1,32 @@
+import gc
+import json
+import threading
+import time
 from enum import Enum
+from functools import partial
+from queue import Queue
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Annotated, Literal
 
+import msgspec
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from promptkit import Arg, prompt, user
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
-from tests.wire import HANDSHAKES, MODERN, Client, line, notification
+from promptkit.protocol import sealing
+from promptkit.protocol.jsonrpc import Code
+from promptkit.server import Server, handlers
+from promptkit.server.elicitation import Elicitation
+from tests.wire import HANDSHAKES, MODERN, Client, initialize, line, notification, request, validate
 
 FORM = {"elicitation": {}}
 #: The revisions that can ask.
 ASKING = ["2025-06-18", "2025-11-25", MODERN]
+#: Those of them that have sessions, and those whose clients say how they can be asked.
+SESSIONS, MODES = ASKING[:2], ASKING[1:]
 
 
 class Tone(Enum):
@@ -84,6 +100,7 @@ class Asked:
 
 
 class TestAsking:
+    @pytest.mark.requirement("elicitation/message", "elicitation/form", "elicitation/accepted")
     @pytest.mark.parametrize("revision", ASKING)
     def test_what_is_missing_is_asked_for(self, revision):
         """
@@ -115,6 +132,7 @@ class TestAsking:
 
         assert text(asked.found) == "x|calm|2|de"
 
+    @pytest.mark.requirement("elicitation/validated", "mrtr/asked-again")
     @pytest.mark.parametrize("revision", ASKING)
     def test_what_is_still_missing_is_asked_for_again(self, revision):
         """
@@ -136,6 +154,7 @@ class TestAsking:
 
         assert text(asked.accept(tone="calm")) == "x|calm|2|en"
 
+    @pytest.mark.requirement("elicitation/validated", "mrtr/unexpected")
     @pytest.mark.parametrize("revision", ASKING)
     def test_nothing_else_is_taken_from_an_answer(self, revision):
         """
@@ -147,31 +166,60 @@ class TestAsking:
 
         assert text(reply) == "x|calm|2|en"
 
+    @pytest.mark.requirement("elicitation/declined", "elicitation/dismissed", "elicitation/refusals")
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize("action", ["decline", "cancel"])
     def test_a_person_may_refuse(self, revision, action):
         """
-        The request is then answered with what was missing.
+        The request is then answered with what was missing; the same request asks anew.
         """
-        error = Asked(client_of(revision), diff="x").answer({"action": action})["error"]
+        asked = Asked(client_of(revision), diff="x")
+        error = asked.answer({"action": action})["error"]
+        again = Asked(asked.client, diff="x")
 
         assert (error["code"], error["message"]) == (
             -32602,
             "prompt 'review': 'tone' is missing; 'depth' is missing",
         )
+        assert text(again.accept(tone="calm", depth=1)) == "x|calm|2|en"
 
-    @pytest.mark.parametrize("revision", ASKING)
-    def test_an_answer_that_does_not_fit(self, revision):
-        """
-        A value of another type is refused as any argument is.
-        """
-        error = Asked(client_of(revision), diff="x").accept(tone="angry", depth=1)["error"]
-
-        assert (error["code"], error["data"]["faults"][0]["argument"]) == (-32602, "tone")
-
+    @pytest.mark.requirement("elicitation/validated")
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize(
-        "result", [{}, {"action": "perhaps"}, {"action": "accept", "content": 3}, 3], ids=str
+        ("entered", "wrong"),
+        [
+            ({"tone": "angry", "depth": 1}, ["tone"]),
+            ({"tone": "calm", "depth": "many"}, ["depth"]),
+            ({"tone": "calm", "depth": 1.5}, ["depth"]),
+            ({"tone": "calm", "depth": [1]}, ["depth"]),
+            ({"tone": {"a": 1}, "depth": True}, ["tone", "depth"]),
+        ],
+        ids=str,
+    )
+    def test_an_answer_that_does_not_fit(self, revision, entered, wrong):
+        """
+        A value that is no choice, or of another type, is refused as any argument is.
+        """
+        error = Asked(client_of(revision), diff="x").accept(**entered)["error"]
+
+        assert (error["code"], [fault["argument"] for fault in error["data"]["faults"]]) == (-32602, wrong)
+
+    @pytest.mark.requirement("elicitation/validated")
+    @pytest.mark.parametrize("revision", ASKING)
+    @pytest.mark.parametrize("content", [{}, {"content": {}}, {"content": None}], ids=str)
+    def test_an_answer_without_content(self, revision, content):
+        """
+        Who accepts and enters nothing is asked again.
+        """
+        asked = Asked(client_of(revision), diff="x")
+        asked.answer({"action": "accept", **content})
+
+        assert text(asked.accept(tone="calm", depth=1)) == "x|calm|2|en"
+
+    @pytest.mark.requirement("elicitation/refusals", "mrtr/valid-responses", "mrtr/protocol-errors")
+    @pytest.mark.parametrize("revision", ASKING)
+    @pytest.mark.parametrize(
+        "result", [{}, {"action": "perhaps"}, {"action": "accept", "content": 3}, [], 3, None], ids=str
     )
     def test_an_answer_that_is_none(self, revision, result):
         """
@@ -182,8 +230,20 @@ class TestAsking:
         assert asked.answer(result)["error"]["code"] == -32602
         assert "result" in asked.client.get("plain", diff="x")
 
+    @pytest.mark.requirement("elicitation/modes", "elicitation/form-implied")
+    @pytest.mark.parametrize("revision", MODES)
+    @pytest.mark.parametrize("modes", [{}, {"form": {}}, {"form": {}, "url": {}}], ids=str)
+    def test_a_client_that_shows_forms(self, revision, modes):
+        """
+        A client that declares forms, or no mode at all, is asked by form.
+        """
+        asked = Asked(client_of(revision, {"elicitation": modes}), diff="x")
+
+        assert asked.question["mode"] == "form"
+
 
 class TestNotAsking:
+    @pytest.mark.requirement("elicitation/modes", "elicitation/no-url-error", "mrtr/undeclared")
     @pytest.mark.parametrize(
         ("revision", "capabilities"),
         [
@@ -201,6 +261,7 @@ class TestNotAsking:
 
         assert (error["code"], len(error["data"]["faults"])) == (-32602, 2)
 
+    @pytest.mark.requirement("elicitation/sensitive", "elicitation/no-url-error")
     @pytest.mark.parametrize("revision", ASKING)
     @pytest.mark.parametrize(
         ("name", "arguments"),
@@ -219,6 +280,13 @@ class TestNotAsking:
         """
         assert Asked(client_of(revision), name, **arguments).found["error"]["code"] == -32602
 
+    @pytest.mark.requirement("elicitation/no-url-error")
+    def test_there_is_no_error_that_demands_a_url(self):
+        """
+        No error has the code that has the person sent elsewhere.
+        """
+        assert -32042 not in set(Code)
+
 
 class TestState:
     def retry(self, **changed):
@@ -226,6 +294,7 @@ class TestState:
         asked = Asked(client_of(MODERN), diff="x")
         return asked.answer({"action": "accept", "content": {"tone": "calm", "depth": 1}}, **changed)
 
+    @pytest.mark.requirement("mrtr/state")
     def test_it_comes_back_as_it_was(self):
         """
         The state is taken with the request that it was given for, more than once.
@@ -239,6 +308,7 @@ class TestState:
 
         assert [text(reply) for reply in replies] == ["x|calm|2|en"] * 2
 
+    @pytest.mark.requirement("mrtr/state-rejected", "mrtr/state-origin")
     @pytest.mark.parametrize(
         "changed",
         [
@@ -257,6 +327,70 @@ class TestState:
         error = self.retry(**changed)["error"]
 
         assert (error["code"], "requestState" in error["message"]) == (-32602, True)
+
+    @pytest.mark.requirement("mrtr/hostile-state")
+    @given(st.text(st.characters(codec="utf-8")))
+    @example("v1." + "9" * 100_000)
+    @example("{}")
+    def test_any_text_for_a_state(self, state):
+        """
+        Whatever a client makes up is refused as it is, and the next request is served.
+        """
+        client = client_of(MODERN)
+        params = {"name": "review", "arguments": {"diff": "x"}, "requestState": state}
+
+        assert client.ask("prompts/get", params)["error"]["code"] == -32602
+        assert text(client.get("plain", diff="x")) == "x"
+
+    @pytest.mark.requirement("mrtr/hostile-state")
+    @pytest.mark.parametrize("state", [None, 0, True, [], {}, ["v1"]], ids=str)
+    def test_a_state_is_text(self, state):
+        """
+        Any other JSON is refused before it is looked at.
+        """
+        error = self.retry(requestState=state)["error"]
+
+        assert (error["code"], "requestState" in error["message"]) == (-32602, True)
+
+    @pytest.mark.requirement("mrtr/state-integrity", "mrtr/state-rejected")
+    def test_every_character_counts(self):
+        """
+        With one character replaced the state is refused, whichever it is, and nothing is asked.
+        """
+        asked = Asked(client_of(MODERN), diff="x")
+        state = asked.found["result"]["requestState"]
+        changed = [state[:i] + ("1" if state[i] == "0" else "0") + state[i + 1 :] for i in range(len(state))]
+
+        retries = [{**asked.params, "requestState": each} for each in changed]
+        replies = [asked.client.ask("prompts/get", retry) for retry in retries]
+
+        assert [reply.get("error", {}).get("code") for reply in replies] == [-32602] * len(state)
+
+    @pytest.mark.requirement("mrtr/state-integrity")
+    def test_another_server_takes_none(self):
+        """
+        A state that was sealed with another key is refused.
+        """
+        state = Asked(client_of(MODERN), diff="x").found["result"]["requestState"]
+
+        assert self.retry(requestState=state)["error"]["message"].startswith("requestState was changed")
+
+    @pytest.mark.requirement("mrtr/state-expiry")
+    @pytest.mark.parametrize(("later", "taken"), [(899, True), (902, False)])
+    def test_it_lasts_for_a_quarter_of_an_hour(self, later, taken, monkeypatch):
+        """
+        After that it is refused, and the client is told to ask anew.
+        """
+        now = [1_790_000_000.0]
+        seal = sealing.Seal
+        monkeypatch.setattr(sealing, "Seal", lambda: seal(clock=lambda: now[0]))
+        asked = Asked(client_of(MODERN), diff="x")
+
+        now[0] += later
+        reply = asked.accept(tone="calm", depth=1)
+
+        expired = "requestState has expired: send the request again without it"
+        assert reply.get("error", {}).get("message") == (None if taken else expired)
 
     def test_a_state_nobody_needs_is_checked_all_the_same(self):
         """
@@ -279,12 +413,33 @@ class TestState:
             "message": "inputResponses came without requestState: send back the one that asked for them",
         }
 
+    @pytest.mark.requirement("mrtr/asked-again")
     @pytest.mark.parametrize("responses", [{}, {"other": {"action": "accept", "content": {}}}], ids=str)
     def test_no_answer_is_asked_for_again(self, responses):
         """
         A retry without the answer is asked once more; keys that nobody asked for are ignored.
         """
         assert self.retry(inputResponses=responses)["result"]["resultType"] == "input_required"
+
+    @pytest.mark.requirement("mrtr/unexpected")
+    def test_answers_to_what_was_not_asked(self):
+        """
+        Beside the answer they are ignored, whatever they are.
+        """
+        accepted = {"action": "accept", "content": {"tone": "calm", "depth": 1, "x": [1]}, "more": {}}
+        answers = {"arguments": accepted, "other": {"action": "perhaps"}, "": 3}
+
+        assert text(self.retry(inputResponses=answers)) == "x|calm|2|en"
+
+    @pytest.mark.requirement("mrtr/valid-responses", "mrtr/protocol-errors")
+    @pytest.mark.parametrize("answers", [None, [], [{}], "accept", 3, True], ids=str)
+    def test_answers_that_are_no_object(self, answers):
+        """
+        Answers come by their keys; anything else is an error, and no question.
+        """
+        error = self.retry(inputResponses=answers)["error"]
+
+        assert (error["code"], "inputResponses" in error["message"]) == (-32602, True)
 
     def test_a_client_that_does_not_show_forms_any_more(self):
         """
@@ -308,6 +463,7 @@ class TestState:
 
         assert text(client_of("2025-11-25").ask("prompts/get", params)) == "x"
 
+    @pytest.mark.requirement("mrtr/undeclared")
     def test_every_request_speaks_for_itself(self):
         """
         What one request declares is not remembered for the next.
@@ -356,11 +512,297 @@ class TestSessions:
 
     def test_the_end_answers_what_was_asked(self):
         """
-        A request that waits for a person when the client hangs up is answered all the same.
+        A request that waits for a person when the client hangs up is answered all the same, and
+        the question is taken back.
         """
         asked = Asked(client_of("2025-11-25"), diff="x")
         asked.client.sent.clear()
 
         asked.client.server.close(0)
 
-        assert [(reply["id"], reply["error"]["code"]) for reply in asked.client.replies()] == [(5, -32602)]
+        reply, withdrawn = asked.client.replies()
+        assert (reply["id"], reply["error"]["code"]) == (5, -32602)
+        assert withdrawn == notification("notifications/cancelled", {"requestId": asked.found["id"]})
+
+
+class TestRounds:
+    @pytest.mark.requirement(
+        "mrtr/instead-of-requests", "mrtr/keys", "mrtr/kinds", "mrtr/state", "mrtr/something"
+    )
+    def test_the_result_asks(self):
+        """
+        A modern client gets one question under one key, with a state; it is a request for
+        elicitation, without an id of its own.
+        """
+        reply = client_of(MODERN).get("review", diff="x")
+
+        ((key, asked),) = reply["result"]["inputRequests"].items()
+        validate({key: asked}, MODERN, "InputRequests")
+        assert (set(reply), reply["id"]) == ({"jsonrpc", "id", "result"}, 1)
+        assert (set(asked), asked["method"]) == ({"method", "params"}, "elicitation/create")
+        assert asked["params"]["requestedSchema"]["required"] == ["tone", "depth"]
+        assert isinstance(reply["result"]["requestState"], str)
+
+    @pytest.mark.requirement("mrtr/instead-of-requests", "mrtr/something")
+    def test_no_request_is_ever_sent(self):
+        """
+        Through all rounds, and at the end, no line has a method: whoever gives a whole answer
+        gets a prompt, and all the others are asked in results that hold a question and a state.
+        """
+        asked = Asked(client_of(MODERN), diff="x")
+        content = [{}, {"tone": "calm"}, {"depth": 1}, {"tone": "calm", "depth": 1}]
+        found = [asked.found, *[asked.accept(**entered) for entered in content]]
+        asked.client.sent.clear()
+        asked.client.server.close(0)
+
+        kinds = [reply["result"]["resultType"] for reply in found]
+        asking = [reply["result"] for reply in found[:-1]]
+        assert kinds == ["input_required"] * 4 + ["complete"]
+        assert [bool(each["inputRequests"] and each["requestState"]) for each in asking] == [True] * 4
+        assert [reply for reply in found if "method" in reply] + asked.client.replies() == []
+
+    @pytest.mark.requirement("mrtr/only-where-allowed")
+    @pytest.mark.parametrize(
+        ("method", "params"),
+        [
+            ("server/discover", {}),
+            ("prompts/list", {}),
+            (
+                "completion/complete",
+                {
+                    "ref": {"type": "ref/prompt", "name": "review"},
+                    "argument": {"name": "tone", "value": ""},
+                },
+            ),
+        ],
+    )
+    def test_nothing_but_a_prompt_asks(self, method, params):
+        """
+        Other results are complete, though they are about a prompt that asks.
+        """
+        result = client_of(MODERN).ask(method, params)["result"]
+
+        assert (result["resultType"], "inputRequests" in result) == ("complete", False)
+
+    @pytest.mark.requirement("mrtr/only-where-allowed")
+    def test_a_stream_does_not_ask(self):
+        """
+        Nor does what opens and ends a stream of notifications.
+        """
+        client = client_of(MODERN)
+        (opened,) = client.post("subscriptions/listen", {"notifications": {"promptsListChanged": True}})
+        client.sent.clear()
+        client.server.close(0)
+
+        assert opened["method"] == "notifications/subscriptions/acknowledged"
+        assert client.replies()[0]["result"]["resultType"] == "complete"
+
+    @pytest.mark.requirement("elicitation/may-fail", "mrtr/no-retry")
+    def test_nobody_has_to_come_back(self):
+        """
+        A client that never answers leaves nothing behind: neither a thread nor an id in use, and
+        nothing that is said at the end. Its next request is served with what it brings.
+        """
+        client = client_of(MODERN)
+        threads = threading.active_count()
+        for _ in range(20):
+            assert client.get("review")["result"]["resultType"] == "input_required"
+
+        assert threading.active_count() == threads
+        assert text(client.get("review", diff="x", tone="calm", depth="1")) == "x|calm|2|en"
+        client.sent.clear()
+        client.server.close(0)
+        assert client.replies() == []
+
+
+def held(thing):
+    """All text that *thing* holds on to, however deep, but for what modules hold."""
+    found, todo = {}, [thing]
+    while todo:
+        current = todo.pop()
+        if id(current) in found or isinstance(current, type | ModuleType):
+            continue
+        found[id(current)] = current
+        if isinstance(current, msgspec.Struct):
+            todo += msgspec.structs.astuple(current)
+        elif isinstance(current, FunctionType):
+            todo += [cell.cell_contents for cell in current.__closure__ or ()]
+        elif not isinstance(current, BuiltinFunctionType):  # where the client keeps what it was sent
+            todo += gc.get_referents(current)
+    return " ".join(
+        value if isinstance(value, str) else value.decode(errors="replace")
+        for value in found.values()
+        if isinstance(value, str | bytes)
+    )
+
+
+class TestMemory:
+    @pytest.mark.requirement("elicitation/stored-state", "elicitation/may-fail", "mrtr/no-retry")
+    def test_between_question_and_answer(self):
+        """
+        Nothing of a modern request is kept while its person thinks.
+        """
+        asked = Asked(client_of(MODERN), diff="given by somebody")
+        found = held(asked.client.server)
+
+        assert ("How deep to look" in found, "given by somebody" in found) == (True, False)
+
+    @pytest.mark.requirement("elicitation/stored-state")
+    @pytest.mark.parametrize("revision", ASKING)
+    @pytest.mark.parametrize("action", ["accept", "decline"])
+    def test_after_the_answer(self, revision, action):
+        """
+        What was given and what was entered is forgotten once the request is answered; in a
+        session the request is all that is kept until then.
+        """
+        asked = Asked(client_of(revision), diff="given by somebody")
+        before = "given by somebody" in held(asked.client.server)
+        entered = {"tone": "entered by somebody", "depth": 1}
+        asked.answer({"action": action, "content": entered})
+        found = held(asked.client.server)
+
+        assert before is (revision in SESSIONS)
+        assert ("given by" in found, "entered by" in found) == (False, False)
+
+
+def at_once(*calls):
+    """Call each of these on a thread of its own, all at the same moment."""
+    ready = threading.Barrier(len(calls))
+    threads = [threading.Thread(target=lambda call=call: (ready.wait(), call())) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+class TestPatience:
+    def after(self, client, seconds):
+        """What is sent when so many seconds have passed."""
+        client.sent.clear()
+        client.server._in_flight.expire(time.monotonic() + seconds)
+        return client.replies()
+
+    @pytest.mark.requirement("lifecycle/timeouts/sent")
+    @pytest.mark.parametrize("revision", SESSIONS)
+    def test_every_question_has_a_limit(self, revision):
+        """
+        Whatever is sent that wants an answer is waited for for a quarter of an hour.
+        """
+        client = Asked(client_of(revision), diff="x").client
+
+        assert (self.after(client, 899), len(self.after(client, 901))) == ([], 2)
+
+    @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
+    @pytest.mark.parametrize("revision", SESSIONS)
+    def test_a_question_that_nobody_answers(self, revision):
+        """
+        Its request is answered with what was missing, and it is taken back.
+        """
+        asked = Asked(client_of(revision), diff="x")
+
+        reply, withdrawn = self.after(asked.client, 901)
+
+        assert withdrawn == notification("notifications/cancelled", {"requestId": asked.found["id"]})
+        assert (reply["id"], reply["error"]["code"], reply["error"]["message"]) == (
+            5,
+            -32602,
+            "prompt 'review': 'tone' is missing; 'depth' is missing",
+        )
+
+    @pytest.mark.parametrize("revision", SESSIONS)
+    def test_what_comes_too_late(self, revision):
+        """
+        An answer, and a cancellation, that come after that are ignored, and the id is free.
+        """
+        asked = Asked(client_of(revision), diff="x")
+        client = asked.client
+        self.after(client, 901)
+
+        assert client.answer(asked.found["id"], {"action": "cancel"}) == []
+        assert client.send(line(notification("notifications/cancelled", {"requestId": 5}))) == []
+        assert "result" in client.ask("prompts/list", {}, 5)
+        assert self.after(client, 901) == []
+
+    @pytest.mark.parametrize("revision", SESSIONS)
+    @pytest.mark.parametrize(
+        "message",
+        [
+            {"id": "promptkit-1", "result": {"action": "decline"}},
+            {"id": "promptkit-1", "error": {"code": -1, "message": "no"}},
+            {"method": "notifications/cancelled", "params": {"requestId": 5}},
+        ],
+        ids=["answer", "error", "cancelled"],
+    )
+    def test_a_question_that_is_open_no_longer(self, revision, message):
+        """
+        Once it is answered or taken back nothing waits for it.
+        """
+        client = Asked(client_of(revision), diff="x").client
+        client.send(line({"jsonrpc": "2.0", **message}))
+
+        assert self.after(client, 901) == []
+
+    @pytest.mark.parametrize(
+        "message",
+        [
+            {"id": "promptkit-1", "result": {"action": "accept", "content": {"tone": "calm", "depth": 1}}},
+            {"method": "notifications/cancelled", "params": {"requestId": 5}},
+        ],
+        ids=["answer", "cancelled"],
+    )
+    def test_at_the_same_moment(self, message):
+        """
+        Whichever thread comes first, the request is answered once, or, cancelled, at most once.
+        """
+        for _ in range(60):
+            client = Asked(client_of("2025-11-25"), diff="x").client
+            client.sent.clear()
+            received = partial(client.server.receive_data, line({"jsonrpc": "2.0", **message}))
+            at_once(partial(client.server._in_flight.expire, time.monotonic() + 901), received)
+
+            replies = [found for found in client.replies() if "method" not in found]
+            assert len(replies) == 1 if "result" in message else len(replies) <= 1
+            assert client.server._in_flight.next_deadline is None
+
+    @pytest.mark.parametrize("revision", SESSIONS)
+    def test_an_answer_while_the_request_is_being_refused(self, revision):
+        """
+        It is ignored, though the client has not been told yet that nobody waits for it.
+        """
+        asked = Asked(client_of(revision), diff="x")
+        server, result = asked.client.server, {"action": "accept", "content": {"tone": "calm", "depth": 1}}
+        late = line({"jsonrpc": "2.0", "id": asked.found["id"], "result": result})
+
+        def answer_at_once(data):
+            asked.client.sent.append(data)
+            if b"error" in data:
+                server.receive_data(late)
+
+        server._in_flight._send = answer_at_once
+        replies = [found for found in self.after(asked.client, 901) if "method" not in found]
+
+        assert [(reply["id"], "error" in reply) for reply in replies] == [(5, True)]
+
+    @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
+    @pytest.mark.parametrize("revision", SESSIONS)
+    def test_the_server_looks_at_the_clock(self, revision, monkeypatch):
+        """
+        Nothing has to arrive for a question to be given up when its time is over.
+        """
+        monkeypatch.setattr(handlers, "Elicitation", partial(Elicitation, patience=0.01))
+        told = Queue()
+        server = Server(compile(Recipes(prompts=(review,))), told.put)
+        opening = [initialize(revision, capabilities=FORM), notification("notifications/initialized")]
+        server.receive_data(b"".join(map(line, opening)))
+        told.get(timeout=10)
+
+        server.receive_data(line(request(5, "prompts/get", {"name": "review"})))
+
+        sent = []
+        while len(sent) < 3:
+            sent += map(json.loads, told.get(timeout=10).splitlines())
+        assert [found.get("method", found.get("id")) for found in sent] == [
+            "elicitation/create",
+            5,
+            "notifications/cancelled",
+        ]

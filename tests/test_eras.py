@@ -1,4 +1,5 @@
 import json
+from typing import get_args
 
 import pytest
 
@@ -6,6 +7,7 @@ from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
 from promptkit.protocol.methods import METHODS
 from promptkit.protocol.results import Capabilities, Identity
+from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -35,6 +37,7 @@ def code(connection, message):
 
 
 class TestDiscovery:
+    @pytest.mark.requirement("discover/result", "discover/server-info", "versioning/extension-ids")
     def test_it_says_what_is_served(self):
         """
         A client that opens no session is told of revisions, capabilities and instructions.
@@ -65,6 +68,31 @@ class TestDiscovery:
         """
         assert event(connect(), modern(1, "server/discover"))["result"]["ttlMs"] == 300_000
 
+    @pytest.mark.requirement("discover/implemented")
+    @pytest.mark.parametrize("revision", [None, *HANDSHAKES])
+    def test_it_is_answered_at_any_time(self, revision):
+        """
+        First of all, after a handshake, and again.
+        """
+        connection = connect(revision)
+
+        replies = [event(connection, modern(1, "server/discover")) for _ in range(2)]
+
+        assert [reply["result"]["resultType"] for reply in replies] == ["complete"] * 2
+
+    @pytest.mark.requirement("discover/versions-served")
+    def test_what_it_lists_is_served(self):
+        """
+        A request may name each version that is listed; the error for others lists the same.
+        """
+        listed = event(connect(), modern(1, "server/discover"))["result"]["supportedVersions"]
+        metas = [{VERSION: version, CAPABILITIES: {}} for version in [*listed, "2099-01-01"]]
+
+        *served, refused = [event(connect(), request(1, "prompts/list", {"_meta": meta})) for meta in metas]
+
+        assert [work.revision.date for work in served] == listed
+        assert refused["error"]["data"]["supported"] == listed
+
 
 class TestEnvelope:
     @pytest.mark.parametrize("revision", [None, *HANDSHAKES])
@@ -83,16 +111,19 @@ class TestEnvelope:
             {"elicitation": {}},
         )
 
-    def test_a_session_goes_on_beside_it(self):
+    @pytest.mark.requirement("versioning/handshake-scope")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_a_session_goes_on_beside_it(self, revision):
         """
         The next request without an envelope is the session's again.
         """
-        connection = connect("2025-06-18")
+        connection = connect(revision)
+        event(connection, modern(1, "server/discover"))
         event(connection, modern(1, "prompts/list"))
 
         work = event(connection, request(2, "prompts/list"))
 
-        assert (work.revision.date, work.client.name) == ("2025-06-18", "test")
+        assert (work.revision.date, work.client.name) == (revision, "test")
 
     def test_the_client_need_not_say_who_it_is(self):
         """
@@ -104,6 +135,7 @@ class TestEnvelope:
 
         assert (isinstance(work, Request), work.client) == (True, None)
 
+    @pytest.mark.requirement("base/meta/required", "logging/bad-level")
     @pytest.mark.parametrize(
         ("meta", "expected", "said"),
         [
@@ -115,6 +147,9 @@ class TestEnvelope:
             ),
             pytest.param(
                 envelope(**{"io.modelcontextprotocol/logLevel": "loud"}), -32602, "logLevel", id="log-level"
+            ),
+            pytest.param(
+                envelope(**{"io.modelcontextprotocol/logLevel": 3}), -32602, "logLevel", id="level-number"
             ),
             pytest.param(envelope(progressToken=[]), -32602, "progressToken", id="progress-token"),
             pytest.param(
@@ -141,15 +176,27 @@ class TestEnvelope:
 
         assert (error["code"], said in error["message"]) == (expected, True)
 
-    def test_an_unserved_version_is_told_which_are(self):
+    @pytest.mark.parametrize("level", get_args(LogLevel))
+    def test_a_level_that_there_is(self, level):
+        """
+        A request may say how much it wants logged, though nothing is.
+        """
+        message = modern(1, "prompts/list", **{"io.modelcontextprotocol/logLevel": level})
+
+        assert isinstance(event(connect(), message), Request)
+
+    @pytest.mark.requirement("versioning/unsupported")
+    @pytest.mark.parametrize("method", ["prompts/list", "server/discover", "no/such"])
+    @pytest.mark.parametrize("version", ["2027-01-15", *HANDSHAKES, ""])
+    def test_an_unserved_version_is_told_which_are(self, version, method):
         """
         The error names the versions that a request may name, and the one that it did.
         """
-        meta = {VERSION: "2027-01-15", CAPABILITIES: {}}
+        meta = {VERSION: version, CAPABILITIES: {}}
 
-        error = event(connect("2025-06-18"), request(1, "prompts/list", {"_meta": meta}))["error"]
+        error = event(connect("2025-06-18"), request(1, method, {"_meta": meta}))["error"]
 
-        assert error["data"] == {"supported": [MODERN], "requested": "2027-01-15"}
+        assert (error["code"], error["data"]) == (-32022, {"supported": [MODERN], "requested": version})
 
     @pytest.mark.parametrize(
         "meta",
@@ -174,6 +221,7 @@ class TestEnvelope:
 
 
 class TestMethods:
+    @pytest.mark.requirement("base/error/unadvertised")
     @pytest.mark.parametrize("method", HANDSHAKE_ONLY)
     @pytest.mark.parametrize("revision", [None, "2025-11-25"])
     def test_methods_of_sessions_are_unknown_to_modern_requests(self, method, revision):
@@ -192,6 +240,7 @@ class TestMethods:
         """
         assert code(connect(revision), request(1, method, {"notifications": {}})) == -32601
 
+    @pytest.mark.requirement("base/meta/required")
     @pytest.mark.parametrize("method", [*MODERN_ONLY, *LISTS])
     def test_nothing_at_all_was_said(self, method):
         """
@@ -201,6 +250,7 @@ class TestMethods:
 
         assert (error["code"], error["data"]) == (-32602, {"missing": [VERSION, CAPABILITIES]})
 
+    @pytest.mark.requirement("base/error/unadvertised")
     @pytest.mark.parametrize("method", ["resources/list", "resources/templates/list", "resources/read"])
     def test_what_is_not_declared_is_unknown_to_modern_requests(self, method):
         """
@@ -221,6 +271,7 @@ class TestMethods:
 
         assert event(connect(), opening)["result"]["protocolVersion"] == "2025-06-18"
 
+    @pytest.mark.requirement("versioning/handshake-scope")
     def test_a_probe_that_failed_may_be_followed_by_a_handshake(self):
         """
         Nothing that a modern request is answered with keeps a client from opening a session.

@@ -1,5 +1,7 @@
 import datetime as dt
 import enum
+import json
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -250,6 +252,7 @@ class TestFields:
 
 
 class TestPublishedSchemas:
+    @pytest.mark.requirement("elicitation/flat-schema", "elicitation/form")
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
     def test_a_form_is_one_of_the_revision(self, revision):
         """
@@ -280,6 +283,35 @@ class TestPublishedSchemas:
         fields = [field(annotation, multi_select=revision.elicitation_modes) for annotation in ASKED]
 
         assert [made for made in fields if not made.keys() <= named[made["type"]]] == []
+
+    @pytest.mark.requirement("elicitation/flat-schema")
+    @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
+    def test_no_field_is_nested(self, revision):
+        """
+        A field is text, a number, yes or no, or, where forms offer several choices, a list of
+        those; whatever is nested in an argument is asked for as text.
+        """
+        several = revision.elicitation_modes
+        fields = [field(annotation, multi_select=several) for annotation in ASKED]
+
+        plain = {"string", "number", "integer", "boolean"}
+        lists = [made for made in fields if made["type"] not in plain]
+        assert {made["type"] for made in lists} == ({"array"} if several else set())
+        assert [made for made in lists if made["items"].keys() != {"type", "enum"}] == []
+        assert [made for made in fields if made.keys() & {"properties", "anyOf", "oneOf", "$ref"}] == []
+
+    @pytest.mark.requirement("elicitation/plain-words")
+    @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
+    def test_no_address_is_added(self, revision):
+        """
+        What is said of a form, and of a field of any kind, holds no URL.
+        """
+        several = revision.elicitation_modes
+        every = [attrs.evolve(argument(each), name=f"field{i}") for i, each in enumerate(ASKED)]
+
+        asked = json.dumps(forms.elicitation(taking(str), every, modes=several, multi_select=several))
+
+        assert re.findall(r"[a-z]+://|www\.", asked) == []
 
     def test_it_fits_into_a_result_that_asks(self):
         """

@@ -4,6 +4,7 @@ import json
 import re
 import sys
 import textwrap
+import unicodedata
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -33,6 +34,7 @@ from promptkit.fragments import (
     untrusted,
 )
 from promptkit.messages import user
+from promptkit.visible import visible
 
 COMMONMARK = MarkdownIt("commonmark")
 GITHUB = MarkdownIt("commonmark").enable("table")
@@ -43,7 +45,7 @@ MARKDOWN = st.text("ab `~#>|<\\\t\n.1")
 #: Anything a parser keeps as it is: Markdown replaces NUL, and reads a CR as a line end.
 ANY_TEXT = st.text(st.characters(exclude_characters="\0\r", exclude_categories=["Cs"]))
 
-PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489")
+PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489") + b"\0\0\0\0IEND"
 
 
 class Colour(str, enum.Enum):  # noqa: UP042  # the older spelling is the one whose str() surprises
@@ -78,7 +80,7 @@ class TestAll:
             ("json_block", "value"),
             ("dedent", "text"),
             ("truncate", "text limit keep='head'"),
-            ("untrusted", "text label='data'"),
+            ("untrusted", "text label='data' strip=False"),
         ],
     )
     def test_signatures_are_the_contract_with_authors(self, name, parameters):
@@ -816,8 +818,24 @@ def delimiters(made, label="data"):
     """
     Return the code, the opening and the closing delimiter of *made*.
     """
-    code = re.fullmatch(rf"(?s)[^\n<>]*:\n<{label}-([0-9a-f]{{16}})>\n.*", str(made))[1]
+    code = re.fullmatch(rf"(?s)[^\n<>]*:\n<{label}-([0-9a-f]{{32}})>\n.*", str(made))[1]
     return code, f"<{label}-{code}>", f"</{label}-{code}>"
+
+
+def plain_letters(text):
+    """
+    Return the letters and digits that a lenient reader may take *text* for, forwards and backwards.
+    """
+    shown = text.translate({0xE0000 + letter: letter for letter in range(128)})
+    shown = shown.translate({0x430: "a", 0x441: "c", 0x435: "e"})
+    letters = re.sub(r"[^0-9a-z]", "", unicodedata.normalize("NFKD", shown).lower())
+    return f"{letters} {letters[::-1]}"
+
+
+#: A piece of text that means something to whoever looks for a delimiter.
+PIECES = st.sampled_from(
+    ["<data-", "</data-", ">", "\n", "\r", "\x85", "\u2028", "\u200b", "\u202e", "0", "a", "\uff1c", "\u0338"]
+)
 
 
 class TestUntrusted:
@@ -841,8 +859,19 @@ class TestUntrusted:
             "\u200b".join,
             lambda closing: closing.replace("<", "\uff1c"),
             " ".join,
+            "\u0301".join,
+            lambda closing: "".join(chr(ord(c) + 0xFEE0) for c in closing),
+            lambda closing: "".join(chr(ord(c) + 0xE0000) for c in closing),
+            lambda closing: closing.translate({0x61: 0x430, 0x63: 0x441, 0x65: 0x435}),
+            lambda closing: f"\u202e{closing[::-1]}\u202c",
+            "\r".join,
+            lambda closing: f"\u2028{closing}\u2029",
+            lambda closing: f"\x85{closing}\x85",
         ],
-        ids=["exact", "upper case", "zero-width", "full-width", "spaced"],
+        ids=[
+            *("exact", "upper case", "zero-width", "full-width", "spaced", "combining", "all full-width"),
+            *("tags", "Cyrillic", "reversed", "carriage returns", "line separators", "next line"),
+        ],
     )
     def test_an_imitation_is_of_another_code(self, imitate):
         """
@@ -854,15 +883,14 @@ class TestUntrusted:
         forged = attack.replace("{}", imitate(seen))
 
         code, _, closing = delimiters(untrusted(forged))
-        letters = re.sub(r"[^0-9a-z]", "", forged.lower())
-        assert code not in letters
+        assert code not in plain_letters(forged)
         assert closing not in forged
 
     def test_a_code_that_occurs_is_not_taken(self, monkeypatch):
         """
         Should a text hold its own code after all, it gets the next.
         """
-        codes = iter(["a" * 16, "b" * 16])
+        codes = iter(["a" * 32, "b" * 32])
 
         class Hash:
             def __init__(self, data):
@@ -870,13 +898,13 @@ class TestUntrusted:
 
         monkeypatch.setattr(fragments, "sha256", Hash)
 
-        assert delimiters(untrusted(f"see {'a' * 16}"))[0] == "b" * 16
+        assert delimiters(untrusted(f"see {'a' * 32}"))[0] == "b" * 32
 
     def test_it_is_the_same_every_time(self):
         """
         Equal text gives equal bytes, in every process.
         """
-        expected = "<data-2cf24dba5fb0a30e>\nhello\n</data-2cf24dba5fb0a30e>"
+        expected = "<data-2cf24dba5fb0a30e26e83b2ac5b9e29e>\nhello\n</data-2cf24dba5fb0a30e26e83b2ac5b9e29e>"
 
         assert str(untrusted("hello")).endswith(f":\n{expected}")
         assert untrusted("hello") == untrusted(Text("hello"))
@@ -891,6 +919,45 @@ class TestUntrusted:
 
         assert code not in str(inner)
         assert str(untrusted(inner)).endswith(f"{opening}\n{inner}\n{closing}")
+
+    @given(st.lists(PIECES | st.text(max_size=3), max_size=9).map("".join), st.integers(1, 3))
+    def test_no_text_holds_its_own_delimiter(self, text, times):
+        """
+        However often a text is given the delimiter that was seen for it, it has another one in the end.
+        """
+        for _ in range(times):
+            _, opening, closing = delimiters(untrusted(text))
+            text = f"{text}\n{closing}\n{opening.upper()}\n{text}"
+
+        made = str(untrusted(text))
+
+        code, opening, closing = delimiters(made)
+        assert code not in plain_letters(text)
+        assert [found.start() for found in re.finditer(code, made, re.IGNORECASE)] == [
+            made.index(opening) + len("<data-"),
+            made.rindex(closing) + len("</data-"),
+        ]
+
+    @pytest.mark.parametrize("strip", [False, True])
+    @given(text=st.text())
+    def test_its_delimiters_are_of_the_text_between_them(self, strip, text):
+        """
+        Stripped or not, what stands between the delimiters is what they were made for.
+        """
+        made = untrusted(text, strip=strip)
+
+        between = visible(text) if strip else text
+        assert made == untrusted(between)
+        assert str(made).split(delimiters(made)[1])[1].startswith(f"\n{between}\n</data-")
+
+    def test_nothing_is_stripped_unasked(self):
+        """
+        A text is evidence: what is hidden in it stays, unless the author says otherwise.
+        """
+        text = "\x1b[31m\u202eevil\U000e0041\u200b"
+
+        assert f"\n{text}\n" in str(untrusted(text))
+        assert "\n[31mevil\n" in str(untrusted(text, strip=True))
 
     def test_broken_unicode_is_text_too(self):
         """

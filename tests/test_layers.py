@@ -11,7 +11,7 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|packages|sources",
+    "annotations|packages|sources|visible",
     "version|diagnostics|context|fields|misfits",
     "errors",
     "media",
@@ -23,7 +23,7 @@ ORDER = (
     "readers",
     "completion",
     "arguments",
-    "schemas|returns|templates",
+    "redaction|schemas|returns|templates",
     "documents",
     "catalog",
     "prompts|resources",
@@ -52,9 +52,12 @@ LAZY = {
     "promptkit.lints",
     "promptkit.protocol.forms",
     "promptkit.protocol.sealing",
+    "promptkit.redaction",
+    "promptkit.server.audit",
     "promptkit.server.background",
     "promptkit.sources",
     "promptkit.structuring",
+    "promptkit.visible",
     "pybase64",
     "rich",
     "typeguard",

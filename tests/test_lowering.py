@@ -13,7 +13,7 @@ from promptkit.loader import Recipes
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import REVISIONS
-from tests.wire import HANDSHAKES, validate
+from tests.wire import validate
 
 NOTES = {"audience": ("user",), "priority": 0.5, "last_modified": datetime(2026, 1, 31, 12, tzinfo=UTC)}
 LINK = ResourceLink(
@@ -62,7 +62,7 @@ def every_content(png, wav):
     ]
 
 
-@pytest.mark.parametrize("revision", HANDSHAKES)
+@pytest.mark.parametrize("revision", REVISIONS)
 def test_every_result_is_valid_in_every_revision(revision, png, wav):
     """
     A prompt with every kind of content, and a listing with every member, match the published
@@ -105,7 +105,8 @@ def test_a_priority_of_zero_is_said():
     assert "annotations" not in lower("2024-11-05", Text("x", last_modified=NOTES["last_modified"]))
 
 
-@pytest.mark.parametrize("revision", HANDSHAKES)
+@pytest.mark.requirement("prompts/get/image")
+@pytest.mark.parametrize("revision", REVISIONS)
 def test_an_image(revision, png):
     """
     An image's bytes arrive as they were.
@@ -115,11 +116,13 @@ def test_an_image(revision, png):
     assert ("image", "image/png", png) == (sent["type"], sent["mimeType"], base64.b64decode(sent["data"]))
 
 
-def test_audio(wav):
+@pytest.mark.requirement("prompts/get/audio")
+@pytest.mark.parametrize("revision", [*REVISIONS][1:])
+def test_audio(revision, wav):
     """
     So do those of a recording.
     """
-    sent = lower("2025-03-26", Audio(wav))
+    sent = lower(revision, Audio(wav))
 
     assert ("audio", "audio/wav", wav) == (sent["type"], sent["mimeType"], base64.b64decode(sent["data"]))
 
@@ -134,12 +137,15 @@ def test_audio_before_there_was_audio(wav):
     assert ("audio/wav", wav) == (sent["resource"]["mimeType"], base64.b64decode(sent["resource"]["blob"]))
 
 
-def test_embedded_resources(png):
+@pytest.mark.requirement("prompts/get/embedded-uri", "prompts/get/embedded-mime-type")
+@pytest.mark.requirement("prompts/get/embedded-contents")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_embedded_resources(revision, png):
     """
     A document is text or bytes, with a type in any case.
     """
-    text = lower("2024-11-05", EmbeddedResource("file:///a.txt", text="a"))
-    blob = lower("2024-11-05", EmbeddedResource("file:///a.png", blob=png))
+    text = lower(revision, EmbeddedResource("file:///a.txt", text="a"))
+    blob = lower(revision, EmbeddedResource("file:///a.png", blob=png))
 
     assert text["resource"] == {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "a"}
     assert {
@@ -149,11 +155,36 @@ def test_embedded_resources(png):
     } == blob["resource"]
 
 
-def test_a_link():
+@pytest.mark.requirement("prompts/get/embedded-mime-type")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("mime_type", ["text/markdown", "application/vnd.shelf+json"])
+def test_a_type_that_is_given_is_sent(revision, mime_type):
+    """
+    What the author says that a document is counts.
+    """
+    text = lower(revision, EmbeddedResource("file:///a", text="a", mime_type=mime_type))
+    blob = lower(revision, EmbeddedResource("file:///a", blob=b"a", mime_type=mime_type))
+
+    assert {sent["resource"]["mimeType"] for sent in (text, blob)} == {mime_type}
+
+
+@pytest.mark.requirement("prompts/get/embedded-uri")
+@pytest.mark.parametrize("uri", ["", "notes.txt", "/notes.txt", "file:", "x:a b", "x:%zz", "C:\\notes.txt"])
+def test_a_document_without_a_uri(uri):
+    """
+    What is no URI never gets as far as being sent.
+    """
+    with pytest.raises(ValueError, match="URI"):
+        EmbeddedResource(uri, text="a")
+
+
+@pytest.mark.requirement("prompts/get/resource-link")
+@pytest.mark.parametrize("revision", [*REVISIONS][2:])
+def test_a_link(revision):
     """
     A link says where, what and how large.
     """
-    assert lower("2025-06-18", LINK) == {
+    assert lower(revision, LINK) == {
         "type": "resource_link",
         "uri": "file:///notes.txt",
         "name": "notes.txt",

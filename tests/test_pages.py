@@ -1,13 +1,24 @@
 from math import ceil
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
-from tests.wire import REVISIONS, Client
+from tests.wire import MODERN, REVISIONS, Client, initialize, line
+
+#: What lists, where a result holds it, and how the names begin here.
+LISTS = [
+    ("prompts/list", "prompts", "p"),
+    ("resources/list", "resources", "n"),
+    ("resources/templates/list", "resourceTemplates", "t"),
+]
+UNKNOWN = {
+    "code": -32602,
+    "message": "unknown cursor: the list may have changed, so list again from the start",
+}
 
 
 def numbered(count, words="Say it."):
@@ -25,6 +36,9 @@ def catalog_of(prompts=3, resources=0, words="Say it."):
     return compile(Recipes(prompts=numbered(prompts, words), resources=documents(resources)))
 
 
+SEVEN = catalog_of(7)
+
+
 def walk(client, method, key):
     """The names on each page of a list, and the cursors between the pages."""
     pages, cursors, params = [], [], {}
@@ -37,15 +51,10 @@ def walk(client, method, key):
         params = {"cursor": result["nextCursor"]}
 
 
+@pytest.mark.requirement("pagination/operations", "pagination/next-cursor", "pagination/continues")
+@pytest.mark.requirement("prompts/list/answered", "resources/list/answered")
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize(
-    ("method", "key", "letter"),
-    [
-        ("prompts/list", "prompts", "p"),
-        ("resources/list", "resources", "n"),
-        ("resources/templates/list", "resourceTemplates", "t"),
-    ],
-)
+@pytest.mark.parametrize(("method", "key", "letter"), LISTS)
 def test_every_item_is_on_one_page(revision, method, key, letter):
     """
     Following the cursors gives every item once, in one order, a page never longer than agreed.
@@ -56,8 +65,7 @@ def test_every_item_is_on_one_page(revision, method, key, letter):
 
     assert [len(page) for page in pages] == [3, 3, 1]
     names = [name for page in pages for name in page]
-    assert names == sorted(set(names), key=lambda name: int(name[1:]))
-    assert {name[0] for name in names} == {letter}
+    assert [(name[0], int(name[1:])) for name in names] == [(letter, number) for number in range(7)]
 
 
 @given(count=st.integers(0, 12), size=st.integers(1, 13))
@@ -80,40 +88,62 @@ def test_a_hundred_on_a_page():
     assert [len(page) for page in pages] == [100, 1]
 
 
-def test_cursors_outlive_their_server():
+@pytest.mark.requirement("base/stateless/other-process")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_cursors_outlive_their_server(revision):
     """
     A server with the same prompts takes the cursors of another one.
     """
-    _, (cursor, _) = walk(Client(catalog_of(5), page_size=2), "prompts/list", "prompts")
-    later = Client(catalog_of(5), page_size=2)
+    _, (cursor, _) = walk(Client(catalog_of(5), revision, page_size=2), "prompts/list", "prompts")
+    later = Client(catalog_of(5), revision, page_size=2)
 
     result = later.ask("prompts/list", {"cursor": cursor})["result"]
 
     assert [item["name"] for item in result["prompts"]] == ["p002", "p003"]
 
 
-def test_a_cursor_may_be_used_again():
-    """
-    Asking twice for a page gives the same bytes.
-    """
-    client = Client(catalog_of(5), page_size=2)
-    cursor = client.ask("prompts/list")["result"]["nextCursor"]
-
-    assert client.ask("prompts/list", {"cursor": cursor}) == client.ask("prompts/list", {"cursor": cursor})
-
-
+@pytest.mark.requirement("pagination/stable")
 @pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(("method", "key"), [row[:2] for row in LISTS])
+def test_a_cursor_may_be_used_again(revision, method, key):
+    """
+    Whenever a cursor is sent, and in whatever order, it gives the page that it gave at first.
+    """
+    client = Client(catalog_of(7, 7), revision, page_size=2)
+    pages, cursors = walk(client, method, key)
+
+    again = {cursor: client.ask(method, {"cursor": cursor})["result"] for cursor in reversed(cursors)}
+
+    assert [[item["name"] for item in again[cursor][key]] for cursor in cursors] == pages[1:]
+    assert client.ask(method, {"cursor": cursors[0]})["result"] == again[cursors[0]]
+
+
+@pytest.mark.requirement("pagination/invalid-cursor", "pagination/empty-cursor")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("method", [row[0] for row in LISTS])
 @pytest.mark.parametrize("cursor", ["", "x", "0", "-1", "3", "b2Zmc2V0PTE", "\x00", "p003"])
-def test_an_unknown_cursor_is_refused(revision, cursor):
+def test_an_unknown_cursor_is_refused(revision, method, cursor):
     """
     What was never given out is -32602, and says what to do.
     """
-    error = Client(catalog_of(7, 1), revision, page_size=3).ask("prompts/list", {"cursor": cursor})["error"]
+    error = Client(catalog_of(7, 7), revision, page_size=3).ask(method, {"cursor": cursor})["error"]
 
-    assert error == {
-        "code": -32602,
-        "message": "unknown cursor: the list may have changed, so list again from the start",
-    }
+    assert error == UNKNOWN
+
+
+@pytest.mark.requirement("pagination/graceful")
+@given(revision=st.sampled_from(REVISIONS), cursor=st.text(st.characters(codec="utf-8")))
+@example(revision=MODERN, cursor="x" * 100_000)
+@example(revision="2024-11-05", cursor="x" * 100_000)
+def test_no_cursor_does_harm(revision, cursor):
+    """
+    Whatever is sent for a cursor, it is refused and the next request is served.
+    """
+    client = Client(SEVEN, revision, page_size=3)
+    refused = client.ask("prompts/list", {"cursor": cursor})
+    listed = client.ask("prompts/list")
+
+    assert (refused["error"], len(listed["result"]["prompts"])) == (UNKNOWN, 3)
 
 
 def test_a_cursor_belongs_to_one_list():
@@ -144,9 +174,45 @@ def test_a_cursor_goes_with_its_catalog(later):
     assert "result" in client.ask("prompts/list")
 
 
+@pytest.mark.requirement("pagination/graceful")
+@pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("cursor", [None, 3, {}], ids=str)
-def test_a_cursor_is_text(cursor):
+def test_a_cursor_is_text(revision, cursor):
     """
     Anything else is -32602.
     """
-    assert Client(catalog_of()).ask("prompts/list", {"cursor": cursor})["error"]["code"] == -32602
+    assert Client(SEVEN, revision).ask("prompts/list", {"cursor": cursor})["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("prompts/list/empty", "resources/list/empty")
+@pytest.mark.parametrize(("method", "key"), [row[:2] for row in LISTS[:2]])
+def test_an_empty_list(method, key):
+    """
+    Where there are only templates, prompts and plain resources are listed all the same: none.
+    """
+    template = resource("notes://{x}")(lambda x: x)
+    client = Client(compile(Recipes(resources=(template,))), MODERN)
+
+    assert client.ask(method)["result"][key] == []
+    assert len(client.ask("resources/templates/list")["result"]["resourceTemplates"]) == 1
+
+
+@pytest.mark.requirement("prompts/list/same-for-all", "resources/list/same-for-all")
+@pytest.mark.parametrize("method", [row[0] for row in LISTS])
+def test_a_list_is_the_same_for_all(method):
+    """
+    No other capability, request, error, stream or handshake changes what a modern client is shown.
+    """
+    catalog = catalog_of(3, 3)
+    first = Client(catalog, MODERN, changes=True).ask(method)
+    client = Client(catalog, MODERN, changes=True)
+    client.ask("prompts/get", {"name": "p001"})
+    client.ask("prompts/get", {"name": "nowhere"})
+    client.ask("resources/read", {"uri": "notes://001"})
+    client.post("subscriptions/listen", {"notifications": {"promptsListChanged": True}}, "s")
+    client.server.receive_data(line(initialize("2024-11-05")))
+    client.sent.clear()
+    able = {"roots": {}, "sampling": {}, "elicitation": {"form": {}}}
+
+    assert client.ask(method) == first
+    assert client.ask(method, capabilities=able) == first

@@ -1,14 +1,17 @@
 import asyncio
+import contextlib
 import math
 import threading
+import time
+from queue import Queue
 
 import pytest
 
-from promptkit import Context, prompt
+from promptkit import Context, PromptError, prompt
 from promptkit.compiler import compile
 from promptkit.context import Progress
 from promptkit.loader import Recipes
-from tests.wire import MODERN, REVISIONS, Client, line, notification
+from tests.wire import REVISIONS, Client, line, notification
 
 
 @prompt
@@ -23,6 +26,7 @@ def client_of(*prompts, revision="2025-11-25"):
     return Client(compile(Recipes(prompts=prompts)), revision)
 
 
+@pytest.mark.requirement("progress/tokens", "progress/message", "progress/optional")
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("token", [0, 7, "7", "", "ü"])
 def test_progress_is_told_to_who_asked(revision, token):
@@ -41,12 +45,126 @@ def test_progress_is_told_to_who_asked(revision, token):
     assert reply["result"]["messages"][0]["content"]["text"] == "done"
 
 
+@pytest.mark.requirement("progress/tokens")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("token", [None, True, 0.5, [], {}], ids=str)
+def test_a_token_is_text_or_a_whole_number(revision, token):
+    """
+    With any other the request is refused, and nothing is told.
+    """
+    (reply,) = client_of(steps, revision=revision).post("prompts/get", {"name": "steps"}, progressToken=token)
+
+    assert (reply["error"]["code"], "progressToken" in reply["error"]["message"]) == (-32602, True)
+
+
+@pytest.mark.requirement("progress/active-tokens")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_nobody_is_told_who_did_not_ask(revision):
     """
     Without a token there is the reply and nothing else.
     """
     assert len(client_of(steps, revision=revision).post("prompts/get", {"name": "steps"})) == 1
+
+
+@pytest.mark.requirement("progress/optional")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_prompt_need_not_report(revision):
+    """
+    A client that asks for progress gets the reply alone if there is none.
+    """
+
+    @prompt
+    def silent() -> str:
+        return "done"
+
+    (reply,) = client_of(silent, revision=revision).post("prompts/get", {"name": "silent"}, progressToken=1)
+
+    assert "result" in reply
+
+
+@pytest.mark.requirement("progress/fractions")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_fractions(revision):
+    """
+    Progress and its total are told as the prompt says them.
+    """
+
+    @prompt
+    def half(context: Context) -> str:
+        context.report_progress(0.5, 1.25)
+        return "done"
+
+    told, _ = client_of(half, revision=revision).post("prompts/get", {"name": "half"}, progressToken=1)
+
+    assert told["params"] == {"progressToken": 1, "progress": 0.5, "total": 1.25}
+
+
+@pytest.mark.requirement("progress/increases")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_has_not_risen_is_not_told(revision):
+    """
+    A report that is no higher than the one before is an error in the prompt, and is not sent.
+    """
+
+    @prompt
+    def wavering(context: Context) -> str:
+        for progress in [1, 1, 0.5, -3, 2, 2]:
+            with contextlib.suppress(ValueError):
+                context.report_progress(progress)
+        return "done"
+
+    client = client_of(wavering, revision=revision)
+    *told, _ = client.post("prompts/get", {"name": "wavering"}, progressToken=1)
+
+    assert [report["params"]["progress"] for report in told] == [1, 2]
+
+
+@pytest.mark.requirement("progress/rate-limited")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_flood_is_thinned_out(revision, monkeypatch):
+    """
+    A client is told of twenty reports at once and of twenty a second from then on.
+    """
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    @prompt
+    def hasty(context: Context) -> str:
+        for i in range(20_000):
+            context.report_progress(i)
+        for i in range(20_000, 21_280):
+            now[0] += 1 / 128
+            context.report_progress(i)
+        return "done"
+
+    client = client_of(hasty, revision=revision)
+    *told, reply = client.post("prompts/get", {"name": "hasty"}, progressToken=1)
+
+    progress = [report["params"]["progress"] for report in told]
+    assert progress[:20] == list(range(20))
+    assert (len(progress), sorted(set(progress))) == (20 + 200, progress)
+    assert progress[-1] > 21_270
+    assert "result" in reply
+
+
+@pytest.mark.requirement("progress/rate-limited")
+def test_steps_at_a_leisurely_pace_are_all_told(monkeypatch):
+    """
+    Who reports fewer than twenty times a second is not thinned out, however long it takes.
+    """
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    @prompt
+    def leisurely(context: Context) -> str:
+        for i in range(300):
+            now[0] += 0.0625
+            context.report_progress(i)
+        return "done"
+
+    *told, _ = client_of(leisurely).post("prompts/get", {"name": "leisurely"}, progressToken=1)
+
+    assert len(told) == 300
 
 
 def test_outside_of_a_request_it_does_nothing():
@@ -88,47 +206,140 @@ def test_a_total_that_is_none():
         Context().report_progress(1, math.inf)
 
 
-def test_nothing_is_told_after_the_reply():
+@pytest.mark.requirement("progress/active-tokens", "progress/stops")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("ending", [None, PromptError("no"), ValueError("no")], ids=repr)
+def test_nothing_is_told_after_the_reply(revision, ending, capsys):
     """
-    A thread that a prompt has left behind reports to nobody.
+    A thread that a prompt has left behind reports to nobody, whatever the prompt came to.
     """
     kept = []
 
     @prompt
     def hasty(context: Context) -> str:
         kept.append(context)
+        context.report_progress(1)
+        if ending:
+            raise ending
         return "done"
 
-    client = client_of(hasty)
-    client.post("prompts/get", {"name": "hasty"}, progressToken=1)
+    client = client_of(hasty, revision=revision)
+    told, reply = client.post("prompts/get", {"name": "hasty"}, progressToken=1)
     client.sent.clear()
 
-    kept[0].report_progress(1)
+    kept[0].report_progress(2)
 
+    assert (told["method"], "error" in reply) == ("notifications/progress", ending is not None)
     assert client.replies() == []
 
 
-def test_nothing_is_told_after_a_cancellation():
+@pytest.mark.requirement("progress/stops")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_nothing_is_told_after_the_time_limit(revision):
     """
-    Once the client has cancelled the request it hears nothing more of it.
+    A prompt that goes on after its request was answered reports to nobody.
     """
-    started, contexts = threading.Event(), []
+    go_on, gone_on = threading.Event(), threading.Event()
 
-    @prompt
-    async def slow(context: Context) -> str:
-        contexts.append(context)
-        started.set()
-        await asyncio.sleep(30)
+    @prompt(timeout=0.02)
+    def slow(context: Context) -> str:
+        try:
+            go_on.wait(10)
+        finally:
+            context.report_progress(1)
+            gone_on.set()
         return "done"
 
-    client = client_of(slow, revision=MODERN)
+    client = client_of(slow, revision=revision)
+    client.post("prompts/get", {"name": "slow"}, progressToken=1)
+    client.server.close(10)
+    go_on.set()
+    assert gone_on.wait(10)
+    (reply,) = client.replies()
+
+    assert "took longer" in reply["error"]["message"]
+
+
+@pytest.mark.requirement("cancellation/nothing-more", "progress/active-tokens")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_nothing_is_told_after_a_cancellation(revision, kind):
+    """
+    Once the client has cancelled the request it hears nothing more of it, though the
+    function has something left to do.
+    """
+    started, go_on, gone_on = Queue(), threading.Event(), threading.Event()
+
+    @prompt(name="slow", timeout=30)
+    def plain(context: Context) -> str:
+        started.put(context)
+        try:
+            go_on.wait(10)
+        finally:
+            context.report_progress(1)
+            gone_on.set()
+        return "done"
+
+    @prompt(name="slow")
+    async def coroutine(context: Context) -> str:
+        started.put(context)
+        try:
+            await asyncio.sleep(30)
+        finally:
+            context.report_progress(1)
+            gone_on.set()
+        return "done"
+
+    client = client_of(plain if kind == "plain" else coroutine, revision=revision)
     client.post("prompts/get", {"name": "slow"}, 3, progressToken=1)
-    assert started.wait(10)
+    context = started.get(timeout=10)
     client.send(line(notification("notifications/cancelled", {"requestId": 3})))
-    contexts[0].report_progress(1)
+    go_on.set()
+    assert gone_on.wait(10)
+    context.report_progress(2)
     client.server.close(10)
 
     assert client.replies() == []
+
+
+@pytest.mark.requirement("progress/tracked")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_each_token_has_its_own_request(revision):
+    """
+    Of two requests that run at once each is told of under its own token, until it ends.
+    """
+    contexts, ends = Queue(), {}
+
+    @prompt
+    async def waits(name: str, context: Context) -> str:
+        ends[name] = asyncio.Event(), asyncio.get_running_loop()
+        contexts.put(context)
+        await ends[name][0].wait()
+        return name
+
+    client = client_of(waits, revision=revision)
+
+    def report(*reports):
+        client.sent.clear()
+        for context, progress in reports:
+            context.report_progress(progress)
+        return [(told["params"]["progressToken"], told["params"]["progress"]) for told in client.replies()]
+
+    def start(number, name, token):
+        params = {"name": "waits", "arguments": {"name": name}}
+        client.post("prompts/get", params, number, progressToken=token)
+        return contexts.get(timeout=10)
+
+    one, two = start(1, "one", "t"), start(2, "two", 2)
+    both = report((one, 1), (two, 1), (one, 2))
+    client.send(line(notification("notifications/cancelled", {"requestId": 1})))
+    left = report((one, 3), (two, 2))
+    event, loop = ends["two"]
+    loop.call_soon_threadsafe(event.set)
+    client.server.close(10)
+
+    assert (both, left) == ([("t", 1), (2, 1), ("t", 2)], [(2, 2)])
+    assert report((one, 4), (two, 3)) == []
 
 
 def test_reports_of_several_threads_rise():

@@ -624,6 +624,94 @@ class TestOptions:
         assert meta(version="2", meta={"promptkit/version": "3"}) == {"promptkit/version": "3"}
 
     @pytest.mark.parametrize(
+        "key",
+        [
+            "owner",
+            "com.example/owner",
+            "com.example.mcp/a",
+            "mcp/a",
+            "x/",
+            "a-b.c1/a.b_c-d",
+            "promptkit/version",
+            "example.mcpserver/a",
+            "traceparent.example/traceparent",
+        ],
+    )
+    def test_keys_of_metadata(self, key):
+        """
+        A key is a name, with or without a prefix of labels before it.
+        """
+        made, found = prompt(meta={key: 1})(named(lambda: "")).compile()
+
+        assert (made.meta, found) == ({key: 1}, ())
+
+    @pytest.mark.requirement("base/meta/key-name", "base/meta/key-prefix")
+    @pytest.mark.parametrize(
+        ("key", "shown"),
+        [
+            *[
+                (key, f"a str ({key!r})")
+                for key in [
+                    "-a",
+                    "a-",
+                    "_a",
+                    "a b",
+                    "ü",
+                    "/a",
+                    "1a/b",
+                    "a-/b",
+                    "a..b/c",
+                    "a./b",
+                    "a/b/c",
+                    "a\n",
+                ]
+            ],
+            (3, "an int (3)"),
+        ],
+    )
+    def test_keys_that_are_none(self, key, shown):
+        """
+        A malformed key is reported, with the form that keys have.
+        """
+        made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
+
+        assert (made, found.rule, found.message, found.remedy) == (
+            None,
+            Rule.BAD_METADATA,
+            f"prompt 'named': meta cannot have {shown} for a key",
+            "write keys as in 'com.example/owner': a domain read backwards, a slash and a name",
+        )
+
+    @pytest.mark.requirement("base/meta/reserved-prefix", "base/meta/trace-context")
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "io.modelcontextprotocol/serverInfo",
+            "dev.MCP/a",
+            "com.mcp.tools/a",
+            "mcp.dev/a",
+            "api.modelcontextprotocol.org/a",
+            "a.b.mcp.c/d",
+            "progressToken",
+            "traceparent",
+            "tracestate",
+            "baggage",
+        ],
+    )
+    def test_keys_of_the_protocol(self, key):
+        """
+        A key that the protocol has kept for itself is reported.
+        """
+        made, (found,) = prompt(meta={key: 1})(named(lambda: "")).compile()
+
+        assert (made, found.rule, found.message, found.remedy) == (
+            None,
+            Rule.BAD_METADATA,
+            f"prompt 'named': the key {key!r} of meta is reserved for the protocol",
+            "put it under a prefix of your own, as in 'com.example/owner'",
+        )
+
+    @pytest.mark.parametrize(
         ("options", "error", "says"),
         [
             ({"tags": "code"}, TypeError, "tags takes several words: write tags=['code']"),

@@ -1,10 +1,11 @@
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from datetime import date
 
 import pytest
 
-from promptkit import PromptError, resource
+from promptkit import PromptError, prompt, resource
 from promptkit.compiler import compile
+from promptkit.diagnostics import Rule
 from promptkit.loader import Recipes
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client
 
@@ -38,6 +39,7 @@ def read(revision, uri):
 
 @pytest.mark.parametrize("revision", REVISIONS)
 class TestReading:
+    @pytest.mark.requirement("resources/read/text")
     def test_text(self, revision):
         """
         Text comes with its URI and its type.
@@ -48,15 +50,28 @@ class TestReading:
             {"uri": "notes://welcome", "mimeType": "text/markdown", "text": "# Welcome"}
         ]
 
+    @pytest.mark.requirement("resources/read/text", "resources/security/binary")
     def test_bytes(self, revision):
         """
-        Bytes come in base64.
+        Bytes come in base64, also where they could be text.
         """
-        (contents,) = read(revision, "images://a%20b")["result"]["contents"]
+        assert read(revision, "images://a%20b")["result"]["contents"] == [
+            {"uri": "images://a%20b", "mimeType": "image/png", "blob": b64encode(b"a b").decode()}
+        ]
 
-        assert (contents["uri"], contents["mimeType"]) == ("images://a%20b", "image/png")
-        assert b64decode(contents["blob"]) == b"a b"
+    @pytest.mark.requirement("resources/security/binary")
+    def test_every_byte(self, revision):
+        """
+        No byte is lost or changed on the way.
+        """
+        data = bytes(range(256))
+        client = Client(compile(Recipes(resources=(resource("x:data")(lambda: data),))), revision)
 
+        (contents,) = client.ask("resources/read", {"uri": "x:data"})["result"]["contents"]
+
+        assert b64decode(contents["blob"], validate=True) == data
+
+    @pytest.mark.requirement("resources/templates")
     @pytest.mark.parametrize(
         ("uri", "text"),
         [
@@ -89,6 +104,24 @@ class TestReading:
         assert (error["code"], said in error["message"]) == (code, True)
         assert ("ZeroDivisionError" in capsys.readouterr().err) == (code == -32603)
 
+    @pytest.mark.requirement("resources/read/internal-error")
+    def test_a_function_that_fails(self, revision, capsys):
+        """
+        What it raises stays on the server.
+        """
+
+        @resource("x:broken")
+        def broken() -> str:
+            raise ValueError("password123")
+
+        client = Client(compile(Recipes(resources=(broken,))), revision)
+        error = client.ask("resources/read", {"uri": "x:broken"})["error"]
+
+        assert (error["code"], "password123" in str(error)) == (-32603, False)
+        assert "password123" in capsys.readouterr().err
+
+    @pytest.mark.requirement("resources/templates", "resources/templates/mime-type")
+    @pytest.mark.requirement("resources/list/answered")
     def test_the_lists(self, revision):
         """
         Resources and templates are listed apart, with what the revision can say of them.
@@ -106,12 +139,102 @@ class TestReading:
             "description": "What to read first.",
             "mimeType": "text/markdown",
         }
-        assert [template["uriTemplate"] for template in templates] == [
-            "images://{name}",
-            "logs://recent{?day,lines}",
+        assert [(template["uriTemplate"], template.get("mimeType", "none")) for template in templates] == [
+            ("images://{name}", "image/png"),
+            ("logs://recent{?day,lines}", "none"),
         ]
 
+    @pytest.mark.requirement("resources/security/uris")
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            *[3, None, ["x:a"], {"uri": "x:a"}],
+            *["", "numbers", "//numbers/1", "numbers:1", " numbers://1", "numbers://1\n", "numbers://\x001"],
+            *[
+                "numbers://one",
+                "numbers://1/2",
+                "numbers://%ff",
+                "numbers://1?x=2",
+                "numbers://{n}",
+                "numbers://",
+            ],
+        ],
+        ids=repr,
+    )
+    def test_what_is_no_uri_of_anything_here(self, revision, uri):
+        """
+        It is refused before the author's function is called.
+        """
+        calls = []
 
+        @resource("numbers://{n}")
+        def number(n: int) -> str:
+            calls.append(n)
+            return str(n)
+
+        client = Client(compile(Recipes(resources=(number,))), revision)
+
+        assert client.ask("resources/read", {"uri": uri})["error"]["code"] in {-32602, -32002}
+        assert calls == []
+        assert "result" in client.ask("resources/read", {"uri": "numbers://7"})
+        assert calls == [7]
+
+    @pytest.mark.requirement("resources/security/traversal")
+    @pytest.mark.parametrize(
+        "path",
+        [
+            *["../notes.txt", "..%2Fnotes.txt", "%2e%2e%2fnotes.txt", "..", "a/../../notes.txt", "a/.."],
+            *["/etc/passwd", "%2Fetc%2Fpasswd", "a,/etc/passwd", "a, ../b", "a%0A../b", "%5B%22/etc%22%5D"],
+            *["..%5Cnotes.txt", "%5Cnotes.txt", "C:%5Cnotes.txt", "C:/notes.txt", "C:notes.txt", "a%00b"],
+            *["%5B%22%5Cu002e%5Cu002e/notes.txt%22%5D"],
+        ],
+    )
+    @pytest.mark.parametrize(
+        "template", ["file:///docs/{+path}", "FILE:///docs{?path}", "file:///docs{?path*}"]
+    )
+    def test_a_path_that_could_lead_out(self, revision, template, path):
+        """
+        In the URI of a file nothing may lead out of a folder, on any platform.
+        """
+        calls = []
+
+        @resource(template)
+        def document(path: list[str]) -> str:
+            calls.append(path)
+            return "x"
+
+        client = Client(compile(Recipes(resources=(document,))), revision)
+        uri = template.partition("{")[0] + ("?path=" if "?" in template else "") + path
+        error = client.ask("resources/read", {"uri": uri})["error"]
+
+        assert (error["code"], calls) == (-32602, [])
+        assert error["message"].endswith(", not a plain relative path without '..'")
+
+    @pytest.mark.requirement("resources/security/traversal")
+    @pytest.mark.parametrize(
+        ("path", "read"),
+        [
+            ("a.txt", "a.txt"),
+            ("a/b.txt", "a/b.txt"),
+            ("a..b/...", "a..b/..."),
+            ("a%20b%C3%A9", "a b\u00e9"),
+            ("2026-01-31T12:00", "2026-01-31T12:00"),
+        ],
+    )
+    def test_a_path_that_leads_down(self, revision, path, read):
+        """
+        Any other path reaches the author's function as it is.
+        """
+        document = resource("file:///docs/{+path}")(lambda path: path)
+        client = Client(compile(Recipes(resources=(document,))), revision)
+
+        (contents,) = client.ask("resources/read", {"uri": f"file:///docs/{path}"})["result"]["contents"]
+
+        assert contents["text"] == read
+
+
+@pytest.mark.requirement("resources/read/not-found", "resources/read/not-found-modern")
+@pytest.mark.requirement("resources/read/no-empty-contents")
 @pytest.mark.parametrize(
     ("revision", "code"), [*[(revision, -32002) for revision in HANDSHAKES], (MODERN, -32602)]
 )
@@ -120,9 +243,51 @@ def test_what_there_is_not(revision, code, uri):
     """
     Sessions have a code for it, the modern era has not; the URI is in the data.
     """
-    error = read(revision, uri)["error"]
+    reply = read(revision, uri)
 
-    assert (error["code"], error["data"]["uri"]) == (code, uri)
+    assert (reply["error"]["code"], reply["error"]["data"]["uri"]) == (code, uri)
+    assert "result" not in reply
+
+
+@pytest.mark.requirement("resources/read/no-empty-contents")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_resource_that_holds_nothing(revision):
+    """
+    An empty text is there, unlike what is unknown.
+    """
+    client = Client(compile(Recipes(resources=(resource("x:empty", name="empty")(lambda: ""),))), revision)
+
+    assert client.ask("resources/read", {"uri": "x:empty"})["result"]["contents"] == [
+        {"uri": "x:empty", "mimeType": "text/plain", "text": ""}
+    ]
+
+
+@pytest.mark.requirement("resources/uris/custom")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    ("uri", "sound"),
+    [
+        *[(uri, True) for uri in ("x:a", "git+ssh://host/a", "a.b-c:%C3%A9?b=1#c", "urn:isbn:0451450523")],
+        *[
+            (uri, False)
+            for uri in ("a", "/a", "1x:a", "x y:a", "x_y:a", "x:a b", "x:%zz", "x:\u00e9", "x:<a>", "x:")
+        ],
+    ],
+)
+def test_a_uri_follows_the_standard(revision, uri, sound):
+    """
+    Whatever its scheme, it is listed as it is if it is a URI, and reported if it is none.
+    """
+    catalog = compile(
+        Recipes(prompts=(prompt(name="p")(lambda: "x"),), resources=(resource(uri)(lambda: "x"),))
+    )
+    client = Client(catalog, revision)
+
+    listed = client.ask("resources/list").get("result", {"resources": []})["resources"]
+    reported = [diagnostic.rule for diagnostic in catalog.diagnostics]
+
+    assert [found["uri"] for found in listed] == [uri] * sound
+    assert reported == [Rule.BAD_TEMPLATE] * (not sound)
 
 
 def test_text_without_a_type_is_plain():

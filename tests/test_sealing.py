@@ -115,6 +115,7 @@ class TestTheToken:
 
 
 class TestAnotherRequest:
+    @pytest.mark.requirement("mrtr/state-integrity")
     @given(st.data())
     def test_a_changed_token_is_refused(self, data):
         """
@@ -128,6 +129,7 @@ class TestAnotherRequest:
 
         assert refusal(changed) in (MALFORMED, CHANGED)
 
+    @pytest.mark.requirement("mrtr/state-origin")
     @given(JSON, JSON)
     @example({"a": "b"}, {"a": "b", "c": None})
     @example(["a", "b"], ["a,b"])
@@ -142,6 +144,7 @@ class TestAnotherRequest:
 
         assert refusal(seal().seal(METHOD, params), METHOD, others) == CHANGED
 
+    @pytest.mark.requirement("mrtr/state-origin")
     @given(TEXT)
     def test_another_method_is_refused(self, method):
         """
@@ -151,6 +154,7 @@ class TestAnotherRequest:
 
         assert refusal(seal().seal(METHOD, PARAMS), method) == CHANGED
 
+    @pytest.mark.requirement("mrtr/state-integrity")
     @given(st.binary(min_size=16, max_size=80))
     def test_another_key_is_refused(self, key):
         """
@@ -173,6 +177,7 @@ class TestAnotherRequest:
         assert refusal(seal().seal("a", "bc"), "ab", "c") == CHANGED
         assert refusal(seal().seal('a","b', "c"), "a", ["b", "c"]) == CHANGED
 
+    @pytest.mark.requirement("mrtr/state-expiry")
     @pytest.mark.parametrize("expiry", ["1790000902", "999999999999999", "01790000901", "0"])
     def test_it_cannot_be_made_to_last(self, expiry):
         """
@@ -206,6 +211,7 @@ class TestAnotherRequest:
         """
         assert refusal(token) == MALFORMED
 
+    @pytest.mark.requirement("mrtr/hostile-state")
     @given(st.text())
     def test_any_text_is_refused(self, token):
         """
@@ -241,6 +247,7 @@ class TestTime:
 
         assert refusal(token, by=sealing) == EXPIRED
 
+    @pytest.mark.requirement("mrtr/state-expiry")
     def test_a_quarter_of_an_hour(self):
         """
         That is how long people have to fill in a form.

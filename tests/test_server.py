@@ -1,13 +1,14 @@
 import asyncio
 import json
+import threading
 import time
 
 import pytest
 
-from promptkit import Context, PromptError, assistant, prompt, user
+from promptkit import Context, EmbeddedResource, PromptError, assistant, prompt, user
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
-from tests.wire import HANDSHAKES, Client, line, request, validate
+from tests.wire import HANDSHAKES, REVISIONS, Client, line, request, validate
 
 
 def client_of(*prompts, revision="2025-11-25"):
@@ -104,11 +105,13 @@ class TestRefusals:
             "data": {"name": "gret", "nearest": "greet"},
         }
 
-    def test_every_fault_at_once(self):
+    @pytest.mark.requirement("base/error/data")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_every_fault_at_once(self, revision):
         """
         A missing, a wrong and an unknown argument are three faults of one reply.
         """
-        error = client_of(greet).get("greet", times="many", nme="Ada")["error"]
+        error = client_of(greet, revision=revision).get("greet", times="many", nme="Ada")["error"]
 
         assert error == {
             "code": -32602,
@@ -333,25 +336,32 @@ class TestAsynchronousPrompts:
         client.server.close(grace=5)
         assert (client.replies(), cancelled) == ([], [True])
 
-    def test_an_id_in_use_is_refused(self):
+    @pytest.mark.requirement("base/request/reused-id", "base/response/same-id")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_an_id_in_use_is_refused(self, revision):
         """
-        A second request with the id of one that still runs is invalid; the first is answered.
+        A request with the id of one that still runs is invalid, be it the same or another; the
+        first is answered. The same digits as text are another id.
         """
+        release = threading.Event()
 
         @prompt
         async def slow() -> str:
-            await asyncio.sleep(0.1)
+            await asyncio.to_thread(release.wait, 5)
             return "done"
 
-        client = client_of(slow)
-        slow_request = line(request(1, "prompts/get", {"name": "slow"}))
-        client.send(slow_request)
-        (refused,) = client.send(slow_request)
+        client = client_of(slow, revision=revision)
+        client.post("prompts/get", {"name": "slow"}, 1)
+        refused = [client.ask(method, {"name": "slow"}, 1) for method in ("prompts/get", "prompts/list")]
+        served = client.ask("prompts/list", {}, "1")
         client.sent.clear()
+        client.methods[1] = "prompts/get"
+        release.set()
         client.server.close(grace=5)
 
-        assert (refused["id"], refused["error"]["code"]) == (1, -32600)
-        assert [key for answer in client.replies() for key in answer if key == "result"] == ["result"]
+        assert [(answer["id"], answer["error"]["code"]) for answer in refused] == [(1, -32600)] * 2
+        assert (served["id"], "prompts" in served["result"]) == ("1", True)
+        assert [(answer["id"], "messages" in answer["result"]) for answer in client.replies()] == [(1, True)]
 
     def test_an_id_may_be_used_again(self):
         """
@@ -414,6 +424,7 @@ class TestAsynchronousPrompts:
 
         assert codes == [-32603, -32603]
 
+    @pytest.mark.requirement("base/batch/received")
     def test_part_of_a_batch(self):
         """
         In a batch its reply is waited for.
@@ -609,12 +620,33 @@ class TestCache:
         assert texts == ["1", "2"]
 
 
-def test_every_reply_is_one_line():
+@pytest.mark.requirement("stdio/one-line")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_every_reply_is_one_line(revision):
     """
-    No line break inside a message reaches the wire.
+    No line break inside a message reaches the wire, in a result, an error or an id.
     """
-    client = client_of(greet)
-    client.get("greet", name="a\nb\r\n\u2028c")
+    broken = "a\nb\r\n\u2028c\x85\x0b"
 
-    assert b"".join(client.sent).count(b"\n") == 1
-    assert "a\nb\r\n\u2028c" in json.loads(client.sent[0])["result"]["messages"][0]["content"]["text"]
+    @prompt
+    def file(text: str):
+        raise PromptError(text)
+
+    @prompt(description=broken)
+    def document(text: str):
+        return EmbeddedResource("file:///a", text=text)
+
+    client = client_of(file, document, revision=revision)
+    sent = []
+    for method, params in [
+        ("prompts/get", {"name": "file", "arguments": {"text": broken}}),
+        ("prompts/get", {"name": "document", "arguments": {"text": broken}}),
+        ("prompts/list", {}),
+        (broken, {}),
+    ]:
+        assert client.ask(method, params, broken)["id"] == broken
+        sent += client.sent
+
+    assert [data.count(b"\n") for data in sent] == [1] * 4
+    assert {data.count(b"\r") for data in sent} == {0}
+    assert json.loads(sent[1])["result"]["messages"][0]["content"]["resource"]["text"] == broken

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.wire import initialize, line, request
+from tests.wire import HANDSHAKES, initialize, line, modern, request
 
 GREET = '''
 import asyncio, os, subprocess, sys, time
@@ -58,12 +58,13 @@ def serve(recipes):
     """A function that starts `promptkit serve` on a folder with one recipe."""
     started = []
 
-    def start(source, *options):
+    def start(source, *options, env=None):
         process = subprocess.Popen(
             [sys.executable, "-m", "promptkit", "serve", recipes(recipe=source), *options],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            env=env,
         )
         started.append(process)
         return process
@@ -96,20 +97,67 @@ def text(answer):
     return answer["result"]["messages"][0]["content"]["text"]
 
 
+@pytest.mark.requirement("stdio/only-messages")
 def test_noise_never_reaches_the_wire(serve):
     """
     Printing, raw writes and child processes disturb no byte of the wire, at import or inside a
-    prompt, and a child that reads eats nothing of it.
+    prompt, and a child that reads eats nothing of it, whatever the revision.
     """
     process = serve(NOISY)
+    sessions = b"".join(line(initialize(revision, 0)) + line(get(1, "noisy")) for revision in HANDSHAKES)
+    requests = sessions + line(modern(2, "prompts/get", {"name": "noisy"})) + line(request(3, "ping"))
 
-    out, err = process.communicate(OPENING + line(get(1, "noisy")) + line(request(2, "ping")), timeout=20)
+    out, err = process.communicate(requests, timeout=20)
 
     replies = [json.loads(reply) for reply in out.splitlines()]
-    assert [reply["id"] for reply in replies] == [0, 1, 2]
-    assert text(replies[1]) == "A child and the prompt read b''."
+    assert [(reply["jsonrpc"], reply["id"]) for reply in replies] == [
+        ("2.0", number) for number in [*[0, 1] * 4, 2, 3]
+    ]
+    assert {text(reply) for reply in replies if reply["id"] in (1, 2)} == {"A child and the prompt read b''."}
     for noise in ("at import", "at import, by a child", "unfinished", "inside, raw", "inside, by a child"):
         assert noise in err.decode()
+
+
+@pytest.mark.requirement("stdio/utf-8")
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_the_wire_is_utf_8(serve, locale):
+    """
+    Text is read and written as UTF-8, whatever the locale is.
+    """
+    said = "日本語 🦊 ü"
+    process = serve(
+        GREET, env={**os.environ, "LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    )
+    params = {"name": "greet", "arguments": {"name": said}}
+    asked = [
+        message
+        for revision in HANDSHAKES
+        for message in (initialize(revision), request(1, "prompts/get", params))
+    ]
+    asked.append(modern(2, "prompts/get", params))
+
+    data = b"".join(json.dumps(message, ensure_ascii=False).encode() + b"\n" for message in asked)
+    out, _ = process.communicate(data, timeout=20)
+
+    replies = [json.loads(reply) for reply in out.decode("utf-8").splitlines()]
+    assert [text(reply) for reply in replies if reply["id"]] == [f"Hello, {said}."] * 5
+    assert out.count(said.encode()) == 5
+
+
+@pytest.mark.requirement("stdio/log")
+def test_what_went_wrong_is_told_on_standard_error(serve):
+    """
+    A traceback stands there, under the number that the client was told.
+    """
+    broken = "from promptkit import prompt\n@prompt\ndef broken():\n    raise ValueError('password123')\n"
+    sessions = [message for revision in HANDSHAKES for message in (initialize(revision), get(1, "broken"))]
+
+    replies, logged, _ = talk(serve(broken), *sessions, modern(2, "prompts/get", {"name": "broken"}))
+
+    told = [reply["error"]["message"] for reply in replies if "error" in reply]
+    numbers = [message.removeprefix("prompt 'broken' failed (error ").removesuffix(")") for message in told]
+    assert len({number for number in numbers if f"error {number} in prompt 'broken'" in logged}) == 5
+    assert logged.count("ValueError: password123") == 5
 
 
 def test_healthy_serving_is_silent(serve):
@@ -175,22 +223,68 @@ def test_a_prompt_that_sleeps_on_does_not_hold_the_process(serve):
 
     replies, _, code = talk(process, get(1, "waiting", seconds="30"))
 
-    assert (replies, code) == ([], 0)
+    assert [(reply["id"], reply["error"]["message"]) for reply in replies] == [
+        (1, "the server ended before prompts/get was answered")
+    ]
+    assert code == 0
     assert time.monotonic() - started < 10
 
 
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
-def test_a_signal_ends_it_quietly(serve, name):
+@pytest.mark.requirement("lifecycle/shutdown/server-ends")
+@pytest.mark.parametrize(
+    ("name", "revision"),
+    [
+        ("SIGTERM", "2024-11-05"),
+        ("SIGINT", "2025-03-26"),
+        ("SIGHUP", "2025-06-18"),
+        ("SIGTERM", "2025-11-25"),
+    ],
+)
+def test_a_signal_ends_it_quietly(serve, name, revision):
     """
-    Each signal that ends a process gives exit code 0 and no word.
+    Each signal that ends a process closes the output, the input being open, and gives exit code 0
+    and no word.
     """
     process = serve(GREET)
-    ask(process, initialize("2025-06-18"))
+    ask(process, initialize(revision))
 
     process.send_signal(getattr(signal, name))
 
-    out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (0, b"", b"")
+    assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
+    assert process.wait(timeout=20) == 0
+
+
+@pytest.mark.requirement("stdio/server-ends")
+def test_a_signal_ends_streams(serve):
+    """
+    A client of the modern era is told that its stream has ended before the output is closed.
+    """
+    process = serve(GREET)
+    opened = ask(
+        process, modern("s", "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
+    )
+
+    process.terminate()
+
+    result, cancelled = [json.loads(told) for told in process.stdout.read().splitlines()]
+    assert opened["method"] == "notifications/subscriptions/acknowledged"
+    assert (result["id"], result["result"]["resultType"]) == ("s", "complete")
+    assert (cancelled["method"], cancelled["params"]) == ("notifications/cancelled", {"requestId": "s"})
+    assert process.wait(timeout=20) == 0
+
+
+def test_the_end_of_the_input_ends_it(serve):
+    """
+    What a client of the modern era has asked is answered, then the process ends, whatever waits.
+    """
+    process = serve(GREET, "--grace", "0.2")
+    waiting = modern(1, "prompts/get", {"name": "waiting", "arguments": {"seconds": "30"}})
+    started = time.monotonic()
+
+    replies, _, code = talk(process, waiting, modern(2, "prompts/list"))
+
+    assert ([reply["id"] for reply in replies if "result" in reply], code) == ([2], 0)
+    assert time.monotonic() - started < 10
 
 
 def test_a_signal_finds_a_prompt_at_work(serve):

@@ -1,3 +1,5 @@
+from threading import Thread
+
 import pytest
 
 from promptkit import prompt, resource
@@ -23,7 +25,7 @@ def catalog_of(names="ab", notes=None):
     notes = {"a": "one"} if notes is None else notes
     resources = [resource(f"notes://{name}", name=name)(saying(text)) for name, text in notes.items()]
     catalog = compile(Recipes(prompts=tuple(prompts), resources=tuple(resources)))
-    assert catalog.diagnostics == ()
+    assert catalog.healthy
     return catalog
 
 
@@ -38,11 +40,19 @@ def told(client, catalog):
     return client.replies()
 
 
+def opening(revision):
+    """What a client asks to learn of capabilities."""
+    if revision == MODERN:
+        return ("server/discover",)
+    return "initialize", initialize(revision)["params"]
+
+
 def tagged(method, stream, **params):
     return notification(method, {**params, "_meta": {STREAM: stream}})
 
 
 class TestSessions:
+    @pytest.mark.requirement("prompts/list-changed/session", "resources/list-changed/session")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_list_that_changes_is_told(self, revision):
         """
@@ -54,6 +64,7 @@ class TestSessions:
         assert told(client, catalog_of("abc", {})) == [
             notification("notifications/resources/list_changed", {})
         ]
+        assert told(client, catalog_of("abc", {})) == []
         assert len(told(client, catalog_of("a"))) == 2
 
     @pytest.mark.parametrize("revision", REVISIONS)
@@ -97,6 +108,7 @@ class TestSessions:
 
         assert [found["name"] for found in listed] == ["x", "y", "z"]
 
+    @pytest.mark.requirement("resources/subscribe", "resources/unsubscribe")
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_resource_that_changes_is_told_to_who_asked(self, revision):
         """
@@ -110,6 +122,21 @@ class TestSessions:
         assert told(client, catalog_of(notes={"a": "two"})) == [updated]
         client.ask("resources/unsubscribe", {"uri": "notes://a"})
         assert told(client, catalog_of(notes={"a": "three"})) == []
+
+    @pytest.mark.requirement("resources/unsubscribed")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_other_resources_are_not_told(self, revision):
+        """
+        Reading is not subscribing, and one subscription says nothing of another resource.
+        """
+        client = Client(catalog_of(notes={"a": "one", "b": "one"}), revision, changes=True)
+        for name in "ab":
+            client.ask("resources/read", {"uri": f"notes://{name}"})
+
+        assert told(client, catalog_of(notes={"a": "two", "b": "two"})) == []
+        client.ask("resources/read", {"uri": "notes://b"})
+        client.ask("resources/subscribe", {"uri": "notes://b"})
+        assert told(client, catalog_of(notes={"a": "three", "b": "two"})) == []
 
     def test_what_reads_the_same_is_not_told(self):
         """
@@ -130,6 +157,29 @@ class TestSessions:
 
         assert len(told(client, catalog_of())) == 1
 
+    @pytest.mark.requirement("resources/unsubscribe")
+    @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_only_what_was_offered_is_told(self, revision):
+        """
+        A session that was offered no resources hears nothing of them when there are some.
+        """
+        client = Client(catalog_of(notes={}), revision, changes=True)
+
+        assert told(client, catalog_of()) == []
+        client.send(line(initialize(revision)) + line(notification("notifications/initialized")))
+        assert len(told(client, catalog_of(notes={}))) == 1
+
+    def test_a_session_begins_anew(self):
+        """
+        After a second handshake nothing is told until the client is ready again.
+        """
+        client = client_of("2025-11-25")
+        client.ask("resources/subscribe", {"uri": "notes://a"})
+        client.send(line(initialize("2025-11-25")))
+
+        assert told(client, catalog_of("abc", {"a": "two"})) == []
+
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_resource_that_there_is_not(self, revision):
         """
@@ -140,12 +190,13 @@ class TestSessions:
         assert client.ask("resources/subscribe", {"uri": "notes://z"})["error"] == {
             "code": -32002,
             "message": "unknown resource 'notes://z'; did you mean 'notes://a'?",
-            "data": {"uri": "notes://z", "nearest": "notes://a"},
+            "data": {"uri": "notes://z"},
         }
         assert client.ask("resources/unsubscribe", {"uri": "notes://z"})["result"] == {}
 
 
 class TestStreams:
+    @pytest.mark.requirement("subscriptions/acknowledged")
     def test_it_is_acknowledged_first(self):
         """
         The first thing on a stream says what will be told on it, under the id of the request.
@@ -154,6 +205,28 @@ class TestStreams:
 
         assert opened == [tagged("notifications/subscriptions/acknowledged", "s", notifications=ALL)]
 
+    @pytest.mark.requirement("subscriptions/nothing-before", "subscriptions/acknowledged")
+    def test_nothing_overtakes_the_acknowledgement(self):
+        """
+        A change that comes while the acknowledgement is on its way is told after it.
+        """
+        client = client_of(MODERN)
+        append, changing = client.sent.append, Thread(target=client.server.replace, args=[catalog_of("abc")])
+
+        def send(data):
+            if not changing.ident:
+                changing.start()
+                changing.join(0.1)  # which ends only if nothing makes the change wait
+            append(data)
+
+        client.server._handlers._send = client.server._send = send
+        opened = client.post("subscriptions/listen", {"notifications": ALL}, "s")
+        changing.join()
+
+        assert [found["method"] for found in opened[:1]] == ["notifications/subscriptions/acknowledged"]
+        assert client.replies()[1] == tagged("notifications/prompts/list_changed", "s")
+
+    @pytest.mark.requirement("subscriptions/subset")
     @pytest.mark.parametrize(
         ("wanted", "accepted"),
         [
@@ -174,6 +247,7 @@ class TestStreams:
 
         assert opened["params"]["notifications"] == accepted
 
+    @pytest.mark.requirement("subscriptions/subset")
     @pytest.mark.parametrize(
         ("catalog", "changes", "accepted"),
         [
@@ -192,14 +266,17 @@ class TestStreams:
 
         assert opened["params"]["notifications"] == accepted
 
+    @pytest.mark.requirement("prompts/list-changed/stream", "resources/list-changed/stream")
+    @pytest.mark.requirement("subscriptions/id", "subscriptions/resources")
     @pytest.mark.parametrize("stream", [7, "7", 0, "", "ü"])
     def test_every_notification_bears_the_id(self, stream):
         """
         The id of the request comes with each notification, as the type that it has.
         """
         client = client_of(MODERN)
-        client.post("subscriptions/listen", {"notifications": ALL}, stream)
+        opened = client.post("subscriptions/listen", {"notifications": ALL}, stream)
 
+        assert opened == [tagged("notifications/subscriptions/acknowledged", stream, notifications=ALL)]
         assert told(client, catalog_of("abc", {"b": "x"})) == [
             tagged("notifications/prompts/list_changed", stream),
             tagged("notifications/resources/list_changed", stream),
@@ -207,6 +284,46 @@ class TestStreams:
             tagged("notifications/resources/updated", stream, uri="notes://b"),
         ]
 
+    @pytest.mark.requirement("subscriptions/unrequested")
+    @pytest.mark.parametrize(
+        ("wanted", "methods"),
+        [
+            ({}, []),
+            ({"promptsListChanged": False, "resourcesListChanged": False, "resourceSubscriptions": []}, []),
+            ({"toolsListChanged": True}, []),
+            ({"promptsListChanged": True}, ["notifications/prompts/list_changed"]),
+            ({"resourcesListChanged": True}, ["notifications/resources/list_changed"]),
+            ({"resourceSubscriptions": ["notes://a"]}, ["notifications/resources/updated"]),
+        ],
+        ids=str,
+    )
+    def test_what_was_not_asked_for_is_not_told(self, wanted, methods):
+        """
+        Of everything that changes at once, a stream hears what its filter names.
+        """
+        client = client_of(MODERN)
+        client.post("subscriptions/listen", {"notifications": wanted}, "s")
+
+        changed = told(client, catalog_of("abc", {"a": "two", "b": "new"}))
+
+        assert [found["method"] for found in changed] == methods
+
+    @pytest.mark.requirement("subscriptions/resources", "subscriptions/unrequested")
+    def test_only_the_resources_that_are_named(self):
+        """
+        A stream hears of its own resources, and of no other one.
+        """
+        client = Client(catalog_of(notes={"a": "one", "b": "one"}), MODERN, changes=True)
+        for name in "ab":
+            client.ask("resources/read", {"uri": f"notes://{name}"})
+        client.post("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["notes://a"]}}, "s")
+
+        other = told(client, catalog_of(notes={"a": "one", "b": "two"}))
+        own = told(client, catalog_of(notes={"a": "two", "b": "two"}))
+
+        assert (other, own) == ([], [tagged("notifications/resources/updated", "s", uri="notes://a")])
+
+    @pytest.mark.requirement("subscriptions/several", "subscriptions/cancelled")
     def test_several_streams(self):
         """
         Each hears of what it asked for, and ends on its own.
@@ -235,6 +352,7 @@ class TestStreams:
         client.send(line(notification("notifications/cancelled", {"requestId": 1})))
         assert "result" in client.ask("prompts/list", number=1)
 
+    @pytest.mark.requirement("subscriptions/graceful", "subscriptions/torn-down", "subscriptions/id")
     def test_the_server_ends_it(self):
         """
         At the end the request gets its result, then what a page of the specification wants beside.
@@ -248,6 +366,21 @@ class TestStreams:
         assert (result["id"], result["result"]["resultType"]) == ("s", "complete")
         assert result["result"]["_meta"][STREAM] == "s"
         assert cancelled == notification("notifications/cancelled", {"requestId": "s"})
+
+    @pytest.mark.requirement("subscriptions/graceful", "subscriptions/torn-down")
+    def test_the_server_ends_every_one(self):
+        """
+        Each stream that is open gets its own result and, after it, its own cancellation; nothing more.
+        """
+        client = client_of(MODERN)
+        for stream in (1, "1", 2):
+            client.post("subscriptions/listen", {"notifications": ALL}, stream)
+        client.send(line(notification("notifications/cancelled", {"requestId": 2})))
+        client.server.close(0)
+        ended = [(found.get("id"), found.get("params", {}).get("requestId")) for found in client.replies()]
+
+        assert ended == [(1, None), (None, 1), ("1", None), (None, "1")]
+        assert told(client, catalog_of("abc")) == []
 
     @pytest.mark.parametrize("wanted", [None, 3, [], {"promptsListChanged": "yes"}], ids=str)
     def test_a_filter_that_is_none(self, wanted):
@@ -272,20 +405,55 @@ class TestStreams:
             tagged("notifications/prompts/list_changed", 5),
         ]
 
+    @pytest.mark.requirement("resources/unsubscribed")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_a_session_does_not_hear_of_what_a_stream_names(self, revision):
+        """
+        What a stream is told of a resource, a session on the same wire is not.
+        """
+        client = Client(catalog_of(), None, changes=True)
+        client.send(line(initialize(revision)) + line(notification("notifications/initialized")))
+        wanted = {"resourceSubscriptions": ["notes://a"]}
+        client.send(line(modern(5, "subscriptions/listen", {"notifications": wanted})))
+
+        assert told(client, catalog_of(notes={"a": "two"})) == [
+            tagged("notifications/resources/updated", 5, uri="notes://a")
+        ]
+
 
 class TestCapabilities:
+    @pytest.mark.requirement("prompts/capability", "resources/capability", "completion/capability")
+    @pytest.mark.parametrize("revision", REVISIONS)
     @pytest.mark.parametrize("changes", [True, False])
+    @pytest.mark.parametrize("names", ["", "ab"], ids=["no-prompts", "prompts"])
     @pytest.mark.parametrize("notes", [{}, {"a": "x"}], ids=["no-resources", "resources"])
-    def test_what_is_declared(self, changes, notes):
+    def test_what_is_declared(self, revision, changes, names, notes):
         """
-        Changes are promised where they are told, resources where there are some.
+        Prompts and completion always, changes where they are told, resources where there are some.
         """
-        client = Client(catalog_of(notes=notes), MODERN, changes=changes)
+        client = Client(catalog_of(names, notes), revision, changes=changes)
 
-        declared = client.ask("server/discover")["result"]["capabilities"]
+        declared = client.ask(*opening(revision))["result"]["capabilities"]
 
+        completions = {"completions": {}} if revision >= "2025-03-26" else {}
         resources = {"resources": {"subscribe": changes, "listChanged": changes}} if notes else {}
-        assert declared == {"prompts": {"listChanged": changes}, "completions": {}, **resources}
+        assert declared == {"prompts": {"listChanged": changes}, **completions, **resources}
+
+    @pytest.mark.requirement("prompts/capabilities-respected")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    @pytest.mark.parametrize("changes", [True, False])
+    def test_what_is_not_declared_is_not_told(self, revision, changes):
+        """
+        A client hears of other prompts just if it was promised that it would.
+        """
+        client = Client(catalog_of(), revision, changes=changes)
+        if revision == MODERN:
+            client.post("subscriptions/listen", {"notifications": ALL}, "s")
+
+        declared = client.ask(*opening(revision))["result"]["capabilities"]["prompts"]["listChanged"]
+        client.send(line(notification("notifications/initialized")))
+
+        assert (declared, len(told(client, catalog_of("abc"))) > 0) == (changes, changes)
 
     def test_they_follow_the_catalog(self):
         """

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from importlib import import_module
 from io import TextIOWrapper
+from math import inf
 from typing import Final
 
 from promptkit.errors import LoadError
@@ -124,6 +125,18 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="how long running prompts are waited for at the end (default: 1)",
     )
+    serve.add_argument(
+        "--audit", metavar="FILE", help="write a line of JSON to FILE for each request, without any value"
+    )
+    limits = serve.add_argument_group(
+        "limits", "What goes beyond is refused with an error; the rest is served."
+    )
+    for name, type_, default, what in _LIMITS:
+        metavar = "SECONDS" if name == "timeout" else "NUMBER"
+        shown = f"{default:,}" if default else "none"
+        limits.add_argument(
+            f"--{name}", type=type_, default=default, metavar=metavar, help=f"{what} (default: {shown})"
+        )
 
 
 def _whole_number(text: str) -> int:
@@ -134,6 +147,34 @@ def _whole_number(text: str) -> int:
         msg = f"{text!r} is no whole number above zero"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    """
+    Return the number above zero that *text* stands for. Raises ArgumentTypeError if it is none.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < inf:
+        msg = f"{text!r} is no number above zero"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+#: The limits of `serve`: each option, its type, its default, and what it limits.
+_LIMITS: Final = (
+    ("timeout", _seconds, 30.0, "how long a prompt may take if its author does not say"),
+    ("max-renders", _whole_number, 64, "how many prompts may be rendered beside each other"),
+    ("max-line", _whole_number, 64 * 1024 * 1024, "how many bytes a request may have"),
+    ("max-depth", _whole_number, 100, "how deep the JSON of a request may be nested"),
+    ("max-arguments", _whole_number, 1000, "how many arguments a request may have"),
+    ("max-argument", _whole_number, 16 * 1024 * 1024, "how many characters an argument may have"),
+    ("max-reply", _whole_number, 64 * 1024 * 1024, "how many bytes a reply may have"),
+    ("rate", _seconds, None, "how many requests a second are answered, after as many at once"),
+    ("completion-rate", _seconds, 500.0, "the same for requests for completion"),
+)
 
 
 def _add_list(listing: argparse.ArgumentParser) -> None:

@@ -5,8 +5,10 @@ import sys
 from argparse import Namespace
 from contextlib import suppress
 from functools import partial
+from math import inf
 
 from promptkit.cli import Exit
+from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
 from promptkit.server import Server
 from promptkit.transports import stdio
@@ -42,8 +44,14 @@ def run(options: Namespace) -> int:
     if options.strict and not catalog.healthy:
         return Exit.FAULTY
     watches = options.watch and reloader.watches
-    identity = Identity(options.name, VERSION)
-    server = Server(catalog, wire.write, identity=identity, page_size=options.page_size, changes=watches)
+    server = Server(
+        catalog,
+        wire.write,
+        identity=Identity(options.name, VERSION),
+        page_size=options.page_size,
+        changes=watches,
+        limits=_limits(options),
+    )
     stdio.serve(
         server,
         wire,
@@ -55,3 +63,20 @@ def run(options: Namespace) -> int:
             stream.flush()
     # Threads that a prompt has left behind do not keep the process: its client is gone.
     os._exit(0)
+
+
+def _limits(options: Namespace) -> Limits:
+    """
+    Return the limits that the command line names.
+    """
+    return Limits(
+        line=options.max_line,
+        depth=options.max_depth,
+        arguments=options.max_arguments,
+        argument=options.max_argument,
+        renders=options.max_renders,
+        seconds=options.timeout,
+        rate=options.rate or inf,
+        completions=options.completion_rate,
+        reply=options.max_reply,
+    )

@@ -147,7 +147,7 @@ class Connection:
         if incoming.method == "notifications/cancelled":
             return _cancelled(incoming)
         if incoming.method == "notifications/initialized" and self.revision is not None:
-            self.subscriptions.session = True
+            self.subscriptions.session = True  # the client is ready
         return None
 
     def _receive_request(self, incoming: Incoming, request_id: RequestId, batch: Batch | None) -> Event:
@@ -219,6 +219,7 @@ class Connection:
         """
         self.revision = negotiate(params.protocol_version)
         self.client, self.client_capabilities = params.client_info, params.capabilities
+        self.subscriptions.open_session(self.capabilities)
         result = wire.InitializeResult(
             self.revision.date,
             self.capabilities.declared(self.revision),
@@ -264,7 +265,7 @@ class Connection:
         request_id = readable_id(message)
         if request_id not in self._asked:
             return ()
-        self._asked.remove(request_id)
+        self._asked.discard(request_id)  # another thread may have withdrawn it
         return (Response(request_id, message.get("result")),)
 
     def _receive_batch(self, elements: list[msgspec.Raw]) -> Iterable[Event]:

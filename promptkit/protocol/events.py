@@ -1,5 +1,6 @@
 """Events: what follows from what a client has sent, beside replies that are known at once."""
 
+from collections.abc import Callable
 from threading import Lock
 from typing import Any, TypeAlias
 
@@ -50,6 +51,15 @@ class Request(Struct, gc=False):
     client: wire.ClientInfo | None
     capabilities: dict[str, Any]
     batch: Batch | None = None
+    awaited: list[Callable[[bytes], object]] | None = None
+
+    def when_answered(self, call: Callable[[bytes], object]) -> None:
+        """
+        Have *call* called with the reply, right before that is sent.
+        """
+        if self.awaited is None:
+            self.awaited = []
+        self.awaited.append(call)
 
     def answer(self, reply: bytes) -> bytes:
         """
@@ -59,6 +69,9 @@ class Request(Struct, gc=False):
             reply:
                 One line; ``b""`` if the request was cancelled and is not answered.
         """
+        if self.awaited is not None:
+            for call in self.awaited:
+                call(reply)
         return reply if self.batch is None else self.batch.add(reply)
 
 

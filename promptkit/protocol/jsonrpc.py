@@ -26,6 +26,7 @@ __all__ = [
     "ProtocolError",
     "RequestId",
     "ResourceNotFound",
+    "TooManyRequests",
     "UnsupportedVersion",
     "encode",
     "encode_error",
@@ -51,6 +52,8 @@ class Code(IntEnum):
     RESOURCE_NOT_FOUND = -32002
     MISSING_CAPABILITY = -32021
     UNSUPPORTED_VERSION = -32022
+    #: Our own, outside of what JSON-RPC and MCP reserve; HTTP has it for the same.
+    TOO_MANY_REQUESTS = 429
 
 
 class ProtocolError(PromptkitError):
@@ -112,6 +115,12 @@ class UnsupportedVersion(ProtocolError):
     """
 
 
+class TooManyRequests(ProtocolError):
+    """
+    The server does as much as it may already. The same request may be served later.
+    """
+
+
 class InternalError(ProtocolError):
     """
     The server failed. The message must not say how.
@@ -131,10 +140,15 @@ CODES: Final[dict[type[PromptkitError], Code]] = {
     ResourceNotFound: Code.RESOURCE_NOT_FOUND,
     MissingCapability: Code.MISSING_CAPABILITY,
     UnsupportedVersion: Code.UNSUPPORTED_VERSION,
+    TooManyRequests: Code.TOO_MANY_REQUESTS,
 }
 
 #: The same, to be caught.
 TOLD: Final = tuple(CODES)
+
+
+#: How long a message may be. It quotes what clients send, which may be of any length.
+_LONGEST: Final = 500
 
 
 class Incoming(Struct, gc=False):
@@ -201,11 +215,24 @@ def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> by
             One of `CODES`, or of a class derived from one.
     """
     code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-    message = str(error).encode(errors="backslashreplace").decode()  # an author's may hold anything
-    body = encode(_Error(code, message, _data(error)))
+    body = encode(_Error(code, _message(error), _data(error)))
     if request_id is UNSET:
         return b'{"jsonrpc":"2.0","error":%b}\n' % body
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(request_id), body)
+
+
+def _message(error: PromptkitError) -> str:
+    """
+    Return what *error* says: in the author's words, or on one line, its middle left out if too long.
+    """
+    message = str(error).encode(errors="backslashreplace").decode()  # an author's may hold anything
+    if isinstance(error, PromptError):
+        return message
+    message = " ".join(message.splitlines())
+    if len(message) <= _LONGEST:
+        return message
+    half = _LONGEST // 2
+    return f"{message[: half - 3]}...{message[-half:]}"
 
 
 def _data(error: PromptkitError) -> Any:

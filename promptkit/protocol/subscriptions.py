@@ -36,9 +36,23 @@ class Subscriptions:
 
     def __init__(self) -> None:
         self.session = False
+        self._offered = Capabilities()
         self._uris: set[str] = set()
         self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
         self._lock = Lock()  # changes are told by another thread than the one that reads
+
+    def open_session(self, offered: Capabilities) -> None:
+        """
+        Begin a session, once more if there is one: the client is not ready yet.
+
+        Args:
+            offered:
+                What it was told that it can hear of.
+        """
+        with self._lock:
+            self.session = False
+            self._offered = offered
+            self._uris.clear()
 
     @property
     def uris(self) -> Collection[str]:
@@ -100,13 +114,14 @@ class Subscriptions:
         """
         Return what tells that the list of prompts is another; ``b""`` if nobody wants to know.
         """
-        return self._changed(_PROMPTS, "prompts_list_changed")
+        return self._changed(_PROMPTS, "prompts_list_changed", bare=self.session)
 
     def resources_changed(self) -> bytes:
         """
         Return what tells that the list of resources is another; ``b""`` if nobody wants to know.
         """
-        return self._changed(_RESOURCES, "resources_list_changed")
+        bare = self.session and self._offered.resources
+        return self._changed(_RESOURCES, "resources_list_changed", bare=bare)
 
     def updated(self, uri: str) -> bytes:
         """
@@ -130,10 +145,10 @@ class Subscriptions:
             self._streams.clear()
         return b"".join(_ending(request_id, results) for request_id in ended)
 
-    def _changed(self, method: str, kind: str) -> bytes:
+    def _changed(self, method: str, kind: str, *, bare: bool) -> bytes:
         with self._lock:
             streams = [key for key, wanted in self._streams.items() if getattr(wanted, kind) is True]
-        return _told(method, streams, bare=self.session)
+        return _told(method, streams, bare=bare)
 
 
 def _uris(wanted: wire.SubscriptionFilter) -> Collection[str]:

@@ -1,35 +1,25 @@
-"""Dispatch: each request finds what answers it, and leaves as a reply, now or later."""
+"""Dispatch: what a client sends is answered, in order where that is quick, and else later."""
 
+import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-import attrs
-
-from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
-from promptkit.completion import Completer, Completion
-from promptkit.context import Context
-from promptkit.errors import ArgumentErrors, UnknownResource
-from promptkit.messages import Workflow
-from promptkit.protocol import wire
+from promptkit.catalog import Catalog
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Request, Response
-from promptkit.protocol.jsonrpc import (
-    InvalidParams,
-    InvalidRequest,
-    ResourceNotFound,
-    encode_error,
-)
-from promptkit.protocol.lowering import Lowering, lowering_for
+from promptkit.protocol.events import Cancelled, Event, Request
+from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import PAGE_SIZE
 from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import MODERN
-from promptkit.server.contexts import context_of
-from promptkit.server.elicitation import Elicitation, Question
+from promptkit.server.executor import Executor
+from promptkit.server.handlers import Handlers
 from promptkit.server.in_flight import InFlight
-from promptkit.server.readings import Readings
-from promptkit.server.replies import authors_code, reply_to
+from promptkit.server.shifts import Shifts
 from promptkit.server.snapshot import Snapshot
+from promptkit.server.supervisor import Supervisor
 from promptkit.version import VERSION
 
 __all__ = ["Server"]
@@ -37,39 +27,12 @@ __all__ = ["Server"]
 #: What a server says of itself unless somebody says otherwise.
 PROMPTKIT: Final = Identity("promptkit", VERSION)
 
+#: How often to look after a thread that works, in seconds. It is relieved once it has been at
+#: one request for that long.
+_ROUND: Final = 0.01
 
-@attrs.frozen
-class _Rendering:
-    """
-    One request for a prompt, while it is worked on.
-    """
-
-    request: Request
-    prompt: CompiledPrompt
-    snapshot: Snapshot
-    context: Context | None
-    key: Any
-
-    def result(self, lowering: Lowering, rendered: Callable[[], Workflow]) -> bytes:
-        """
-        Return the result, once *rendered* has returned or raised.
-        """
-        try:
-            with authors_code():
-                workflow = rendered()
-        finally:
-            self.end()
-        result = lowering.result(self.prompt, workflow)
-        if self.key is not None:
-            self.snapshot.replies.put(self.key, result, self.prompt.cache or 0)
-        return result
-
-    def end(self) -> None:
-        """
-        Say nothing more about it.
-        """
-        if self.context is not None:
-            self.context.progress.end()
+#: How many rounds to look on when nothing happens any more.
+_PATIENCE: Final = 100
 
 
 class Server:
@@ -90,10 +53,14 @@ class Server:
             How many items a page of a list holds.
 
         changes:
-            Whether `replace` may be called; if so, clients are told that lists may change.
+            Whether clients are told of what `replace` changes. If not, it should not be called:
+            they may keep what they were sent for a while.
+
+        limits:
+            How much a client may ask for.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (a server has that many properties)
         self,
         catalog: Catalog,
         send: Callable[[bytes], None],
@@ -101,37 +68,41 @@ class Server:
         identity: Identity = PROMPTKIT,
         page_size: int = PAGE_SIZE,
         changes: bool = False,
+        limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
     ) -> None:
         self._send = send
         self._identity = identity
         self._page_size = page_size
-        self._snapshot = Snapshot(catalog, self._identity, page_size, changes=changes)
-        self._connection = Connection(self._identity, self._snapshot.capabilities)
-        self._elicitation = Elicitation(self._connection)
-        self._in_flight = InFlight(send)
-        self._readings = Readings()
-        self._work: dict[str, Callable[[Request, Any], bytes | None]] = {
-            "prompts/list": self._list,
-            "prompts/get": self._get,
-            "completion/complete": self._complete,
-            "resources/list": self._list,
-            "resources/templates/list": self._list,
-            "resources/read": self._read,
-            "resources/subscribe": self._subscribe,
-            "resources/unsubscribe": self._unsubscribe,
-            "subscriptions/listen": self._listen,
-        }
+        snapshot = Snapshot(catalog, identity, page_size, changes=changes)
+        self._connection = Connection(identity, snapshot.capabilities)
+        self._supervisor = Supervisor(self._look)
+        self._in_flight = InFlight(send, self._supervisor.wake)
+        self._executor = Executor(self._in_flight, limits.renders)
+        self._handlers = Handlers(
+            snapshot,
+            self._connection,
+            in_flight=self._in_flight,
+            executor=self._executor,
+            send=send,
+            limits=limits,
+        )
+        self._shifts = Shifts(self._follow, send, self._in_flight)
+        self._seen: Request | None = None
+        self._seen_since = 0.0
+        self._idle = 0
 
     @property
     def catalog(self) -> Catalog:
         """
         What is served.
         """
-        return self._snapshot.catalog
+        return self._handlers.snapshot.catalog
 
     def receive_data(self, data: bytes) -> None:
         """
         Take bytes as they arrive, and send what they are answered with.
+
+        An author's code that takes its time holds up the caller; `read_from` does without.
 
         Args:
             data:
@@ -140,19 +111,31 @@ class Server:
         Raises:
             Exception: Whatever *send* raises.
         """
-        replies = []
-        for event in self._connection.receive_data(data):
-            if isinstance(event, bytes):
-                replies.append(event)
-            elif isinstance(event, Request):
-                if (reply := self._serve(event)) is not None:
-                    replies.append(event.answer(reply))
-            elif isinstance(event, Response):
-                replies.append(self._resume(event))
-            else:
-                self._in_flight.cancel(event.request_id)
-        if replies:
-            self._send(b"".join(replies))
+        self._shifts.work_off(self._connection.receive_data(data))
+
+    def read_from(self, read: Callable[[], bytes], ended: Callable[[], object]) -> None:
+        """
+        Answer what *read* returns, on threads of the server's own. Returns at once.
+
+        Args:
+            read:
+                Returns what has arrived, ``b""`` at the end. It is called by one thread at a
+                time.
+
+            ended:
+                Called when there is nothing more to read.
+        """
+
+        def read_on(turn: int) -> None:
+            data = b"-"
+            while data:
+                data = read()
+                if not self._shifts.work_off(self._connection.receive_data(data), turn):
+                    return
+            ended()
+
+        self._handlers.relieved = True
+        self._shifts.start(read_on)
 
     def replace(self, catalog: Catalog) -> None:
         """
@@ -164,214 +147,94 @@ class Server:
             catalog:
                 What is served.
         """
-        old = self._snapshot
-        new = Snapshot(catalog, self._identity, self._page_size, changes=True)
-        self._snapshot = new
+        handlers, old = self._handlers, self._handlers.snapshot
+        new = Snapshot(catalog, self._identity, self._page_size, changes=old.capabilities.changes)
+        handlers.snapshot = new
         self._connection.capabilities = new.capabilities
+        if not new.capabilities.changes:
+            return
         subscriptions = self._connection.subscriptions
-        lines = []
+        changes = []
         if new.differs(old, "prompts/list"):
-            lines.append(subscriptions.prompts_changed())
+            changes.append(subscriptions.prompts_changed)
         if new.differs(old, "resources/list") or new.differs(old, "resources/templates/list"):
-            lines.append(subscriptions.resources_changed())
-        stale = [uri for uri in sorted(subscriptions.uris) if self._readings.is_stale(uri, catalog)]
-        lines += map(subscriptions.updated, stale)
-        if told := b"".join(lines):
-            self._send(told)
+            changes.append(subscriptions.resources_changed)
+        stale = [uri for uri in sorted(subscriptions.uris) if handlers.readings.is_stale(uri, catalog)]
+        changes += [partial(subscriptions.updated, uri) for uri in stale]
+        with handlers.telling:
+            if told := b"".join(change() for change in changes):
+                self._send(told)
 
     def close(self, grace: float) -> None:
         """
-        Say goodbye, and let the prompts that still run finish.
+        Say goodbye, and answer every request that is not answered yet.
 
         Args:
             grace:
-                How long they are waited for at most, in seconds.
+                How long the prompts that still run are waited for at most, in seconds.
         """
+        deadline = time.monotonic() + grace
+        self._shifts.settle(deadline)
         (revision,) = MODERN.values()
-        lowering = lowering_for(revision, self._identity)
-        lines = [self._connection.subscriptions.end(lowering.results)]
-        lines += [self._resume(response) for response in self._elicitation.unanswered()]
-        if told := b"".join(lines):
-            self._send(told)
-        self._in_flight.close(grace)
+        with self._handlers.telling:
+            results = lowering_for(revision, self._identity).results
+            if told := self._connection.subscriptions.end(results):
+                self._send(told)
+        self._in_flight.close(max(0.0, deadline - time.monotonic()), _unfinished)
 
-    def _serve(self, request: Request) -> bytes | None:
+    def _follow(self, event: Event) -> tuple[Request | None, bytes | None]:
         """
-        Return the reply to *request*, or None if it will be sent later.
-        """
-        if request.id in self._in_flight:
-            refused = InvalidRequest(f"id {request.id!r} is in use by a request that still runs")
-            return encode_error(request.id, refused)
-        return reply_to(request, lambda: self._work[request.method](request, request.params))
+        Do what follows from one event.
 
-    def _lowering(self, request: Request) -> Lowering:
+        Returns:
+            The request that is answered now, if any, and what is sent, if anything.
         """
-        Return what writes results as the client understands them.
-        """
-        return lowering_for(request.revision, self._identity)
+        if isinstance(event, bytes):
+            return None, event
+        if isinstance(event, Request):
+            self._begin(event)
+            return event, self._handlers.serve(event)
+        if isinstance(event, Cancelled):
+            self._in_flight.cancel(event.request_id)
+            return None, None
+        question = self._handlers.question(event)
+        if question is None:  # it was given up at the same moment
+            return None, None
+        self._begin(question.request)
+        return question.request, self._handlers.resume(question, event)
 
-    def _list(self, request: Request, params: wire.PageParams) -> bytes:
+    def _begin(self, request: Request) -> None:
         """
-        Return one page of a list.
+        Have somebody look after the thread that works on *request*.
         """
-        return self._snapshot.page(request.method, request.revision, params.cursor)
+        self._shifts.current = request
+        if self._supervisor.asleep and self._handlers.relieved:
+            self._supervisor.wake()
 
-    def _get(self, request: Request, params: wire.GetPromptParams) -> bytes | None:
+    def _look(self) -> float | None:
         """
-        Return a rendered prompt, or what has to be asked first.
-        """
-        snapshot = self._snapshot
-        prompt = snapshot.catalog[params.name]
-        given = self._elicitation.arguments(request, prompt)
-        return self._render(request, snapshot, prompt, given)
+        Relieve a thread that is stuck, and answer what takes too long.
 
-    def _render(
-        self, request: Request, snapshot: Snapshot, prompt: CompiledPrompt, given: dict[str, Any] | None
-    ) -> bytes | None:
+        Returns:
+            In how many seconds to look again; None if there is no reason to.
         """
-        Return *prompt*, rendered for what is *given*, or what has to be asked first.
-        """
-        key = snapshot.replies.key(prompt, request, given)
-        if key is not None and (result := snapshot.replies.get(key)) is not None:
-            return result
-        context = None if prompt.context is None else context_of(request, self._send)
-        rendering = _Rendering(request, prompt, snapshot, context, key)
-        try:
-            values = prompt.bind(given, rendering.context)
-        except ArgumentErrors as errors:
-            return self._ask(rendering, given, errors)
-        finish = partial(rendering.result, self._lowering(request))
-        if not prompt.renderer.is_async and prompt.timeout is None:
-            return finish(lambda: prompt.renderer.render(**values))
-        from promptkit.server.background import render_within  # most servers never need a loop
-
-        work = render_within(prompt.renderer, values, prompt.timeout)
-        self._in_flight.start(request, work, finish, rendering.end)
-        return None
-
-    def _ask(
-        self, rendering: _Rendering, given: dict[str, Any] | None, errors: ArgumentErrors
-    ) -> bytes | None:
-        """
-        Ask for what is missing; return what a client of the modern era is told instead.
-        """
-        request, prompt = rendering.request, rendering.prompt
-        params = self._elicitation.question(request, prompt, errors)
-        if request.revision.stateless:
-            result = self._elicitation.input_required(request, params)
-            return self._lowering(request).results.encode_question(result)
-        question = Question(request, rendering.snapshot, prompt, given or {}, errors)
-        question_id, line = self._elicitation.ask(question, params)
-
-        self._in_flight.hold(request, lambda: self._send(self._elicitation.withdraw(question_id)))
-        self._send(line)
-        return None
-
-    def _resume(self, response: Response) -> bytes:
-        """
-        Go on with the request for which something was asked; return what is sent now.
-        """
-        question = self._elicitation.answered(response)
-        request = question.request
-        self._in_flight.release(request)
-
-        def work() -> bytes | None:
-            given = question.answered(response.result)
-            return self._render(request, question.snapshot, question.prompt, given)
-
-        reply = reply_to(request, work)
-        return b"" if reply is None else request.answer(reply)
-
-    def _complete(self, request: Request, params: wire.CompleteParams) -> bytes | None:
-        """
-        Return what to offer for an argument of a prompt, or a variable of a template.
-        """
-        completer = _completer(self.catalog, params)
-        lowering, typed = self._lowering(request), params.argument.value
-        chosen = params.context.arguments if params.context else {}
-        if completer is None:
-            return lowering.completion(Completion())
-
-        def finish(completed: Callable[[], Completion]) -> bytes:
-            with authors_code():
-                return lowering.completion(completed())
-
-        if not completer.is_async:
-            return finish(lambda: completer.complete(typed, chosen))
-        self._in_flight.start(request, completer.complete_async(typed, chosen), finish)
-        return None
-
-    def _read(self, request: Request, params: wire.ResourceParams) -> bytes:
-        """
-        Return what a resource holds.
-        """
-        resource, values = _found(self.catalog, request, params)
-        with authors_code():
-            content = resource.content(params.uri, values)
-        self._readings.note(content)
-        return self._lowering(request).contents(content)
-
-    def _subscribe(self, request: Request, params: wire.ResourceParams) -> bytes:
-        """
-        Tell the session of updates of a resource from now on.
-        """
-        _found(self.catalog, request, params)
-        self._connection.subscriptions.subscribe(params.uri)
-        return b"{}"
-
-    def _unsubscribe(self, _request: Request, params: wire.ResourceParams) -> bytes:
-        """
-        Tell the session no longer.
-        """
-        self._connection.subscriptions.unsubscribe(params.uri)
-        return b"{}"
-
-    def _listen(self, request: Request, params: wire.ListenParams) -> None:
-        """
-        Tell the client of changes until it, or the server, ends the request.
-        """
-        subscriptions = self._connection.subscriptions
-        self._in_flight.hold(request, lambda: subscriptions.cancel(request.id))
-        self._send(subscriptions.listen(request.id, params.notifications, self._connection.capabilities))
+        now = time.monotonic()
+        current = self._shifts.current if self._handlers.relieved else None
+        if current is not self._seen:
+            self._seen, self._seen_since = current, now
+        elif current is not None and now - self._seen_since >= _ROUND * 0.9:
+            self._shifts.relieve(current, self._handlers.detach)
+        self._in_flight.expire(now)
+        self._executor.look(now)
+        self._idle = 0 if current is not None else self._idle + 1
+        if self._idle < _PATIENCE and self._handlers.relieved:
+            return _ROUND
+        deadline = self._in_flight.next_deadline
+        return None if deadline is None else max(0.0, deadline - now)
 
 
-def _completer(catalog: Catalog, params: wire.CompleteParams) -> Completer | None:
+def _unfinished(request: Request) -> InternalError:
     """
-    Return what completes what is being typed; None if nothing does.
-
-    Raises:
-        UnknownPrompt: If there is no such prompt.
-
-        InvalidParams: If there is no such resource.
-
-        ArgumentErrors: If the prompt, or the template, has no such argument.
+    Return what a request is answered with that the end has overtaken.
     """
-    ref = params.ref
-    if isinstance(ref, wire.PromptReference):
-        return catalog[ref.name].arguments.completer(params.argument.name)
-    try:
-        resource = catalog.template(ref.uri)
-    except UnknownResource as error:
-        raise InvalidParams(str(error), error.as_data()) from None
-    return resource.arguments.completer(params.argument.name) if resource.is_template else None
-
-
-def _found(
-    catalog: Catalog, request: Request, params: wire.ResourceParams
-) -> tuple[CompiledResource, dict[str, Any]]:
-    """
-    Return the resource of a URI, and the values of its variables.
-
-    Raises:
-        ResourceNotFound: If there is none, and the revision has a code for that.
-
-        InvalidParams: If there is none, and it has not.
-
-        ArgumentErrors: If a variable does not fit.
-    """
-    try:
-        resource, variables = catalog.resource(params.uri)
-    except UnknownResource as error:
-        kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
-        raise kind(str(error), error.as_data()) from None
-    return resource, resource.bind(variables)
+    return InternalError(f"the server ended before {request.method} was answered")

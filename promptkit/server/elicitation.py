@@ -6,7 +6,9 @@ result that says what to ask for, and sends its own request once more, with the 
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
 """
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import attrs
@@ -16,14 +18,18 @@ from promptkit.catalog import CompiledPrompt
 from promptkit.errors import ArgumentErrors
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Request, Response
+from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, MissingCapability, RequestId
+from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from promptkit.protocol.sealing import Seal
 
 __all__ = ["Elicitation", "Question"]
+
+#: How long an answer is waited for, in seconds: people think, and a state lasts as long.
+_PATIENCE: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
 
@@ -82,11 +88,29 @@ class Elicitation:
     Args:
         connection:
             The client.
+
+        in_flight:
+            Its requests that are answered later.
+
+        send:
+            Takes whole lines to be sent. It may be called from several threads.
+
+        patience:
+            How long an answer is waited for, in seconds.
     """
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        in_flight: InFlight,
+        send: Callable[[bytes], None],
+        patience: float = _PATIENCE,
+    ) -> None:
         self._connection = connection
-        self._open: dict[RequestId, Question] = {}
+        self._in_flight = in_flight
+        self._send = send
+        self._patience = patience
+        self._open: dict[RequestId, tuple[Question, Job]] = {}
         self._made_seal: Seal | None = None
 
     def arguments(self, request: Request, prompt: CompiledPrompt) -> dict[str, Any] | None:
@@ -128,7 +152,7 @@ class Elicitation:
 
         if not forms.askable(prompt, errors):
             raise errors
-        if not _can_ask(request):
+        if not self._can_ask(request):
             if request.params.request_state is UNSET or not request.revision.stateless:
                 raise errors
             msg = "the rest has to be asked for, and the request does not declare elicitation any more"
@@ -147,35 +171,55 @@ class Elicitation:
         state = self._seal.seal(request.method, _sealed(request.params))
         return wire.InputRequiredResult({_KEY: {"method": _METHOD, "params": question}}, state)
 
-    def ask(self, question: Question, params: dict[str, Any]) -> tuple[RequestId, bytes]:
+    def ask(self, question: Question, params: dict[str, Any]) -> None:
         """
         Ask a client that has a session.
 
-        Returns:
-            The id of the question, and the line to be sent.
-        """
-        request_id, line = self._connection.ask(_METHOD, params)
-        self._open[request_id] = question
-        return request_id, line
+        The request is in flight until the client answers or cancels it, or takes too long.
 
-    def answered(self, response: Response) -> Question:
-        """
-        Return the question that *response* answers; it is asked no longer.
-        """
-        return self._open.pop(response.request_id)
+        Args:
+            question:
+                What is asked.
 
-    def withdraw(self, request_id: RequestId) -> bytes:
-        """
-        Return the line that takes a question back.
-        """
-        del self._open[request_id]
-        return self._connection.withdraw(request_id)
+            params:
+                What `question` returned for it.
 
-    def unanswered(self) -> list[Response]:
+        See Also:
+            https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
         """
-        Return a response for each question that is still open: the client will answer none.
+        question_id, line = self._connection.ask(_METHOD, params)
+        request = question.request
+        deadline = time.monotonic() + self._patience
+        withdraw = partial(self._withdraw, question_id)
+        job = Job(request, withdraw, refusal=question.errors, deadline=deadline, works=False)
+        self._open[question_id] = question, self._in_flight.hold(job)
+        self._send(line)
+
+    def answered(self, question_id: RequestId) -> Question | None:
         """
-        return [Response(request_id, None) for request_id in self._open]
+        Return a question that its client has answered; None if it is open no longer.
+
+        Whoever gets it has to answer its request: nobody else does.
+        """
+        question, job = self._open.pop(question_id, (None, None))
+        return question if job is not None and self._in_flight.release(job) else None
+
+    def _withdraw(self, question_id: RequestId) -> None:
+        """
+        Take a question back: its request is answered already, or never will be.
+        """
+        if self._open.pop(question_id, None):
+            self._send(self._connection.withdraw(question_id))
+
+    def _can_ask(self, request: Request) -> bool:
+        """
+        Return whether the client shows forms; one that says nothing more of elicitation does.
+
+        With a session, it also has to have said that it is ready.
+        """
+        declared = request.capabilities.get("elicitation")
+        ready = request.revision.stateless or self._connection.subscriptions.session
+        return ready and isinstance(declared, dict) and (not declared or "form" in declared)
 
     @property
     def _seal(self) -> "Seal":
@@ -184,14 +228,6 @@ class Elicitation:
 
             self._made_seal = Seal()
         return self._made_seal
-
-
-def _can_ask(request: Request) -> bool:
-    """
-    Return whether the client shows forms; one that says nothing more of elicitation does.
-    """
-    declared = request.capabilities.get("elicitation")
-    return isinstance(declared, dict) and (not declared or "form" in declared)
 
 
 def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> ArgumentErrors | None:

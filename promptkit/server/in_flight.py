@@ -1,119 +1,181 @@
-"""Requests in flight: those that are answered later than they were read."""
+"""Requests in flight: those that are answered later than they were read, each exactly once."""
 
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from threading import Condition
 
+import attrs
+
+from promptkit.errors import PromptkitError
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import RequestId
-from promptkit.server.replies import reply_to
+from promptkit.protocol.jsonrpc import RequestId, encode_error
 
-if TYPE_CHECKING:
-    from concurrent.futures import Future
+__all__ = ["InFlight", "Job"]
 
-    from promptkit.server.background import Background
 
-__all__ = ["InFlight"]
+@attrs.frozen(eq=False)
+class Job:
+    """
+    One request that is answered later.
 
-T = TypeVar("T")
+    Args:
+        request:
+            What was asked.
+
+        stop:
+            Called once if it is answered otherwise than by `InFlight.answer`, so that nobody
+            works on it in vain.
+
+        refusal:
+            What it is answered with when its time is over; None if it may take any time.
+
+        deadline:
+            When that is, by `time.monotonic`.
+
+        works:
+            Whether something is being done for it, which the end waits for. If not it waits
+            for the client.
+    """
+
+    request: Request
+    stop: Callable[[], object]
+    refusal: PromptkitError | None = None
+    deadline: float | None = None
+    works: bool = True
 
 
 class InFlight:
     """
-    The requests of one client that are not answered yet, and how to stop working on each.
+    The requests of one client that are not answered yet.
+
+    Whoever comes first answers a request: the work on it, its client, its deadline, or the end.
 
     Args:
         send:
             Takes whole lines to be sent. It may be called from several threads.
+
+        timed:
+            Called when a request gets a deadline, so that somebody calls `expire` then.
     """
 
-    def __init__(self, send: Callable[[bytes], None]) -> None:
+    def __init__(self, send: Callable[[bytes], None], timed: Callable[[], object] = lambda: None) -> None:
         self._send = send
-        self._cancels: dict[RequestId, Callable[[], object]] = {}
-        self._background: Background | None = None
+        self._timed = timed
+        self._jobs: dict[RequestId, Job] = {}
+        self._leaving = 0
+        self._changed = Condition()
 
     def __contains__(self, request_id: object) -> bool:
         """
         Return whether the request with this id is not answered yet.
         """
-        return request_id in self._cancels
+        return request_id in self._jobs
 
-    def hold(self, request: Request, cancel: Callable[[], object]) -> None:
+    def hold(self, job: Job) -> Job:
         """
-        Note that *request* is answered later.
-
-        Args:
-            request:
-                What is answered later.
-
-            cancel:
-                Called if its client wants no answer any more; the request is released then.
+        Note that a request is answered later. A job that it had before does not count any more.
         """
+        with self._changed:
+            self._jobs[job.request.id] = job
+        if job.deadline is not None:
+            self._timed()
+        return job
 
-        def release() -> None:
-            self.release(request)
-            cancel()
-
-        self._cancels[request.id] = release
-
-    def release(self, request: Request) -> None:
+    def release(self, job: Job) -> bool:
         """
-        Note that *request* is answered, or never will be. Its id is free.
+        Return whether it falls to the caller to answer *job*, in whatever way. Nobody else will.
         """
-        self._cancels.pop(request.id, None)
+        if not self._settle(job):
+            return False
+        self._leave(b"")
+        return True
 
-    def start(
-        self,
-        request: Request,
-        coroutine: Coroutine[Any, Any, T],
-        finish: Callable[[Callable[[], T]], bytes],
-        end: Callable[[], None] = lambda: None,
-    ) -> None:
+    def _settle(self, job: Job) -> bool:
         """
-        Work beside the reading thread; the reply is sent when it is ready.
-
-        Args:
-            request:
-                What is answered.
-
-            coroutine:
-                The work.
-
-            finish:
-                Makes the result out of what the work returned, or raised.
-
-            end:
-                Called first thing when the request is cancelled.
+        Return whether *job* leaves now, which `_leave` has to be told.
         """
-        from promptkit.server.background import Background  # most servers never need a loop
+        with self._changed:
+            if self._jobs.get(job.request.id) is not job:
+                return False
+            del self._jobs[job.request.id]
+            self._leaving += 1
+            return True
 
-        def done(future: "Future[T]") -> None:
-            self.release(request)
-            reply = b""  # what was cancelled is not answered
-            if not future.cancelled():
-                reply = reply_to(request, lambda: finish(future.result)) or b""
-            if line := request.answer(reply):
+    def _leave(self, line: bytes) -> None:
+        """
+        Send *line*, with which a job that was settled leaves.
+        """
+        try:
+            if line:
                 self._send(line)
+        finally:
+            with self._changed:
+                self._leaving -= 1
+                self._changed.notify_all()
 
-        def cancel() -> None:
-            end()
-            future.cancel()
+    def answer(self, job: Job, reply: bytes) -> None:
+        """
+        Send the reply to *job*, unless it has been answered.
 
-        if self._background is None:
-            self._background = Background()
-        future = self._background.start(coroutine)
-        self._cancels[request.id] = cancel
-        self._background.when_done(future, done)
+        Args:
+            job:
+                What `hold` was given.
+
+            reply:
+                One line; ``b""`` if the client wants none.
+        """
+        if self._settle(job):
+            self._leave(job.request.answer(reply))
 
     def cancel(self, request_id: RequestId) -> None:
         """
-        Stop working on a request, if it is still being worked on.
+        Stop working on a request, if it is still being worked on: its client wants no answer.
         """
-        if cancel := self._cancels.get(request_id):
-            cancel()
+        job = self._jobs.get(request_id)
+        if job is not None:
+            self._end(job, b"")
 
-    def close(self, grace: float) -> None:
+    def expire(self, now: float) -> None:
         """
-        Wait for the work that still goes on, *grace* seconds at most.
+        Answer every request whose time is over at *now*, by `time.monotonic`.
         """
-        if self._background is not None:
-            self._background.close(grace)
+        for job in self._open():
+            if job.refusal is not None and job.deadline is not None and job.deadline <= now:
+                self._end(job, encode_error(job.request.id, job.refusal))
+
+    @property
+    def next_deadline(self) -> float | None:
+        """
+        When the next request has to be given up, by `time.monotonic`.
+        """
+        return min((job.deadline for job in self._open() if job.deadline is not None), default=None)
+
+    def close(self, grace: float, ended: Callable[[Request], PromptkitError]) -> None:
+        """
+        Answer every request: those that are worked on as soon as the work is done.
+
+        Args:
+            grace:
+                How long that is waited for, in seconds.
+
+            ended:
+                Returns what a request is answered with that takes longer.
+        """
+        for job in self._open():
+            if not job.works:
+                self._end(job, encode_error(job.request.id, job.refusal) if job.refusal else b"")
+        with self._changed:
+            self._changed.wait_for(lambda: not self._jobs and not self._leaving, timeout=grace)
+        for job in self._open():
+            self._end(job, encode_error(job.request.id, ended(job.request)))
+
+    def _open(self) -> list[Job]:
+        with self._changed:
+            return list(self._jobs.values())
+
+    def _end(self, job: Job, reply: bytes) -> None:
+        """
+        Answer *job* with *reply*, unless it has been answered, and stop the work on it.
+        """
+        if self._settle(job):
+            self._leave(job.request.answer(reply))
+            job.stop()

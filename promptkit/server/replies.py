@@ -1,4 +1,8 @@
-"""Replies: what a request is answered with, whatever the work on it comes to."""
+"""
+Replies: what a request is answered with, whatever the work on it comes to.
+
+Neither an error nor a log repeats the value of an argument that is marked as a secret.
+"""
 
 import os
 import sys
@@ -6,15 +10,19 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from promptkit.errors import ArgumentErrors, UnknownPrompt, UnknownResource
-from promptkit.protocol import wire
+from promptkit.catalog import Catalog
+from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt, UnknownResource
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import TOLD, InternalError, encode_error, encode_result
+from promptkit.server.subjects import Subject, subject_of
+from promptkit.server.workers import Abandoned
 
 __all__ = ["authors_code", "reply_to"]
 
 
-def reply_to(request: Request, work: Callable[[], bytes | None]) -> bytes | None:
+def reply_to(
+    request: Request, work: Callable[[], bytes | None], catalog: Catalog | None = None
+) -> bytes | None:
     """
     Return the line that answers *request*.
 
@@ -25,15 +33,21 @@ def reply_to(request: Request, work: Callable[[], bytes | None]) -> bytes | None
         work:
             Returns the result, as JSON, or None if the request is answered later.
 
+        catalog:
+            What it is answered from: it knows what is secret.
+
     Returns:
         The result or the error that *work* came to; None if it comes to one later.
+
+    Raises:
+        Abandoned: If nobody waits for it any more.
     """
     try:
         result = work()
-    except TOLD as error:
-        return encode_error(request.id, error)
+    except Abandoned:  # it is answered already
+        raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
-        return encode_error(request.id, _internal_error(request, error))
+        return encode_error(request.id, _told(request, error, catalog or Catalog()))
     return None if result is None else encode_result(request.id, result)
 
 
@@ -54,18 +68,48 @@ def authors_code() -> Iterator[None]:
         raise RuntimeError(msg) from error
 
 
-def _internal_error(request: Request, error: BaseException) -> InternalError:
+def _told(request: Request, error: BaseException, catalog: Catalog) -> PromptkitError:
+    """
+    Return what a client is told of *error*.
+    """
+    if isinstance(error, PromptError):
+        with suppress(Exception):  # an author's class may be unable to show itself
+            return PromptError(_redacted(str(error), subject_of(request, catalog)))
+    elif isinstance(error, TOLD):
+        return error
+    return _internal_error(request, error, catalog)
+
+
+def _internal_error(request: Request, error: BaseException, catalog: Catalog) -> InternalError:
     """
     Return what a client is told of any other exception, and print the rest on stderr.
     """
     correlation = os.urandom(4).hex()
-    params = request.params
-    subject = request.method
-    if isinstance(params, wire.GetPromptParams):
-        subject = f"prompt {params.name!r}"
-    elif isinstance(params, wire.ResourceParams):
-        subject = f"resource {params.uri!r}"
+    subject = subject_of(request, catalog)
+    shown = _shown(request, subject)
+    trace = f"{type(error).__name__}\n"
+    with suppress(Exception):  # an author's class may be unable to show itself
+        trace = _redacted("".join(traceback.format_exception(error)), subject)
     with suppress(OSError, ValueError):  # nobody may be reading stderr any more
-        sys.stderr.write(f"promptkit: error {correlation} in {subject}:\n")
-        traceback.print_exception(error)
-    return InternalError(f"{subject} failed (error {correlation})")
+        sys.stderr.write(f"promptkit: error {correlation} in {shown}:\n{trace}")
+    return InternalError(f"{shown} failed (error {correlation})")
+
+
+def _shown(request: Request, subject: Subject | None) -> str:
+    """
+    Return what failed, as people call it. A URI that may hold a secret is not repeated.
+    """
+    if subject is None or request.method == "completion/complete":
+        return request.method
+    return f"{subject.kind} {(subject.name if subject.secrets else subject.asked)!r}"
+
+
+def _redacted(text: str, subject: Subject | None) -> str:
+    """
+    Return *text* without the secrets that a request gives to its subject.
+    """
+    if subject is None or subject.arguments is None or not subject.secrets:
+        return text
+    from promptkit.redaction import Redactor  # few prompts take secrets, and fewer fail
+
+    return Redactor.of(subject.arguments, subject.given).redacted(text)

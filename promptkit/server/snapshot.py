@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import UNSET, UnsetType
 
 from promptkit.catalog import Catalog, CompiledPrompt
+from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.lowering import lowering_for
@@ -43,6 +44,7 @@ class Snapshot:
     def __init__(self, catalog: Catalog, identity: Identity, page_size: int, *, changes: bool) -> None:
         self.catalog = catalog
         self.replies = ReplyCache()
+        self.slow: set[tuple[str, str | None]] = set()
         self.capabilities = Capabilities(resources=bool(catalog.resources), changes=changes)
         self._identity = identity
         self._page_size = page_size
@@ -87,8 +89,11 @@ class ReplyCache:
     def key(self, prompt: CompiledPrompt, request: Request, given: Any) -> Any:
         """
         Return what a reply is kept under; None if it must not be.
+
+        See Also:
+            https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cache-key
         """
-        if prompt.cache is None or prompt.context is not None:
+        if prompt.cache is None or prompt.context is not None or _is_retry(request.params):
             return None
         return prompt.name, request.revision.date, encode(sorted((given or {}).items()))
 
@@ -107,3 +112,10 @@ class ReplyCache:
         self._results.move_to_end(key)
         while len(self._results) > _CACHED_REPLIES:
             self._results.popitem(last=False)
+
+
+def _is_retry(params: wire.GetPromptParams) -> bool:
+    """
+    Return whether a request brings what was asked for on an earlier one.
+    """
+    return params.input_responses is not UNSET or params.request_state is not UNSET

@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Callable
 from io import TextIOWrapper
+from itertools import count
 from types import FrameType
 from typing import Final
 
@@ -27,6 +28,12 @@ GRACE: Final = 1.0
 
 #: What one read takes at most; a pipe holds no more.
 _CHUNK: Final = 65536
+
+#: How often to look whether the parent is still there, in seconds.
+_ROUND: Final = 1.0
+
+#: How long it may take to write what is left, in seconds, once prompts are waited for no more.
+_LEEWAY: Final = 0.3
 
 _ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 
@@ -46,11 +53,16 @@ class Wire:
     Attributes:
         gone:
             Whether the client no longer reads.
+
+        over:
+            Set when there is nothing more to do: the client has hung up, or the process was
+            told to end.
     """
 
     reading: int
     writing: int
     gone: bool = False
+    over: threading.Event = attrs.field(factory=threading.Event)
     _lock: threading.Lock = attrs.field(factory=threading.Lock)
 
     def read(self) -> bytes:
@@ -73,13 +85,14 @@ class Wire:
                     rest = rest[os.write(self.writing, rest) :]
                 except OSError:
                     self.gone = True
-                    _wake_reader()
+                    self.over.set()
 
     def end(self) -> None:
         """
-        Make the wire look as if the client had closed it.
+        Read nothing more, as if the client had hung up.
         """
         _silence(self.reading, os.O_RDONLY, inheritable=False)
+        self.over.set()
 
     def forget(self) -> None:
         """
@@ -90,15 +103,6 @@ class Wire:
         _silence(self.writing, os.O_WRONLY, inheritable=False)
         for name in _ENDING_SIGNALS:
             signal.signal(getattr(signal, name), signal.SIG_DFL)
-
-
-def _wake_reader() -> None:
-    """
-    Let the thread that waits for input look around, if this is another.
-    """
-    main = threading.main_thread()
-    if threading.current_thread() is not main and hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(main.ident or 0, signal.SIGTERM)
 
 
 def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
@@ -167,29 +171,38 @@ def serve(
         answered:
             Called once, when what arrived first is answered.
     """
-    data = wire.read()
-    server.receive_data(data)
-    answered()
-    while data and not wire.gone:
-        data = wire.read()
-        server.receive_data(data)
+    reads = count()
+
+    def read() -> bytes:
+        if next(reads) == 1:  # what was read first is answered
+            answered()
+        return wire.read()
+
+    server.read_from(read, wire.over.set)
+    parent = os.getppid()
+    while not wire.over.wait(_ROUND) and os.getppid() == parent:
+        pass
+    _exit_after(grace + _LEEWAY)
     server.close(0 if wire.gone else grace)
+
+
+def _exit_after(seconds: float) -> None:
+    """
+    End the process in any case: neither a prompt nor a client that does not read can hold it.
+    """
+    timer = threading.Timer(seconds, os._exit, (0,))
+    timer.daemon = True
+    timer.start()
 
 
 def _end_on_signals(wire: Wire, grace: float) -> None:
     """
     Let the signals that end a process end the wire instead.
-
-    The read that is interrupted is taken up again and finds the end of input, so that there
-    is one way to end, and what was read is answered.
     """
 
     def end(_number: int, _frame: FrameType | None) -> None:
         wire.end()
-        # A prompt that does not return cannot hold the process.
-        timer = threading.Timer(grace, os._exit, (0,))
-        timer.daemon = True
-        timer.start()
+        _exit_after(grace + _LEEWAY)  # a recipe may be being imported, and not come back
 
     for name in _ENDING_SIGNALS:
         signal.signal(getattr(signal, name), end)

@@ -267,7 +267,15 @@ REQUIREMENTS: Final = (
         "SHOULD NOT",
         MODERN,
         "basic#statelessness",
-        "What one process began can be continued with another one that serves the same recipes.",
+        "A cursor that one process gave is taken by another one that serves the same recipes.",
+    ),
+    Requirement(
+        "base/stateless/other-process-state",
+        "SHOULD NOT",
+        MODERN,
+        "basic#statelessness",
+        "A requestState that one process gave is taken by another one that serves the same recipes.",
+        left_out="over stdio the process is the client's own, and work in flight is lost when it ends",
     ),
     Requirement(
         "base/stateless/named-state",

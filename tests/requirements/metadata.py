@@ -12,7 +12,7 @@ REQUIREMENTS: Final = (
         "MUST NOT",
         SINCE_2025_06,
         "basic#meta",
-        "Values under reserved keys of _meta are taken for no more than is defined of them.",
+        "Reserved keys of _meta that say nothing to a server may have any value, and are ignored.",
     ),
     Requirement(
         "base/meta/key-prefix",
@@ -41,6 +41,7 @@ REQUIREMENTS: Final = (
         SINCE_2025_11,
         "basic#meta",
         "The prefix of the server's own _meta keys is a domain read backwards.",
+        left_out="the project has no domain of its own, and one of others would say what is not so",
     ),
     Requirement(
         "base/meta/trace-context",

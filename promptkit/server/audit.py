@@ -1,0 +1,300 @@
+"""
+Audit: one line of JSON for each request, in a file that several servers may share.
+
+It is no logger of the standard library, which neither keeps the lines of several processes whole
+nor says what it could not write, and which serving does not load.
+"""
+
+import json
+import os
+import re
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import partial
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+import attrs
+
+from promptkit.catalog import Catalog
+from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import encode
+from promptkit.server.subjects import Subject, subject_of
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["LONGEST", "MOST", "Audit"]
+
+#: How much is kept of each text that a client may choose, and of how many arguments.
+LONGEST: Final = 64
+MOST: Final = 64
+
+#: How long another process may write before this one goes on without its line, in seconds.
+_PATIENCE: Final = 0.5
+
+#: How a reply begins that is an error, or a question. A result may be long, and is not looked through.
+_BEGIN: Final = rb'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*"),'
+_ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
+_QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}(?=:)")
+
+#: A pipe that nobody empties must not hold up serving.
+_FLAGS: Final = (
+    os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+)
+
+
+@attrs.frozen
+class _Begun:
+    """
+    One request that is not answered yet.
+    """
+
+    request: Request
+    catalog: Catalog
+    time: float
+    started: float
+
+
+class Audit:
+    """
+    Notes requests: who asked for what and when, how large the arguments were, and what came of it.
+
+    A line is in the file before its client has the reply, and it is there whole, whoever else
+    appends to the file. It holds no value of an argument. The file is not synchronised with the
+    disk: a line outlives the process, but not always the machine. Where lines cannot be written
+    requests are served all the same, and the next line says how many are lost. A file that was
+    moved away is made anew.
+
+    Args:
+        file:
+            What is appended to. It is made, for its owner alone, if it is not there.
+
+    Raises:
+        OSError: If it cannot be opened.
+    """
+
+    def __init__(self, file: str | Path) -> None:
+        self._file = Path(file).absolute()
+        self._lock = Lock()
+        self._begun: dict[int, _Begun] = {}
+        self._numbers = count(1)
+        self._lost = 0
+        self._complained = False
+        self._cut = False
+        self._descriptor = self._open()
+
+    def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], None]:
+        """
+        Note that *request* has arrived.
+
+        Args:
+            request:
+                What was asked.
+
+            catalog:
+                What it is answered from.
+
+        Returns:
+            What takes the reply before it is sent, ``b""`` if the request was cancelled. A
+            second reply is not noted.
+        """
+        begun = _Begun(request, catalog, time.time(), time.perf_counter())
+        number = next(self._numbers)
+        self._begun[number] = begun
+        return partial(self._end, number)
+
+    def close(self) -> None:
+        """
+        Note what was never answered, and close the file.
+        """
+        for number in list(self._begun):
+            self._end(number, None)
+        with self._lock:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _end(self, number: int, reply: bytes | None) -> None:
+        """
+        Note that a request has ended, if that is not noted yet.
+        """
+        begun = self._begun.pop(number, None)
+        if begun is None:
+            return
+        record = _record(begun, _outcome(reply))
+        with self._lock:
+            if self._lost:
+                record["lost"] = self._lost
+            # Whatever clients write: ASCII has no other line ends, and nothing that a terminal obeys.
+            line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
+            try:
+                self._append(line)
+            except OSError as error:
+                self._lost += 1
+                self._complain(error)
+            else:
+                self._lost = 0
+
+    def _complain(self, error: OSError) -> None:
+        """
+        Say once that requests are not noted.
+        """
+        if self._complained:
+            return
+        self._complained = True
+        with suppress(OSError, ValueError):  # nobody may be reading stderr any more
+            print(  # noqa: T201 (it is for whoever runs the server)
+                f"promptkit: cannot write to the audit file {str(self._file)!r}: {error.strerror or error}; "
+                "serving goes on, and requests are noted again as soon as it can be written",
+                file=sys.stderr,
+            )
+
+    def _open(self) -> int:
+        """
+        Return a descriptor to append to, which no child process inherits.
+        """
+        return os.open(self._file, _FLAGS, 0o600)
+
+    def _append(self, line: bytes) -> None:
+        """
+        Append *line* whole, or nothing of it. Raises OSError in that case.
+        """
+        self._follow()
+        with self._alone():
+            data = b"\n" + line if self._cut else line
+            written = os.write(self._descriptor, data)
+            if written < len(data):
+                self._take_back(written)
+                msg = "only a part of a line could be written"
+                raise OSError(msg)
+            self._cut = False
+
+    def _follow(self) -> None:
+        """
+        Open the file anew if it was moved or removed.
+        """
+        mine = os.fstat(self._descriptor)
+        with suppress(FileNotFoundError):
+            there = self._file.stat()
+            if (there.st_dev, there.st_ino) == (mine.st_dev, mine.st_ino):
+                return
+        descriptor = self._open()
+        os.close(self._descriptor)
+        self._descriptor, self._cut = descriptor, False
+
+    def _take_back(self, written: int) -> None:
+        """
+        Remove the beginning of a line; where that cannot be, end it before the next one.
+        """
+        self._cut = True
+        with suppress(OSError):
+            end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
+            status = os.fstat(self._descriptor)
+            if stat.S_ISREG(status.st_mode) and status.st_size == end:
+                os.ftruncate(self._descriptor, end - written)
+                self._cut = False
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """
+        Keep other servers from appending meanwhile. Raises TimeoutError if one does for too long.
+
+        Appending is atomic by itself; taking back what did not fit is not.
+        """
+        if sys.platform == "win32":
+            yield
+            return
+        # One that was stopped in the midst of it holds up the others once, and not at each request.
+        deadline = time.monotonic() + (0 if self._lost else _PATIENCE)
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    msg = "another process does not let go of it"
+                    raise TimeoutError(msg) from None
+                time.sleep(0.0002)
+            except OSError:  # a file system without locks
+                break
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+
+def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return what is noted of a request.
+    """
+    request = begun.request
+    client = request.client
+    moment = datetime.fromtimestamp(begun.time, UTC).isoformat(timespec="milliseconds")
+    return {
+        "time": moment.replace("+00:00", "Z"),
+        "process": os.getpid(),
+        "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
+        "id": _short(request.id) if isinstance(request.id, str) else request.id,
+        "method": request.method,
+        **_asked(subject_of(request, begun.catalog)),
+        "revision": request.revision.date,
+        "duration_ms": round((time.perf_counter() - begun.started) * 1000, 3),
+        **outcome,
+    }
+
+
+def _asked(subject: Subject | None) -> dict[str, Any]:
+    """
+    Return what a request is about, and how large its arguments are.
+
+    A URI holds the values of variables, so its template is noted. If there is none, only its
+    scheme and its length are.
+    """
+    if subject is None:
+        return {}
+    arguments = {"arguments": _sizes(subject)}
+    if subject.kind == "prompt":
+        return {"prompt": _short(subject.asked), **arguments}
+    if subject.name is not None:
+        return {"resource": subject.name, **arguments}
+    scheme = _SCHEME.match(subject.asked)
+    return {"resource": None, "scheme": scheme and scheme.group(), "size": len(subject.asked), **arguments}
+
+
+def _sizes(subject: Subject) -> dict[str, int | None]:
+    """
+    Return how many characters each argument has, as text or JSON. Of a secret that is not told.
+    """
+    given = list(subject.given.items())[:MOST]
+    return {_short(name): None if name in subject.secrets else _size(value) for name, value in given}
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, str) else len(encode(value))
+
+
+def _outcome(reply: bytes | None) -> dict[str, Any]:
+    """
+    Return what came of a request, by its reply.
+    """
+    if not reply:
+        return {"outcome": "unanswered" if reply is None else "cancelled"}
+    if found := _ERROR.match(reply):
+        return {"outcome": "error", "code": int(found.group(1))}
+    return {"outcome": "asked" if _QUESTION.match(reply) else "ok"}
+
+
+def _short(text: str) -> str:
+    """
+    Return what is kept of a text that a client chose.
+    """
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

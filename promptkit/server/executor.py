@@ -1,0 +1,161 @@
+"""The executor: authors' code that runs beside the thread that reads, and how much of it may."""
+
+import time
+from collections.abc import Callable, Coroutine
+from functools import partial
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from promptkit.errors import PromptkitError
+from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import TooManyRequests
+from promptkit.server.in_flight import InFlight, Job
+from promptkit.server.workers import Worker
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from promptkit.server.background import Background
+
+__all__ = ["Executor"]
+
+T = TypeVar("T")
+
+
+class Executor:
+    """
+    Runs authors' code on threads and on an event loop.
+
+    Args:
+        in_flight:
+            Where the requests go that it works on.
+
+        limit:
+            How many pieces of work may go on at once. What was given up and does not stop counts.
+    """
+
+    def __init__(self, in_flight: InFlight, limit: int) -> None:
+        self._in_flight = in_flight
+        self._limit = limit
+        self._working = 0
+        self._lock = Lock()
+        self._background: Background | None = None
+
+    def check_room(self) -> None:
+        """
+        Check that more work may be begun.
+
+        Raises:
+            TooManyRequests: If as much goes on as may.
+        """
+        if self._working >= self._limit:
+            msg = f"{self._working} requests are being worked on, which is the limit: try again later"
+            raise TooManyRequests(msg)
+
+    def run_function(
+        self, request: Request, work: Callable[[], bytes], seconds: float, refusal: PromptkitError
+    ) -> None:
+        """
+        Work on *request* on a thread of its own.
+
+        Args:
+            request:
+                What is answered later.
+
+            work:
+                Returns the reply, one line.
+
+            seconds:
+                How long it may take.
+
+            refusal:
+                What the request is answered with if it takes longer.
+
+        Raises:
+            TooManyRequests: If as much goes on as may.
+        """
+        self.check_room()
+        worker = Worker(lambda: self._in_flight.answer(job, work()))
+        job = self.adopt(request, worker, seconds, refusal)
+        worker.start()
+
+    def adopt(self, request: Request, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
+        """
+        Note that *worker* works on *request*, and on nothing else any more.
+
+        `run_function` explains the arguments.
+        """
+        self._enter()
+        worker.when_over(self._leave)
+        deadline = time.monotonic() + seconds
+        return self._in_flight.hold(Job(request, worker.abandon, refusal, deadline))
+
+    def run_coroutine(
+        self,
+        request: Request,
+        coroutine: Coroutine[Any, Any, T],
+        finish: Callable[[Callable[[], T]], bytes],
+        seconds: float,
+        refusal: PromptkitError,
+    ) -> None:
+        """
+        Work on *request* on an event loop.
+
+        Args:
+            request:
+                What is answered later.
+
+            coroutine:
+                The work.
+
+            finish:
+                Makes the reply out of what the work returned, or raised.
+
+            seconds:
+                How long it may take.
+
+            refusal:
+                What the request is answered with if it takes longer.
+
+        Raises:
+            TooManyRequests: If as much goes on as may.
+        """
+        from promptkit.server.background import Background  # most servers never need a loop
+
+        try:
+            self.check_room()
+        except TooManyRequests:
+            coroutine.close()
+            raise
+        if self._background is None or self._background.stuck:
+            self._background = Background()
+        self._enter()
+        started: list[Future[T]] = []
+        deadline = time.monotonic() + seconds
+        job = self._in_flight.hold(Job(request, lambda: started and started[0].cancel(), refusal, deadline))
+        started.append(self._background.start(coroutine, partial(self._done, job, finish)))
+
+    def look(self, now: float) -> None:
+        """
+        Look after the event loop. To be called every few milliseconds while anything goes on.
+        """
+        if self._background is not None and self._working:
+            self._background.look(now)
+
+    def _done(self, job: Job, finish: Callable[[Callable[[], T]], bytes], future: "Future[T]") -> None:
+        """
+        Answer *job*, if its client still wants that.
+        """
+        try:
+            if not future.cancelled():
+                self._in_flight.answer(job, finish(future.result))
+        finally:
+            self._leave()
+
+    def _enter(self) -> None:
+        with self._lock:
+            self._working += 1
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._working -= 1

@@ -1,0 +1,391 @@
+"""Handlers: what each method is answered with, from the catalog that is served."""
+
+from collections.abc import Callable, Coroutine
+from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
+
+import attrs
+
+from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
+from promptkit.completion import Completer, Completion
+from promptkit.context import Context
+from promptkit.errors import ArgumentErrors, UnknownResource, shortened
+from promptkit.messages import Workflow
+from promptkit.protocol import wire
+from promptkit.protocol.connection import Connection
+from promptkit.protocol.events import Request, Response
+from promptkit.protocol.jsonrpc import (
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    ResourceNotFound,
+    encode_error,
+)
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.lowering import Lowering, lowering_for
+from promptkit.server.contexts import context_of
+from promptkit.server.elicitation import Elicitation, Question
+from promptkit.server.executor import Executor
+from promptkit.server.in_flight import InFlight, Job
+from promptkit.server.readings import Readings
+from promptkit.server.replies import authors_code, reply_to
+from promptkit.server.snapshot import Snapshot
+from promptkit.server.subjects import subject_of
+from promptkit.server.workers import Worker
+
+__all__ = ["Handlers"]
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class _Rendering:
+    """
+    One request for a prompt, while it is worked on.
+    """
+
+    request: Request
+    prompt: CompiledPrompt
+    snapshot: Snapshot
+    context: Context | None
+    key: Any
+    lowering: Lowering
+
+    def result(self, rendered: Callable[[], Workflow]) -> bytes:
+        """
+        Return the result, once *rendered* has returned or raised.
+        """
+        with authors_code():
+            workflow = rendered()
+        result = self.lowering.result(self.prompt, workflow)
+        if self.key is not None:
+            self.snapshot.replies.put(self.key, result, self.prompt.cache or 0)
+        return result
+
+
+class Handlers:
+    """
+    Answers the requests of one client.
+
+    Args:
+        snapshot:
+            What they are answered from. It may be replaced at any time.
+
+        connection:
+            The client.
+
+        in_flight:
+            Its requests that are answered later.
+
+        executor:
+            Where authors' code runs that is known to take its time.
+
+        send:
+            Takes whole lines to be sent. It may be called from several threads.
+
+        limits:
+            How much is done at once, and how long it may take.
+
+    Attributes:
+        relieved:
+            Whether a thread that is stuck in an author's code is relieved of reading.
+
+        telling:
+            Held while the client is told of changes: nothing may come before the
+            acknowledgement of a stream, or after its end.
+    """
+
+    def __init__(  # noqa: PLR0913 (these are what a request is answered with)
+        self,
+        snapshot: Snapshot,
+        connection: Connection,
+        *,
+        in_flight: InFlight,
+        executor: Executor,
+        send: Callable[[bytes], None],
+        limits: Limits,
+    ) -> None:
+        self.snapshot = snapshot
+        self.relieved = False
+        self.telling = Lock()
+        self.readings = Readings()
+        self._connection = connection
+        self._in_flight = in_flight
+        self._executor = executor
+        self._send = send
+        self._limits = limits
+        self._elicitation = Elicitation(connection, in_flight, send)
+        self._by_method: dict[str, Callable[[Request, Any], bytes | None]] = {
+            "prompts/list": self._list,
+            "prompts/get": self._get,
+            "completion/complete": self._complete,
+            "resources/list": self._list,
+            "resources/templates/list": self._list,
+            "resources/read": self._read,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+            "subscriptions/listen": self._listen,
+        }
+
+    def serve(self, request: Request) -> bytes | None:
+        """
+        Return the line that answers *request*, or None if it is answered later.
+        """
+        if request.id in self._in_flight:
+            refused = InvalidRequest(f"id {request.id!r} is in use by a request that still runs")
+            return encode_error(request.id, refused)
+        work = partial(self._by_method[request.method], request, request.params)
+        return reply_to(request, work, self.snapshot.catalog)
+
+    def question(self, response: Response) -> Question | None:
+        """
+        Return what *response* answers; None if nobody waits for it any more.
+        """
+        return self._elicitation.answered(response.request_id)
+
+    def resume(self, question: Question, response: Response) -> bytes | None:
+        """
+        Return the line that answers the request for which *question* was asked, or None.
+        """
+        request = question.request
+
+        def work() -> bytes | None:
+            given = question.answered(response.result)
+            return self._render(request, question.snapshot, question.prompt, given)
+
+        return reply_to(request, work, question.snapshot.catalog)
+
+    def detach(self, request: Request, worker: Worker) -> Job:
+        """
+        Make *request* one that is answered later, as *worker* is stuck in it.
+
+        What it is about is not tried on a thread that reads again.
+        """
+        subject = subject_of(request, self.snapshot.catalog)
+        self.snapshot.slow.add((request.method, subject.name if subject else None))
+        seconds, refusal = self._late(request)
+        return self._executor.adopt(request, worker, seconds, refusal)
+
+    def _late(self, request: Request) -> tuple[float, InternalError]:
+        """
+        Return how long a request may take, and what it is answered with if it takes longer.
+        """
+        subject = subject_of(request, self.snapshot.catalog)
+        seconds = self._limits.seconds
+        shown = request.method
+        if subject is not None and subject.name is not None:
+            shown = f"{subject.kind} {subject.name!r}"
+            if isinstance(request.params, wire.GetPromptParams):
+                seconds = self.snapshot.catalog[subject.name].timeout or seconds
+        return seconds, InternalError(f"{shown} took longer than its {seconds:g} s")
+
+    def _call(
+        self, request: Request, name: str, work: Callable[[], bytes], *, timed: bool = False
+    ) -> bytes | None:
+        """
+        Return what *work* returns, or None if it is done on a thread of its own.
+
+        Args:
+            request:
+                What is answered.
+
+            name:
+                The prompt, or the template of the resource, whose author's code is called.
+
+            work:
+                Calls it, and returns the result.
+
+            timed:
+                Whether its author has set it a time.
+        """
+        slow = self.snapshot.slow
+        if not (slow and (request.method, name) in slow) and (self.relieved or not timed):
+            self._executor.check_room()
+            return work()
+        catalog = self.snapshot.catalog
+        self._executor.run_function(
+            request, lambda: reply_to(request, work, catalog) or b"", *self._late(request)
+        )
+        return None
+
+    def _lowering(self, request: Request) -> Lowering:
+        """
+        Return what writes results as the client understands them.
+        """
+        return lowering_for(request.revision, self._connection.identity)
+
+    def _list(self, request: Request, params: wire.PageParams) -> bytes:
+        """
+        Return one page of a list.
+        """
+        return self.snapshot.page(request.method, request.revision, params.cursor)
+
+    def _get(self, request: Request, params: wire.GetPromptParams) -> bytes | None:
+        """
+        Return a rendered prompt, or what has to be asked first.
+        """
+        snapshot = self.snapshot
+        prompt = snapshot.catalog[params.name]
+        given = self._elicitation.arguments(request, prompt)
+        return self._render(request, snapshot, prompt, given)
+
+    def _render(
+        self, request: Request, snapshot: Snapshot, prompt: CompiledPrompt, given: dict[str, Any] | None
+    ) -> bytes | None:
+        """
+        Return *prompt*, rendered for what is *given*, or what has to be asked first.
+        """
+        key = snapshot.replies.key(prompt, request, given)
+        if key is not None and (result := snapshot.replies.get(key)) is not None:
+            return result
+        context = None if prompt.context is None else context_of(request, self._send)
+        rendering = _Rendering(request, prompt, snapshot, context, key, self._lowering(request))
+        try:
+            values = prompt.bind(given, context)
+        except ArgumentErrors as errors:
+            return self._ask(rendering, given, errors)
+        renderer = prompt.renderer
+        if not renderer.is_async:
+            work = partial(rendering.result, partial(renderer.render, **values))
+            return self._call(request, prompt.name, work, timed=prompt.timeout is not None)
+        self._await(request, renderer.render_async(**values), rendering.result)
+        return None
+
+    def _await(
+        self, request: Request, coroutine: Coroutine[Any, Any, T], result: Callable[[Callable[[], T]], bytes]
+    ) -> None:
+        """
+        Answer *request* with the *result* of what *coroutine* returns, later.
+        """
+        catalog = self.snapshot.catalog
+
+        def finish(returned: Callable[[], T]) -> bytes:
+            return reply_to(request, partial(result, returned), catalog) or b""
+
+        self._executor.run_coroutine(request, coroutine, finish, *self._late(request))
+
+    def _ask(
+        self, rendering: _Rendering, given: dict[str, Any] | None, errors: ArgumentErrors
+    ) -> bytes | None:
+        """
+        Ask for what is missing; return what a client of the modern era is told instead.
+        """
+        request, prompt = rendering.request, rendering.prompt
+        params = self._elicitation.question(request, prompt, errors)
+        if request.revision.stateless:
+            result = self._elicitation.input_required(request, params)
+            return self._lowering(request).results.encode_question(result)
+        question = Question(request, rendering.snapshot, prompt, given or {}, errors)
+        self._elicitation.ask(question, params)
+        return None
+
+    def _complete(self, request: Request, params: wire.CompleteParams) -> bytes | None:
+        """
+        Return what to offer for an argument of a prompt, or a variable of a template.
+        """
+        completer = _completer(self.snapshot.catalog, params)
+        lowering, typed = self._lowering(request), params.argument.value
+        chosen = params.context.arguments if params.context else {}
+        if completer is None:
+            return lowering.completion(Completion())
+
+        def finish(completed: Callable[[], Completion]) -> bytes:
+            with authors_code():
+                return lowering.completion(completed())
+
+        if not completer.is_async:
+            return self._call(
+                request, _name(params), lambda: finish(lambda: completer.complete(typed, chosen))
+            )
+        self._await(request, completer.complete_async(typed, chosen), finish)
+        return None
+
+    def _read(self, request: Request, params: wire.ResourceParams) -> bytes | None:
+        """
+        Return what a resource holds.
+        """
+        resource, values = _found(self.snapshot.catalog, request, params)
+
+        def work() -> bytes:
+            with authors_code():
+                content = resource.content(params.uri, values)
+            self.readings.note(content)
+            return self._lowering(request).contents(content)
+
+        return self._call(request, resource.uri_template, work)
+
+    def _subscribe(self, request: Request, params: wire.ResourceParams) -> bytes:
+        """
+        Tell the session of updates of a resource from now on.
+        """
+        _found(self.snapshot.catalog, request, params)
+        self._connection.subscriptions.subscribe(params.uri)
+        return b"{}"
+
+    def _unsubscribe(self, _request: Request, params: wire.ResourceParams) -> bytes:
+        """
+        Tell the session no longer.
+        """
+        self._connection.subscriptions.unsubscribe(params.uri)
+        return b"{}"
+
+    def _listen(self, request: Request, params: wire.ListenParams) -> None:
+        """
+        Tell the client of changes until it, or the server, ends the request.
+        """
+        subscriptions = self._connection.subscriptions
+        self._in_flight.hold(Job(request, partial(subscriptions.cancel, request.id), works=False))
+        with self.telling:
+            offered = self._connection.capabilities
+            self._send(subscriptions.listen(request.id, params.notifications, offered))
+
+
+def _name(params: wire.CompleteParams) -> str:
+    """
+    Return the name, or the template, of what is completed.
+    """
+    ref = params.ref
+    return ref.name if isinstance(ref, wire.PromptReference) else ref.uri
+
+
+def _completer(catalog: Catalog, params: wire.CompleteParams) -> Completer | None:
+    """
+    Return what completes what is being typed; None if nothing does.
+
+    Raises:
+        UnknownPrompt: If there is no such prompt.
+
+        InvalidParams: If there is no such resource.
+
+        ArgumentErrors: If the prompt, or the template, has no such argument.
+    """
+    ref = params.ref
+    if isinstance(ref, wire.PromptReference):
+        return catalog[ref.name].arguments.completer(params.argument.name)
+    try:
+        resource = catalog.template(ref.uri)
+    except UnknownResource as error:
+        raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
+    return resource.arguments.completer(params.argument.name) if resource.is_template else None
+
+
+def _found(
+    catalog: Catalog, request: Request, params: wire.ResourceParams
+) -> tuple[CompiledResource, dict[str, Any]]:
+    """
+    Return the resource of a URI, and the values of its variables.
+
+    Raises:
+        ResourceNotFound: If there is none, and the revision has a code for that.
+
+        InvalidParams: If there is none, and it has not.
+
+        ArgumentErrors: If a variable does not fit.
+    """
+    try:
+        resource, variables = catalog.resource(params.uri)
+    except UnknownResource as error:
+        kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
+        raise kind(str(error), {"uri": shortened(params.uri)}) from None
+    return resource, resource.bind(variables)

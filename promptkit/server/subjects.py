@@ -1,0 +1,109 @@
+"""Subjects: which prompt or resource a request is about, and what it gives for its arguments."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from promptkit.arguments import Arguments
+from promptkit.catalog import Catalog
+from promptkit.errors import UnknownPrompt, UnknownResource
+from promptkit.protocol import wire
+from promptkit.protocol.events import Request
+
+__all__ = ["Subject", "subject_of"]
+
+
+@attrs.frozen
+class Subject:
+    """
+    What a request is about.
+
+    Args:
+        kind:
+            ``"prompt"`` or ``"resource"``.
+
+        asked:
+            What the client calls it: a name, or a URI, which may hold the values of arguments.
+
+        name:
+            What its author calls it: its name, or its URI template; None if there is no such thing.
+
+        arguments:
+            What it may be given; None if there is no such thing.
+
+        given:
+            What it is given, by name, as the client sends it.
+    """
+
+    kind: str
+    asked: str
+    name: str | None = None
+    arguments: Arguments | None = None
+    given: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """
+        The names of those of its arguments that are secret.
+        """
+        ordered = self.arguments.ordered if self.arguments else ()
+        return frozenset(argument.name for argument in ordered if argument.arg.secret)
+
+
+def subject_of(request: Request, catalog: Catalog) -> Subject | None:
+    """
+    Return what *request* is about; None if that is no single prompt or resource.
+
+    Args:
+        request:
+            What was asked.
+
+        catalog:
+            What it is answered from.
+    """
+    params = request.params
+    if isinstance(params, wire.GetPromptParams):
+        return _prompt(catalog, params.name, params.arguments or {})
+    if isinstance(params, wire.ResourceParams):
+        return _resource(catalog, params.uri)
+    if not isinstance(params, wire.CompleteParams):
+        return None
+    chosen = params.context.arguments if params.context else {}
+    given = {**chosen, params.argument.name: params.argument.value}
+    if isinstance(params.ref, wire.PromptReference):
+        return _prompt(catalog, params.ref.name, given)
+    return _template(catalog, params.ref.uri, given)
+
+
+def _prompt(catalog: Catalog, name: str, given: Mapping[str, Any]) -> Subject:
+    """
+    Return the prompt that a client calls *name*.
+    """
+    try:
+        return Subject("prompt", name, name, catalog[name].arguments, given)
+    except UnknownPrompt:
+        return Subject("prompt", name, given=given)
+
+
+def _resource(catalog: Catalog, uri: str) -> Subject:
+    """
+    Return the resource at *uri*, and the variables in it.
+    """
+    try:
+        resource, variables = catalog.resource(uri)
+    except UnknownResource:
+        return Subject("resource", uri)
+    return Subject("resource", uri, resource.uri_template, resource.arguments, variables)
+
+
+def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> Subject:
+    """
+    Return the resource that was declared with *uri_template*.
+    """
+    try:
+        return Subject(
+            "resource", uri_template, uri_template, catalog.template(uri_template).arguments, given
+        )
+    except UnknownResource:
+        return Subject("resource", uri_template, given=given)

@@ -1,0 +1,65 @@
+"""Workers: threads for authors' code, each of which may be left behind, or told to stop."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock, Thread
+
+__all__ = ["Abandoned", "Worker"]
+
+
+class Abandoned(BaseException):
+    """
+    Raised in authors' code that nobody waits for any more.
+    """
+
+
+class Worker(Thread):
+    """
+    A thread that never keeps the process alive, and that may be told to stop.
+
+    Args:
+        work:
+            What it does.
+    """
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        super().__init__(name="promptkit-worker", daemon=True)
+        self._work = work
+        self._over: list[Callable[[], object]] = []
+        self._lock = Lock()
+        self._stoppable = True
+
+    def when_over(self, call: Callable[[], object]) -> None:
+        """
+        Have *call* called when the work is done, or was stopped.
+        """
+        self._over.append(call)
+
+    def run(self) -> None:
+        """
+        Do the work. The thread does nothing else.
+        """
+        try:
+            with suppress(Abandoned):
+                try:
+                    self._work()
+                finally:
+                    with self._lock:
+                        self._stoppable = False
+        finally:
+            for call in self._over:
+                call()
+
+    def abandon(self) -> None:
+        """
+        Raise `Abandoned` in the thread as soon as it runs Python code again.
+
+        While it waits for the outside world, or in another language's code, it goes on.
+        """
+        import ctypes  # hardly ever needed
+
+        with self._lock:
+            if self._stoppable and self.ident is not None:
+                self._stoppable = False
+                identifier = ctypes.c_ulong(self.ident)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(Abandoned))

@@ -1,0 +1,43 @@
+"""What can be seen of a text, and what is hidden in it: characters that show nothing, or reorder others."""
+
+import re
+from typing import Final
+
+__all__ = ["visible"]
+
+#: Ends of lines other than the one that is kept: as Windows has them, and Unicode's own.
+_LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+
+#: Unicode's categories Cc, Cf, Co and Cs, but for tab and line feed, for the Arabic, Syriac and
+#: Kaithi number and verse signs, which are seen, and for the characters of `_HELPER`; and besides,
+#: what is invisible by another category. Ranges, since categories differ between Pythons.
+_HIDDEN: Final = re.compile(
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0"  # soft hyphen, marks, blank letters
+    "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff"  # zero width, direction, byte order mark
+    "\ufff0-\ufffb"  # annotations between lines
+    "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"  # hieroglyphs, shorthand, music
+    "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"  # tags
+    "\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff\U000f0000-\U0010ffff"  # halves, private use
+    "]+"
+)
+
+#: Joiners and selectors of variants: invisible, and needed by many scripts and by emoji.
+_JOINER: Final = "\u200c\u200d"
+_SELECTOR: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_HELPER: Final = re.compile(
+    f"([^\x00-\x7f{_JOINER}{_SELECTOR}][{_SELECTOR}]?[{_JOINER}]?)|[{_JOINER}{_SELECTOR}]"
+)
+
+
+def visible(text: str) -> str:
+    """
+    Return *text* without what hides in it: controls, marks of direction, tags, private characters.
+
+    Line ends of every kind become line feeds, and tabs stay. Behind a character that is not ASCII,
+    one selector of its variant and one joiner stay, as Persian, Hindi, the names of Japanese people
+    and most emoji have them; in rows, or in English, they only hide something.
+    """
+    shown = _HIDDEN.sub("", _LINE_END.sub("\n", text))
+    return _HELPER.sub(r"\1", shown)
