@@ -23,7 +23,7 @@ from promptkit.loader import Recipes
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.methods import METHODS
 from tests.requirements.requirement import SINCE_2025_06, SINCE_2025_11
-from tests.wire import HANDSHAKES, MODERN, REVISIONS, SCHEMAS, Client, envelope, initialize, line, request
+from tests.wire import HANDSHAKES, MODERN, REVISIONS, SCHEMAS, Client, envelope, initialize, line, notification, request
 
 SERVER = "io.modelcontextprotocol/serverInfo"
 STREAM = "io.modelcontextprotocol/subscriptionId"
@@ -151,6 +151,7 @@ class Conversation:
                 "initialize",
                 initialize(self.client.revision)["params"] | {"capabilities": self.client.capabilities},
             )
+            self.client.send(line(notification("notifications/initialized")))
         for method, params in REFUSED:
             self.post(method, params)
         self.post("prompts/get", {"name": "steps"}, progressToken="p")

@@ -209,6 +209,7 @@ class TestOperation:
         """
         client = Client(CATALOG, revision, changes=changes)
         declared = client.ask("initialize", initialize(revision)["params"])["result"]["capabilities"]
+        client.send(line(notification("notifications/initialized")))
         client.sent.clear()
 
         client.server.replace(catalog_of(greet))

@@ -165,13 +165,13 @@ class TestWhatIsPublished:
         A folder that is made while it is watched is watched, too.
         """
         author = watched(greet=greet("one"))
-        shelf = author.folder / "shelf"
-        shelf.mkdir()
-        (shelf / "word.py").write_text("WORD = 'two'")
+        nook = author.folder / "nook"
+        nook.mkdir()
+        (nook / "word.py").write_text("WORD = 'two'")
         late = greet("").replace("return ''", "return WORD")
-        author.write("greet.py", f"from shelf.word import WORD\n{late}")
+        author.write("greet.py", f"from nook.word import WORD\n{late}")
         author.wait_for(greet="two")
-        (shelf / "word.py").write_text("WORD = 'tri'")
+        (nook / "word.py").write_text("WORD = 'tri'")
 
         author.wait_for(greet="tri")
 
