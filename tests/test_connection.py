@@ -135,7 +135,7 @@ class TestLines:
             pytest.param(
                 b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b"[" * 9999 + b"]" * 9999 + b"}",
                 -32700,
-                None,
+                1,
                 id="params-too-deep",
             ),
             pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"ping"} {}', -32700, None, id="two-on-a-line"),

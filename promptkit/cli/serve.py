@@ -6,6 +6,7 @@ from argparse import Namespace
 from contextlib import suppress
 from functools import partial
 from math import inf
+from typing import TYPE_CHECKING
 
 from promptkit.cli import Exit
 from promptkit.protocol.limits import Limits
@@ -13,6 +14,9 @@ from promptkit.protocol.results import Identity
 from promptkit.server import Server
 from promptkit.transports import stdio
 from promptkit.version import VERSION
+
+if TYPE_CHECKING:
+    from promptkit.server.audit import Audit
 
 __all__ = ["run"]
 
@@ -35,6 +39,11 @@ def run(options: Namespace) -> int:
             f"to see a prompt, run: promptkit render {options.target} NAME",
             file=sys.stderr,
         )
+    try:
+        audit = _audit(options)
+    except OSError as error:
+        print(f"promptkit: cannot write to {options.audit!r}: {error.strerror}", file=sys.stderr)
+        return Exit.USAGE
     from promptkit.cli.recipes import complain  # recipes run from here on
     from promptkit.reloading import Reloader
 
@@ -51,6 +60,7 @@ def run(options: Namespace) -> int:
         page_size=options.page_size,
         changes=watches,
         limits=_limits(options),
+        audit=audit,
     )
     stdio.serve(
         server,
@@ -58,11 +68,24 @@ def run(options: Namespace) -> int:
         grace=options.grace,
         answered=partial(reloader.start, server.replace) if watches else lambda: None,
     )
+    if audit is not None:
+        audit.close()
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
     # Threads that a prompt has left behind do not keep the process: its client is gone.
     os._exit(0)
+
+
+def _audit(options: Namespace) -> "Audit | None":
+    """
+    Return what notes requests, if the command line asks for it. Raises OSError if it cannot.
+    """
+    if options.audit is None:
+        return None
+    from promptkit.server.audit import Audit
+
+    return Audit(options.audit)
 
 
 def _limits(options: Namespace) -> Limits:

@@ -5,7 +5,7 @@ A `Connection` refuses what is no message, speaks the handshake, finds out which
 request is of, and hands out what remains to be done. It never waits, and it knows no prompt.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any, Final, TypeGuard
 
@@ -15,7 +15,7 @@ from msgspec import UNSET
 from promptkit.protocol import wire
 from promptkit.protocol.envelope import UNREADABLE, check_envelope, members_of, reread
 from promptkit.protocol.events import Batch, Cancelled, Event, Request, Response
-from promptkit.protocol.framing import Lines
+from promptkit.protocol.framing import Lines, Overlong
 from promptkit.protocol.jsonrpc import (
     Incoming,
     InvalidParams,
@@ -30,9 +30,11 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
     readable_id,
 )
+from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import METHODS, STATIC_RESULTS
 from promptkit.protocol.results import Capabilities, Identity, Results
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
+from promptkit.protocol.sizes import check_arguments, depth_of, leading_id
 from promptkit.protocol.subscriptions import Subscriptions
 
 __all__ = ["Connection"]
@@ -54,7 +56,13 @@ class Connection:
         capabilities:
             What it declares that it can do. They may be replaced at any time.
 
+        limits:
+            How much a client may send.
+
     Attributes:
+        observe:
+            Called with each request that is answered without being handed out, and the answer.
+
         revision:
             What was agreed upon in a handshake, None before.
 
@@ -68,14 +76,23 @@ class Connection:
             What the client wants to hear of.
     """
 
-    def __init__(self, identity: Identity, capabilities: Capabilities | None = None) -> None:
+    def __init__(
+        self,
+        identity: Identity,
+        capabilities: Capabilities | None = None,
+        limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
+    ) -> None:
         self.identity = identity
         self.capabilities = capabilities or Capabilities()
+        self.observe: Callable[[Request, bytes], object] | None = None
         self.revision: Revision | None = None
         self.client: wire.ClientInfo | None = None
         self.client_capabilities: dict[str, Any] = {}
         self.subscriptions = Subscriptions()
-        self._lines = Lines()
+        self._limits = limits
+        self._lines = Lines(limits.line)
+        # Params that are not longer hold neither too many arguments nor one that is too long.
+        self._harmless = min(limits.argument, limits.arguments * len('"":0,'))
         self._asked: set[RequestId] = set()
         self._numbers = count(1)
 
@@ -118,6 +135,11 @@ class Connection:
         """
         Return what follows from one line.
         """
+        if isinstance(line, Overlong):
+            return _refuse_size(line, InvalidRequest, f"it is longer than {self._limits.line:,} bytes")
+        depth = self._limits.depth
+        if line.count(b"{") + line.count(b"[") > depth and depth_of(line) > depth:
+            return _refuse_size(line, ParseError, f"it is nested more than {depth:,} deep")
         try:
             if not line.isascii():
                 str(line, "utf-8")  # the decoder does not look at what it skips
@@ -135,10 +157,16 @@ class Connection:
         """
         if incoming.id is UNSET:
             return self._receive_notification(incoming)
+        event: Event
         try:
-            return self._receive_request(incoming, incoming.id, batch)
+            event = self._receive_request(incoming, incoming.id, batch)
         except ProtocolError as error:
-            return encode_error(incoming.id, error)
+            event = encode_error(incoming.id, error)
+        if self.observe is not None and isinstance(event, bytes):
+            revision = self.revision or LATEST_HANDSHAKE
+            known = (revision, self.client, self.client_capabilities)
+            self.observe(Request(incoming.id, incoming.method, wire.Params(), *known), event)
+        return event
 
     def _receive_notification(self, incoming: Incoming) -> Cancelled | None:
         """
@@ -158,6 +186,8 @@ class Connection:
             ProtocolError: If it cannot be served.
         """
         name, params = incoming.method, _params(incoming)
+        if len(incoming.params) > self._harmless:
+            check_arguments(params, self._limits)
         if isinstance(params, wire.InitializeParams):
             if batch is not None:
                 raise _unbatched(name)
@@ -336,6 +366,13 @@ def _refuse_text(line: bytes) -> Iterable[bytes]:
     Return the reply to a line that is no JSON; a blank one needs none.
     """
     return (encode_error(UNSET, ParseError("this line is no JSON")),) if line.strip() else ()
+
+
+def _refuse_size(line: bytes, kind: type[ProtocolError], fault: str) -> Iterable[bytes]:
+    """
+    Return the reply to a line that is not read because of its size.
+    """
+    return (encode_error(leading_id(line), kind(f"the line is not read: {fault}")),)
 
 
 def _is_response(message: object) -> TypeGuard[dict[str, Any]]:

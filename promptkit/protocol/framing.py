@@ -1,18 +1,37 @@
 """Framing: a stream of bytes, cut anywhere, becomes lines."""
 
-__all__ = ["Lines"]
+__all__ = ["Lines", "Overlong"]
+
+#: How much is kept of a line that is too long: enough to find out whom to answer.
+_KEPT = 4096
+
+
+class Overlong(bytes):
+    """
+    The beginning of a line that is too long to be read.
+    """
+
+    __slots__ = ()
 
 
 class Lines:
     """
     Cuts what arrives into lines.
 
+    Args:
+        limit:
+            How long a line may be, in bytes. Of a longer one the beginning is returned as soon
+            as that is known, and the rest is dropped.
+
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._pending: list[bytes] = []
+        self._size = 0
+        self._dropping = False
 
     def receive_data(self, data: bytes) -> list[bytes]:
         """
@@ -24,17 +43,37 @@ class Lines:
                 without its end counts.
 
         Returns:
-            Every line that is complete by now, without its end.
+            Every line that is complete by now, without its end; `Overlong` for one that is
+            too long.
         """
         if not data:
             data = b"\n"
         elif b"\n" not in data:
-            self._pending.append(data)
-            return []
+            return self._keep(data)
+        if self._dropping:
+            data = data[data.index(b"\n") + 1 :]
+            self._dropping = False
         if self._pending:
             data = b"".join((*self._pending, data))
             self._pending.clear()
+            self._size = 0
         *lines, rest = data.split(b"\n")
-        if rest:
-            self._pending.append(rest)
-        return lines
+        if len(data) > self._limit:
+            lines = [line if len(line) <= self._limit else Overlong(line[:_KEPT]) for line in lines]
+        return lines + self._keep(rest) if rest else lines
+
+    def _keep(self, data: bytes) -> list[bytes]:
+        """
+        Keep the beginning of a line, unless it is too long already.
+        """
+        if self._dropping:
+            return []
+        self._pending.append(data)
+        self._size += len(data)
+        if self._size <= self._limit:
+            return []
+        overlong = Overlong(b"".join(self._pending)[:_KEPT])
+        self._pending.clear()
+        self._size = 0
+        self._dropping = True
+        return [overlong]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog import Catalog
 from promptkit.protocol.connection import Connection
@@ -21,6 +21,9 @@ from promptkit.server.shifts import Shifts
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.supervisor import Supervisor
 from promptkit.version import VERSION
+
+if TYPE_CHECKING:
+    from promptkit.server.audit import Audit
 
 __all__ = ["Server"]
 
@@ -58,6 +61,9 @@ class Server:
 
         limits:
             How much a client may ask for.
+
+        audit:
+            Notes every request, if anybody wants to know.
     """
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
@@ -69,12 +75,16 @@ class Server:
         page_size: int = PAGE_SIZE,
         changes: bool = False,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
+        audit: "Audit | None" = None,
     ) -> None:
         self._send = send
+        self._audit = audit
         self._identity = identity
         self._page_size = page_size
         snapshot = Snapshot(catalog, identity, page_size, changes=changes)
-        self._connection = Connection(identity, snapshot.capabilities)
+        self._connection = Connection(identity, snapshot.capabilities, limits)
+        if audit is not None:
+            self._connection.observe = self._note
         self._supervisor = Supervisor(self._look)
         self._in_flight = InFlight(send, self._supervisor.wake)
         self._executor = Executor(self._in_flight, limits.renders)
@@ -192,6 +202,8 @@ class Server:
         if isinstance(event, bytes):
             return None, event
         if isinstance(event, Request):
+            if self._audit is not None:
+                event.when_answered(self._audit.begin(event, self.catalog))
             self._begin(event)
             return event, self._handlers.serve(event)
         if isinstance(event, Cancelled):
@@ -202,6 +214,13 @@ class Server:
             return None, None
         self._begin(question.request)
         return question.request, self._handlers.resume(question, event)
+
+    def _note(self, request: Request, reply: bytes) -> None:
+        """
+        Note a request that the connection has answered by itself.
+        """
+        if self._audit is not None:
+            self._audit.begin(request, self.catalog)(reply)
 
     def _begin(self, request: Request) -> None:
         """

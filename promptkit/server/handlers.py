@@ -28,6 +28,7 @@ from promptkit.server.contexts import context_of
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.executor import Executor
 from promptkit.server.in_flight import InFlight, Job
+from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
 from promptkit.server.replies import authors_code, reply_to
 from promptkit.server.snapshot import Snapshot
@@ -115,6 +116,8 @@ class Handlers:
         self._executor = executor
         self._send = send
         self._limits = limits
+        self._requests = TokenBucket(limits.rate, "requests")
+        self._completions = TokenBucket(limits.completions, "requests for completion")
         self._elicitation = Elicitation(connection, in_flight, send)
         self._by_method: dict[str, Callable[[Request, Any], bytes | None]] = {
             "prompts/list": self._list,
@@ -136,7 +139,16 @@ class Handlers:
             refused = InvalidRequest(f"id {request.id!r} is in use by a request that still runs")
             return encode_error(request.id, refused)
         work = partial(self._by_method[request.method], request, request.params)
-        return reply_to(request, work, self.snapshot.catalog)
+        if not self._requests.unlimited:
+            work = partial(self._counted, work)
+        return reply_to(request, work, self.snapshot.catalog, self._limits.reply)
+
+    def _counted(self, work: Callable[[], bytes | None]) -> bytes | None:
+        """
+        Return what *work* returns, unless too much was asked for in too short a time.
+        """
+        self._requests.take()
+        return work()
 
     def question(self, response: Response) -> Question | None:
         """
@@ -154,7 +166,7 @@ class Handlers:
             given = question.answered(response.result)
             return self._render(request, question.snapshot, question.prompt, given)
 
-        return reply_to(request, work, question.snapshot.catalog)
+        return reply_to(request, work, question.snapshot.catalog, self._limits.reply)
 
     def detach(self, request: Request, worker: Worker) -> Job:
         """
@@ -261,7 +273,7 @@ class Handlers:
         catalog = self.snapshot.catalog
 
         def finish(returned: Callable[[], T]) -> bytes:
-            return reply_to(request, partial(result, returned), catalog) or b""
+            return reply_to(request, partial(result, returned), catalog, self._limits.reply) or b""
 
         self._executor.run_coroutine(request, coroutine, finish, *self._late(request))
 
@@ -284,6 +296,7 @@ class Handlers:
         """
         Return what to offer for an argument of a prompt, or a variable of a template.
         """
+        self._completions.take()
         completer = _completer(self.snapshot.catalog, params)
         lowering, typed = self._lowering(request), params.argument.value
         chosen = params.context.arguments if params.context else {}

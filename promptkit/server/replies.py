@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 
 from promptkit.catalog import Catalog
 from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt, UnknownResource
@@ -21,7 +22,7 @@ __all__ = ["authors_code", "reply_to"]
 
 
 def reply_to(
-    request: Request, work: Callable[[], bytes | None], catalog: Catalog | None = None
+    request: Request, work: Callable[[], bytes | None], catalog: Catalog, longest: float = inf
 ) -> bytes | None:
     """
     Return the line that answers *request*.
@@ -36,6 +37,9 @@ def reply_to(
         catalog:
             What it is answered from: it knows what is secret.
 
+        longest:
+            How long a reply may be, in bytes.
+
     Returns:
         The result or the error that *work* came to; None if it comes to one later.
 
@@ -47,8 +51,13 @@ def reply_to(
     except Abandoned:  # it is answered already
         raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
-        return encode_error(request.id, _told(request, error, catalog or Catalog()))
-    return None if result is None else encode_result(request.id, result)
+        return encode_error(request.id, _told(request, error, catalog))
+    if result is None:
+        return None
+    if len(result) > longest:
+        msg = f"the reply would have {len(result):,} bytes: at most {longest:,} are sent"
+        return encode_error(request.id, InternalError(msg))
+    return encode_result(request.id, result)
 
 
 @contextmanager

@@ -1,0 +1,339 @@
+import json
+import re
+from math import inf
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import Arg, prompt, resource
+from promptkit.cli import main
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
+from promptkit.protocol.framing import Lines, Overlong
+from promptkit.protocol.jsonrpc import TooManyRequests
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.pages import PAGE_SIZE
+from promptkit.protocol.sizes import depth_of, leading_id
+from promptkit.server.rates import TokenBucket
+from tests.wire import MODERN, REVISIONS, Client, line, request
+
+
+@prompt
+def say(text: str = "x", more: list[str] | None = None):
+    return text * 3
+
+
+@prompt
+def choose(word: Literal["one", "two"], other: Annotated[str, Arg(complete=["a"])]):
+    return word
+
+
+@resource("notes://{name}")
+def note(name: str) -> str:
+    return name * 3
+
+
+CATALOG = compile(Recipes(prompts=(say, choose), resources=(note,)))
+
+
+def client_of(revision="2025-11-25", **limits):
+    return Client(CATALOG, revision, limits=Limits(**limits))
+
+
+def served(client):
+    """Whether the next request is served as if nothing had happened."""
+    return "result" in client.ask("prompts/get", {"name": "say"}, 99)
+
+
+class TestLines:
+    @pytest.mark.parametrize("revision", REVISIONS)
+    @pytest.mark.parametrize("size", [1, 7, 1000, 10**6], ids=lambda size: f"{size}-at-a-time")
+    def test_a_line_that_is_too_long(self, revision, size):
+        """
+        It is refused under its id, however it arrives, and the next one is served.
+        """
+        client = client_of(revision, line=2000)
+        long = line(request(7, "prompts/get", {"name": "say", "arguments": {"text": "y" * 3000}}))
+        sent = [client.send(long[at : at + size]) for at in range(0, len(long), size)]
+
+        (reply,) = [reply for replies in sent for reply in replies]
+        assert reply == {
+            "jsonrpc": "2.0",
+            "id": 7,
+            "error": {"code": -32600, "message": "the line is not read: it is longer than 2,000 bytes"},
+        }
+        assert served(client)
+
+    def test_it_is_refused_before_it_ends(self):
+        """
+        Nothing waits for the end of a line that is too long, and nothing of it is kept.
+        """
+        lines = Lines(1000)
+
+        found = [lines.receive_data(b"x" * 600) for _ in range(1000)]
+
+        assert [type(one) for part in found for one in part] == [Overlong]
+        assert lines.receive_data(b"rest\nnext\n") == [b"next"]
+
+    @given(
+        lines=st.lists(st.binary(max_size=12).filter(lambda text: b"\n" not in text), max_size=8),
+        sizes=st.lists(st.integers(1, 9), min_size=1, max_size=20),
+    )
+    def test_every_other_line_comes_through(self, lines, sizes):
+        """
+        Whatever the lines, and however they are cut, those that are short enough come whole.
+        """
+        stream, cutter, found, at = b"".join(one + b"\n" for one in lines), Lines(8), [], 0
+        while at < len(stream):
+            size = sizes[at % len(sizes)]
+            found += cutter.receive_data(stream[at : at + size])
+            at += size
+
+        assert [one for one in found if type(one) is bytes] == [one for one in lines if len(one) <= 8]
+        assert sum(type(one) is Overlong for one in found) == sum(len(one) > 8 for one in lines)
+
+    @pytest.mark.parametrize(
+        ("text", "number"),
+        [
+            (b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"a', 7),
+            (b' { "method" : "x" , "jsonrpc" : "2.0" , "id" : "seven" , ', "seven"),
+            (b'{"id":-1,"x":[', -1),
+            (b'{"params":{"id":7},"id":8,', None),
+            (b'{"jsonrpc":"2.0","x":{"id":7,', None),
+            (b'{"id":7', None),
+            (b'{"id":1.5,', None),
+            (b'{"id":null,', None),
+            (b'{"id":"\xff",', None),
+            (b'["id",7,', None),
+            (b"", None),
+        ],
+    )
+    def test_whose_line_it_is(self, text, number):
+        """
+        The id is read from the beginning only where it can be no other's.
+        """
+        assert (leading_id(text) or None) == number
+
+
+class TestDepth:
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_what_is_nested_too_deep(self, revision):
+        """
+        It is refused under its id; what is less deep, or only looks so, is served.
+        """
+        client = client_of(revision, depth=20)
+        deep = {"name": "say", "arguments": {"more": json.loads("[" * 30 + "]" * 30)}}
+        flat = {"name": "say", "arguments": {"text": "[{" * 500}}
+
+        reply = client.ask("prompts/get", deep)
+
+        assert (reply["id"], reply["error"]["code"]) == (1, -32700)
+        assert reply["error"]["message"] == "the line is not read: it is nested more than 20 deep"
+        assert "result" in client.ask("prompts/get", flat)
+
+    @given(
+        st.recursive(
+            st.text() | st.integers(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+        )
+    )
+    def test_the_depth_is_that_of_the_value(self, value):
+        """
+        Brackets inside of text do not count.
+        """
+
+        def depth(part):
+            if isinstance(part, dict):
+                return 1 + max(map(depth, part.values()), default=0)
+            return 1 + max(map(depth, part), default=0) if isinstance(part, list) else 0
+
+        assert depth_of(json.dumps(value).encode()) == depth(value)
+
+
+class TestArguments:
+    @pytest.mark.parametrize("revision", REVISIONS)
+    @pytest.mark.parametrize(
+        ("method", "params", "said"),
+        [
+            ("prompts/get", {"name": "say", "arguments": {"text": "y" * 101}}, "'text' has 101 characters"),
+            (
+                "prompts/get",
+                {"name": "say", "arguments": {"y" * 101: "x"}},
+                f"'{'y' * 101}' has 101 characters",
+            ),
+            (
+                "prompts/get",
+                {"name": "say", "arguments": {"more": ["y" * 60, "z" * 60]}},
+                "'more' has 127 characters",
+            ),
+            ("resources/read", {"uri": "notes://" + "y" * 101}, "'uri' has 109 characters"),
+            (
+                "completion/complete",
+                {
+                    "ref": {"type": "ref/prompt", "name": "choose"},
+                    "argument": {"name": "word", "value": "y" * 101},
+                },
+                "'word' has 101 characters",
+            ),
+        ],
+    )
+    def test_one_that_is_too_long(self, revision, method, params, said):
+        """
+        Wherever a client may give one, it is refused.
+        """
+        client = client_of(revision, argument=100)
+
+        error = client.ask(method, params)["error"]
+
+        assert error == {"code": -32602, "message": f"{said}: at most 100 are taken"}
+        assert served(client)
+
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_too_many(self, revision):
+        """
+        So are more than so many.
+        """
+        client = client_of(revision, arguments=50)
+        many = {f"a{number}": "x" for number in range(51)}
+
+        error = client.get("say", **many)["error"]
+
+        assert error == {"code": -32602, "message": "there are 51 arguments: at most 50 are taken"}
+
+    @pytest.mark.parametrize("size", [99, 100])
+    def test_one_that_is_just_short_enough(self, size):
+        """
+        The limit itself is taken.
+        """
+        assert "result" in client_of(argument=100).get("say", text="y" * size)
+
+
+class TestReplies:
+    @pytest.mark.parametrize("revision", REVISIONS)
+    @pytest.mark.parametrize(
+        ("method", "params"),
+        [
+            ("prompts/get", {"name": "say", "arguments": {"text": "y" * 1000}}),
+            ("resources/read", {"uri": "notes://" + "y" * 1000}),
+        ],
+    )
+    def test_one_that_is_too_long(self, revision, method, params):
+        """
+        It is not sent, and the client is told why.
+        """
+        client = client_of(revision, reply=2000)
+
+        error = client.ask(method, params)["error"]
+
+        assert error["code"] == -32603
+        said = r"the reply would have [34],\d{3} bytes: at most 2,000 are sent"
+        assert re.fullmatch(said, error["message"])
+        assert served(client)
+
+
+class TestRates:
+    def test_so_many_at_once_and_so_many_a_second(self):
+        """
+        A bucket is full at first, fills again with time, and never runs over.
+        """
+        now = 0.0
+        bucket = TokenBucket(10, "requests", lambda: now)
+
+        def taken():
+            count = 0
+            while True:
+                try:
+                    bucket.take()
+                except TooManyRequests:
+                    return count
+                count += 1
+
+        counts = []
+        for later in (0.0, 0.0, 0.3, 0.35, 100.0):
+            now = later
+            counts.append(taken())
+
+        assert counts == [10, 0, 3, 0, 10]
+
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_too_many_requests(self, revision):
+        """
+        The client is told to wait; its other messages count as ever.
+        """
+        client = client_of(revision, rate=3)
+
+        replies = [client.ask("prompts/list", {}, number) for number in range(1, 5)]
+
+        assert ["result" in reply for reply in replies] == [True, True, True, False]
+        assert replies[-1]["error"] == {
+            "code": 429,
+            "message": "more than 3 requests a second: try again later",
+        }
+
+    @pytest.mark.requirement("completion/rate-limited")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_too_much_completion(self, revision):
+        """
+        Completion is limited by itself, also where nobody has said so.
+        """
+        client = Client(CATALOG, revision)
+        asked = {"ref": {"type": "ref/prompt", "name": "choose"}, "argument": {"name": "word", "value": "o"}}
+
+        replies = [client.ask("completion/complete", asked, number) for number in range(1, 1500)]
+
+        refused = [reply["error"]["code"] for reply in replies if "error" in reply]
+        assert len(refused) > 100
+        assert set(refused) == {429}
+        assert "result" in replies[499]
+        assert served(client)
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        "option", ["timeout", "rate", "completion-rate", "max-line", "max-depth", "page-size"]
+    )
+    @pytest.mark.parametrize("value", ["0", "-1", "x", "nan", "inf", ""])
+    def test_what_is_no_limit(self, option, value, capsys):
+        """
+        A limit that lets nothing through, or is no number, is refused before anything is served.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", "recipes", f"--{option}={value}"])
+
+        assert ended.value.code == 2
+        assert f"argument --{option}: '{value}' is no" in capsys.readouterr().err
+
+    def test_the_defaults_are_those_of_the_library(self):
+        """
+        What the command line says when asked for help is what counts without it.
+        """
+        from promptkit.cli import _parser
+        from promptkit.cli.serve import _limits
+
+        options = _parser().parse_args(["serve"])
+
+        assert (_limits(options), options.page_size) == (Limits(), PAGE_SIZE)
+
+    @pytest.mark.parametrize("value", [0, -1, float("nan")])
+    def test_a_limit_is_above_zero(self, value):
+        """
+        In the library, too.
+        """
+        with pytest.raises(ValueError, match=r"line is .*: a limit is a number above zero"):
+            Limits(line=value)
+
+    def test_rates_may_be_without_limit(self):
+        """
+        As many requests as come are answered unless somebody says otherwise.
+        """
+        assert Limits().rate == inf
+
+
+def test_a_modern_listing_is_no_argument():
+    """
+    What is long but no argument is only limited by the line.
+    """
+    client = client_of(MODERN, argument=100)
+
+    assert "result" in client.ask("prompts/list", {"x": "y" * 1000})
