@@ -23,7 +23,18 @@ from promptkit.loader import Recipes
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.methods import METHODS
 from tests.requirements.requirement import SINCE_2025_06, SINCE_2025_11
-from tests.wire import HANDSHAKES, MODERN, REVISIONS, SCHEMAS, Client, envelope, initialize, line, notification, request
+from tests.wire import (
+    HANDSHAKES,
+    MODERN,
+    REVISIONS,
+    SCHEMAS,
+    Client,
+    envelope,
+    initialize,
+    line,
+    notification,
+    request,
+)
 
 SERVER = "io.modelcontextprotocol/serverInfo"
 STREAM = "io.modelcontextprotocol/subscriptionId"
