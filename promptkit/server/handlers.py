@@ -7,19 +7,17 @@ from typing import Any, TypeVar
 
 import attrs
 
-from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
-from promptkit.completion import Completer, Completion
+from promptkit.catalog import CompiledPrompt
+from promptkit.completion import Completion
 from promptkit.context import Context
-from promptkit.errors import ArgumentErrors, UnknownResource, shortened
+from promptkit.errors import ArgumentErrors
 from promptkit.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
 from promptkit.protocol.jsonrpc import (
     InternalError,
-    InvalidParams,
     InvalidRequest,
-    ResourceNotFound,
     encode_error,
 )
 from promptkit.protocol.limits import Limits
@@ -32,7 +30,7 @@ from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
 from promptkit.server.replies import authors_code, reply_to
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.subjects import subject_of
+from promptkit.server.subjects import completer_of, name_of, resource_of, subject_of
 from promptkit.server.workers import Worker
 
 __all__ = ["Handlers"]
@@ -297,7 +295,7 @@ class Handlers:
         Return what to offer for an argument of a prompt, or a variable of a template.
         """
         self._completions.take()
-        completer = _completer(self.snapshot.catalog, params)
+        completer = completer_of(self.snapshot.catalog, params)
         lowering, typed = self._lowering(request), params.argument.value
         chosen = params.context.arguments if params.context else {}
         if completer is None:
@@ -309,7 +307,7 @@ class Handlers:
 
         if not completer.is_async:
             return self._call(
-                request, _name(params), lambda: finish(lambda: completer.complete(typed, chosen))
+                request, name_of(params), lambda: finish(lambda: completer.complete(typed, chosen))
             )
         self._await(request, completer.complete_async(typed, chosen), finish)
         return None
@@ -318,7 +316,7 @@ class Handlers:
         """
         Return what a resource holds.
         """
-        resource, values = _found(self.snapshot.catalog, request, params)
+        resource, values = resource_of(self.snapshot.catalog, request, params)
 
         def work() -> bytes:
             with authors_code():
@@ -332,7 +330,7 @@ class Handlers:
         """
         Tell the session of updates of a resource from now on.
         """
-        _found(self.snapshot.catalog, request, params)
+        resource_of(self.snapshot.catalog, request, params)
         self._connection.subscriptions.subscribe(params.uri)
         return b"{}"
 
@@ -352,53 +350,3 @@ class Handlers:
         with self.telling:
             offered = self._connection.capabilities
             self._send(subscriptions.listen(request.id, params.notifications, offered))
-
-
-def _name(params: wire.CompleteParams) -> str:
-    """
-    Return the name, or the template, of what is completed.
-    """
-    ref = params.ref
-    return ref.name if isinstance(ref, wire.PromptReference) else ref.uri
-
-
-def _completer(catalog: Catalog, params: wire.CompleteParams) -> Completer | None:
-    """
-    Return what completes what is being typed; None if nothing does.
-
-    Raises:
-        UnknownPrompt: If there is no such prompt.
-
-        InvalidParams: If there is no such resource.
-
-        ArgumentErrors: If the prompt, or the template, has no such argument.
-    """
-    ref = params.ref
-    if isinstance(ref, wire.PromptReference):
-        return catalog[ref.name].arguments.completer(params.argument.name)
-    try:
-        resource = catalog.template(ref.uri)
-    except UnknownResource as error:
-        raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
-    return resource.arguments.completer(params.argument.name) if resource.is_template else None
-
-
-def _found(
-    catalog: Catalog, request: Request, params: wire.ResourceParams
-) -> tuple[CompiledResource, dict[str, Any]]:
-    """
-    Return the resource of a URI, and the values of its variables.
-
-    Raises:
-        ResourceNotFound: If there is none, and the revision has a code for that.
-
-        InvalidParams: If there is none, and it has not.
-
-        ArgumentErrors: If a variable does not fit.
-    """
-    try:
-        resource, variables = catalog.resource(params.uri)
-    except UnknownResource as error:
-        kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
-        raise kind(str(error), {"uri": shortened(params.uri)}) from None
-    return resource, resource.bind(variables)

@@ -6,12 +6,14 @@ from typing import Any
 import attrs
 
 from promptkit.arguments import Arguments
-from promptkit.catalog import Catalog
-from promptkit.errors import UnknownPrompt, UnknownResource
+from promptkit.catalog import Catalog, CompiledResource
+from promptkit.completion import Completer
+from promptkit.errors import UnknownPrompt, UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
 
-__all__ = ["Subject", "subject_of"]
+__all__ = ["Subject", "completer_of", "name_of", "resource_of", "subject_of"]
 
 
 @attrs.frozen
@@ -107,3 +109,53 @@ def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> 
         )
     except UnknownResource:
         return Subject("resource", uri_template, given=given)
+
+
+def name_of(params: wire.CompleteParams) -> str:
+    """
+    Return the name, or the template, of what is completed.
+    """
+    ref = params.ref
+    return ref.name if isinstance(ref, wire.PromptReference) else ref.uri
+
+
+def completer_of(catalog: Catalog, params: wire.CompleteParams) -> Completer | None:
+    """
+    Return what completes what is being typed; None if nothing does.
+
+    Raises:
+        UnknownPrompt: If there is no such prompt.
+
+        InvalidParams: If there is no such resource.
+
+        ArgumentErrors: If the prompt, or the template, has no such argument.
+    """
+    ref = params.ref
+    if isinstance(ref, wire.PromptReference):
+        return catalog[ref.name].arguments.completer(params.argument.name)
+    try:
+        resource = catalog.template(ref.uri)
+    except UnknownResource as error:
+        raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
+    return resource.arguments.completer(params.argument.name) if resource.is_template else None
+
+
+def resource_of(
+    catalog: Catalog, request: Request, params: wire.ResourceParams
+) -> tuple[CompiledResource, dict[str, Any]]:
+    """
+    Return the resource of a URI, and the values of its variables.
+
+    Raises:
+        ResourceNotFound: If there is none, and the revision has a code for that.
+
+        InvalidParams: If there is none, and it has not.
+
+        ArgumentErrors: If a variable does not fit.
+    """
+    try:
+        resource, variables = catalog.resource(params.uri)
+    except UnknownResource as error:
+        kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
+        raise kind(str(error), {"uri": shortened(params.uri)}) from None
+    return resource, resource.bind(variables)
