@@ -5,7 +5,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
-import attrs
+from msgspec import Struct
 
 from promptkit.catalog import CompiledPrompt
 from promptkit.completion import Completion
@@ -22,13 +22,14 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import Lowering, lowering_for
+from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.contexts import context_of
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.executor import Executor
 from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
-from promptkit.server.replies import authors_code, reply_to
+from promptkit.server.replies import called, reply_to
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.subjects import completer_of, name_of, resource_of, subject_of
 from promptkit.server.workers import Worker
@@ -38,8 +39,7 @@ __all__ = ["Handlers"]
 T = TypeVar("T")
 
 
-@attrs.frozen
-class _Rendering:
+class _Rendering(Struct, gc=False):
     """
     One request for a prompt, while it is worked on.
     """
@@ -55,9 +55,7 @@ class _Rendering:
         """
         Return the result, once *rendered* has returned or raised.
         """
-        with authors_code():
-            workflow = rendered()
-        result = self.lowering.result(self.prompt, workflow)
+        result = self.lowering.result(self.prompt, called(rendered))
         if self.key is not None:
             self.snapshot.replies.put(self.key, result, self.prompt.cache or 0)
         return result
@@ -114,6 +112,9 @@ class Handlers:
         self._executor = executor
         self._send = send
         self._limits = limits
+        self._lowerings = {
+            revision: lowering_for(revision, connection.identity) for revision in REVISIONS.values()
+        }
         self._requests = TokenBucket(limits.rate, "requests")
         self._completions = TokenBucket(limits.completions, "requests for completion")
         self._elicitation = Elicitation(connection, in_flight, send)
@@ -213,17 +214,15 @@ class Handlers:
         if not (slow and (request.method, name) in slow) and (self.relieved or not timed):
             self._executor.check_room()
             return work()
-        catalog = self.snapshot.catalog
-        self._executor.run_function(
-            request, lambda: reply_to(request, work, catalog) or b"", *self._late(request)
-        )
+        reply = partial(reply_to, request, work, self.snapshot.catalog, self._limits.reply)
+        self._executor.run_function(request, lambda: reply() or b"", *self._late(request))
         return None
 
     def _lowering(self, request: Request) -> Lowering:
         """
         Return what writes results as the client understands them.
         """
-        return lowering_for(request.revision, self._connection.identity)
+        return self._lowerings[request.revision]
 
     def _list(self, request: Request, params: wire.PageParams) -> bytes:
         """
@@ -302,8 +301,7 @@ class Handlers:
             return lowering.completion(Completion())
 
         def finish(completed: Callable[[], Completion]) -> bytes:
-            with authors_code():
-                return lowering.completion(completed())
+            return lowering.completion(called(completed))
 
         if not completer.is_async:
             return self._call(
@@ -319,8 +317,7 @@ class Handlers:
         resource, values = resource_of(self.snapshot.catalog, request, params)
 
         def work() -> bytes:
-            with authors_code():
-                content = resource.content(params.uri, values)
+            content = called(partial(resource.content, params.uri, values))
             self.readings.note(content)
             return self._lowering(request).contents(content)
 

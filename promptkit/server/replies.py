@@ -7,9 +7,10 @@ Neither an error nor a log repeats the value of an argument that is marked as a 
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from math import inf
+from typing import TypeVar
 
 from promptkit.catalog import Catalog
 from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt, UnknownResource
@@ -18,7 +19,9 @@ from promptkit.protocol.jsonrpc import TOLD, InternalError, encode_error, encode
 from promptkit.server.subjects import Subject, subject_of
 from promptkit.server.workers import Abandoned
 
-__all__ = ["authors_code", "reply_to"]
+__all__ = ["called", "reply_to"]
+
+T = TypeVar("T")
 
 
 def reply_to(
@@ -60,18 +63,19 @@ def reply_to(
     return encode_result(request.id, result)
 
 
-@contextmanager
-def authors_code() -> Iterator[None]:
+def called(function: Callable[[], T]) -> T:
     """
-    Keep what authors' code raises for its own author from the client.
+    Return what an author's *function* returns, and keep what it raises for its author from the client.
 
     A prompt that calls another one, and is refused by it, has a bug; its client did nothing wrong.
 
     Raises:
         RuntimeError: Instead of what promptkit raises for arguments and names.
+
+        Exception: Whatever else the function raises.
     """
     try:
-        yield
+        return function()
     except (ArgumentErrors, UnknownPrompt, UnknownResource) as error:
         msg = "what it calls was refused"
         raise RuntimeError(msg) from error
