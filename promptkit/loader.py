@@ -6,6 +6,7 @@ recipe: that is a diagnostic, and the other recipes are loaded.
 """
 
 import importlib
+import signal
 import sys
 import traceback
 from collections.abc import Iterable, Sequence
@@ -122,9 +123,8 @@ def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Rec
     """
     try:
         package = import_package(folder)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # noqa: BLE001 (an author's __init__.py may raise anything)
+        _check_keyboard(error)
         init = folder / "__init__.py"
         return Recipes(diagnostics=(_import_failed(init, folder, error),), read=(init,))
     modules, diagnostics = [], []
@@ -132,9 +132,8 @@ def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Rec
         for file in files:
             try:
                 modules.append(importlib.import_module(f"{package}.{file.stem}"))
-            except KeyboardInterrupt:
-                raise
             except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
+                _check_keyboard(error)
                 diagnostics.append(_import_failed(file, folder, error))
     if attribute and modules:
         found = _named(f"{files[0]}:{attribute}", modules[0], attribute)
@@ -158,9 +157,8 @@ def _load_module(target: str, name: str, attribute: str) -> Recipes:
             reason = "it is no folder, no file and no module"
             raise LoadError(target, reason) from None
         return Recipes(diagnostics=(_import_failed(Path(name), None, error),))
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
+        _check_keyboard(error)
         return Recipes(diagnostics=(_import_failed(Path(name), None, error),))
     if attribute:
         return _named(target, module, attribute)
@@ -261,6 +259,17 @@ def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location
             line, end = frame.lineno or 0, frame.end_colno if frame.end_lineno == frame.lineno else None
             location = Location(frame.filename, *span_at(frame.filename, line, frame.colno or 0, end))
     return location
+
+
+def _check_keyboard(error: BaseException) -> None:
+    """
+    Raise *error* if somebody has pressed Ctrl-C, and no recipe has raised it by itself.
+
+    Raises:
+        KeyboardInterrupt: If that is so. A server has another handler: it is a recipe's there.
+    """
+    if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        raise error
 
 
 def _import_remedy(file: Path, error: BaseException) -> str:

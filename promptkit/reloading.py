@@ -249,6 +249,6 @@ def _say(line: str) -> None:
     """
     Print a line on standard error, whoever reads it.
     """
-    with suppress(OSError, ValueError):
+    with suppress(Exception):  # an author may have closed or replaced it
         sys.stderr.write(f"promptkit: {line}\n")
         sys.stderr.flush()

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import attrs
 import pytest
+from msgspec import structs
 
 from promptkit import Arg, prompt
 from promptkit.compiler import compile
@@ -411,8 +412,9 @@ class TestWhoComesFirst:
         What was cancelled does not answer the next request of its id.
         """
         in_flight, held, sent = job
+        following = attrs.evolve(held, request=structs.replace(held.request))
         in_flight.cancel(1)
-        in_flight.hold(attrs.evolve(held))
+        in_flight.hold(following)
         in_flight.answer(held, b"late\n")
 
         assert (sent, 1 in in_flight, in_flight.release(held)) == ([], True, False)

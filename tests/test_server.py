@@ -314,10 +314,11 @@ class TestAsynchronousPrompts:
         """
         After a cancellation nothing more is said about the request.
         """
-        cancelled = []
+        cancelled, begun = [], threading.Event()
 
         @prompt
         async def slow() -> str:
+            begun.set()
             try:
                 await asyncio.sleep(30)
             except asyncio.CancelledError:
@@ -327,6 +328,7 @@ class TestAsynchronousPrompts:
 
         client = client_of(slow)
         client.send(line(request(1, "prompts/get", {"name": "slow"})))
+        begun.wait(5)
         cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
 
         assert client.send(line(cancel)) == []

@@ -7,6 +7,10 @@ from queue import Queue
 
 import pytest
 
+from promptkit import prompt
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
+from promptkit.server import Server
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, initialize, line, modern, notification, request
 
 BUSY = """
@@ -298,3 +302,33 @@ def test_only_so_many_at_once(start):
         client.ask(4, "prompts/get", {"name": "quick"})
         reply = client.wait_for(4)
     assert "result" in reply
+
+
+def test_what_was_slow_once_is_tried_again():
+    """
+    A prompt that held up its thread, and is quick now, is rendered where it is read again.
+    """
+    threads, slow = [], threading.Event()
+
+    @prompt
+    def wakes():
+        threads.append(threading.current_thread())
+        if not slow.is_set():
+            slow.set()
+            time.sleep(0.3)
+        return "done"
+
+    arrived, told, ended = Queue(), Queue(), threading.Event()
+    server = Server(compile(Recipes(prompts=(wakes,))), told.put)
+    server.read_from(arrived.get, ended.set)
+    arrived.put(line(initialize("2025-06-18")))
+    told.get(timeout=10)
+    for number in range(1, 5):
+        arrived.put(line(request(number, "prompts/get", {"name": "wakes"})))
+        told.get(timeout=10)
+    arrived.put(b"")
+
+    assert ended.wait(10)
+    first, second, third, fourth = threads
+    assert second not in (first, third)
+    assert third is fourth

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 
 from promptkit import compiler
 from promptkit.catalog import Catalog
@@ -51,4 +51,5 @@ def complain(catalog: Catalog) -> None:
     """
     Print on standard error what is wrong with the recipes.
     """
-    print_diagnostics(catalog.diagnostics, sys.stderr)
+    with suppress(AttributeError, OSError, ValueError):  # a recipe may have closed or removed it
+        print_diagnostics(catalog.diagnostics, sys.stderr)

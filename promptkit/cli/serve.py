@@ -71,7 +71,7 @@ def run(options: Namespace) -> int:
     if audit is not None:
         audit.close()
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError, ValueError):
+        with suppress(Exception):  # an author may have closed or replaced it
             stream.flush()
     # Threads that a prompt has left behind do not keep the process: its client is gone.
     os._exit(0)

@@ -52,6 +52,8 @@ class Request(Struct, gc=False):
     capabilities: dict[str, Any]
     batch: Batch | None = None
     awaited: list[Callable[[bytes], object]] | None = None
+    held: bool = False  # it is, or was, one that is answered later
+    settled: bool = False  # it is answered, or never will be
 
     def when_answered(self, call: Callable[[bytes], object]) -> None:
         """

@@ -17,7 +17,7 @@ from promptkit.protocol.revisions import MODERN
 from promptkit.server.executor import Executor
 from promptkit.server.handlers import Handlers
 from promptkit.server.in_flight import InFlight
-from promptkit.server.shifts import Shifts
+from promptkit.server.shifts import Shifts, Turn
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.supervisor import Supervisor
 from promptkit.version import VERSION
@@ -86,7 +86,7 @@ class Server:
         if audit is not None:
             self._connection.observe = self._note
         self._supervisor = Supervisor(self._look)
-        self._in_flight = InFlight(send, self._supervisor.wake)
+        self._in_flight = InFlight(send, self._wake)
         self._executor = Executor(self._in_flight, limits.renders)
         self._handlers = Handlers(
             snapshot,
@@ -136,7 +136,7 @@ class Server:
                 Called when there is nothing more to read.
         """
 
-        def read_on(turn: int) -> None:
+        def read_on(turn: Turn) -> None:
             data = b"-"
             while data:
                 data = read()
@@ -146,6 +146,13 @@ class Server:
 
         self._handlers.relieved = True
         self._shifts.start(read_on)
+
+    @property
+    def reads(self) -> bool:
+        """
+        Whether a thread reads, or is going to. An author's tracing function can end any thread.
+        """
+        return self._shifts.staffed
 
     def replace(self, catalog: Catalog) -> None:
         """
@@ -228,7 +235,14 @@ class Server:
         """
         self._shifts.current = request
         if self._supervisor.asleep and self._handlers.relieved:
-            self._supervisor.wake()
+            self._wake()
+
+    def _wake(self) -> None:
+        """
+        Have somebody look, again and again for a while.
+        """
+        self._idle = 0
+        self._supervisor.wake()
 
     def _look(self) -> float | None:
         """

@@ -77,18 +77,25 @@ class Executor:
         self.check_room()
         worker = Worker(lambda: self._in_flight.answer(job, work()))
         job = self.adopt(request, worker, seconds, refusal)
-        worker.start()
+        try:
+            worker.start()
+        except RuntimeError:  # there can be no more threads
+            self._in_flight.release(job)
+            self._leave()
+            raise
 
     def adopt(self, request: Request, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
         """
         Note that *worker* works on *request*, and on nothing else any more.
+
+        If the request is answered later already, or has been answered, that remains as it is.
 
         `run_function` explains the arguments.
         """
         self._enter()
         worker.when_over(self._leave)
         deadline = time.monotonic() + seconds
-        return self._in_flight.hold(Job(request, worker.abandon, refusal, deadline))
+        return self._in_flight.adopt(Job(request, worker.abandon, refusal, deadline))
 
     def run_coroutine(
         self,
@@ -120,37 +127,50 @@ class Executor:
         Raises:
             TooManyRequests: If as much goes on as may.
         """
-        from promptkit.server.background import Background  # most servers never need a loop
-
         try:
             self.check_room()
-        except TooManyRequests:
+            background = self._running_loop()
+        except BaseException:
             coroutine.close()
             raise
-        if self._background is None or self._background.stuck:
-            self._background = Background()
         self._enter()
         started: list[Future[T]] = []
         deadline = time.monotonic() + seconds
         job = self._in_flight.hold(Job(request, lambda: started and started[0].cancel(), refusal, deadline))
-        started.append(self._background.start(coroutine, partial(self._done, job, finish)))
+        try:
+            started.append(background.start(coroutine, partial(self._done, job, finish), self._leave))
+        except RuntimeError:  # an author's code has closed the loop
+            self._in_flight.release(job)
+            self._leave()
+            raise
 
     def look(self, now: float) -> None:
         """
         Look after the event loop. To be called every few milliseconds while anything goes on.
         """
-        if self._background is not None and self._working:
-            self._background.look(now)
+        if (background := self._background) is None or not self._working:
+            return
+        background.look(now)
+        if background.stuck and background.waits:
+            self._running_loop().take_over(background)
+
+    def _running_loop(self) -> "Background":
+        """
+        Return an event loop that is not stuck, as far as is known.
+        """
+        from promptkit.server.background import Background  # most servers never need a loop
+
+        with self._lock:
+            if self._background is None or self._background.stuck:
+                self._background = Background()
+            return self._background
 
     def _done(self, job: Job, finish: Callable[[Callable[[], T]], bytes], future: "Future[T]") -> None:
         """
         Answer *job*, if its client still wants that.
         """
-        try:
-            if not future.cancelled():
-                self._in_flight.answer(job, finish(future.result))
-        finally:
-            self._leave()
+        if not future.cancelled():
+            self._in_flight.answer(job, finish(future.result))
 
     def _enter(self) -> None:
         with self._lock:

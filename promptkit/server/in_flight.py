@@ -1,7 +1,7 @@
 """Requests in flight: those that are answered later than they were read, each exactly once."""
 
 from collections.abc import Callable
-from threading import Condition
+from threading import Condition, Lock
 
 import attrs
 
@@ -62,7 +62,9 @@ class InFlight:
         self._timed = timed
         self._jobs: dict[RequestId, Job] = {}
         self._leaving = 0
-        self._changed = Condition()
+        # A condition enters in Python code, where a thread may be told to stop with the lock in hand.
+        self._lock = Lock()
+        self._changed = Condition(self._lock)
 
     def __contains__(self, request_id: object) -> bool:
         """
@@ -73,9 +75,24 @@ class InFlight:
     def hold(self, job: Job) -> Job:
         """
         Note that a request is answered later. A job that it had before does not count any more.
+
+        If it has been answered, which only a thread that was given up may find, *job* is in vain.
         """
-        with self._changed:
-            self._jobs[job.request.id] = job
+        return self._enter(job, again=True)
+
+    def adopt(self, job: Job) -> Job:
+        """
+        Note that a request is answered later, unless that has been noted: then *job* is in vain.
+        """
+        return self._enter(job, again=False)
+
+    def _enter(self, job: Job, *, again: bool) -> Job:
+        request = job.request
+        with self._lock:
+            if request.settled or (request.held and not again):
+                return job
+            request.held = True
+            self._jobs[request.id] = job
         if job.deadline is not None:
             self._timed()
         return job
@@ -86,29 +103,31 @@ class InFlight:
         """
         if not self._settle(job):
             return False
-        self._leave(b"")
+        self._leave()
+        job.request.held = job.request.settled = False  # it may be answered later once more
         return True
 
     def _settle(self, job: Job) -> bool:
         """
         Return whether *job* leaves now, which `_leave` has to be told.
         """
-        with self._changed:
+        with self._lock:
             if self._jobs.get(job.request.id) is not job:
                 return False
             del self._jobs[job.request.id]
+            job.request.settled = True
             self._leaving += 1
             return True
 
-    def _leave(self, line: bytes) -> None:
+    def _leave(self, job: Job | None = None, reply: bytes = b"") -> None:
         """
-        Send *line*, with which a job that was settled leaves.
+        Send *reply*, with which *job* leaves that was settled.
         """
         try:
-            if line:
+            if job is not None and (line := job.request.answer(reply)):
                 self._send(line)
         finally:
-            with self._changed:
+            with self._lock:
                 self._leaving -= 1
                 self._changed.notify_all()
 
@@ -124,7 +143,7 @@ class InFlight:
                 One line; ``b""`` if the client wants none.
         """
         if self._settle(job):
-            self._leave(job.request.answer(reply))
+            self._leave(job, reply)
 
     def cancel(self, request_id: RequestId) -> None:
         """
@@ -163,13 +182,13 @@ class InFlight:
         for job in self._open():
             if not job.works:
                 self._end(job, encode_error(job.request.id, job.refusal) if job.refusal else b"")
-        with self._changed:
+        with self._lock:
             self._changed.wait_for(lambda: not self._jobs and not self._leaving, timeout=grace)
         for job in self._open():
             self._end(job, encode_error(job.request.id, ended(job.request)))
 
     def _open(self) -> list[Job]:
-        with self._changed:
+        with self._lock:
             return list(self._jobs.values())
 
     def _end(self, job: Job, reply: bytes) -> None:
@@ -177,5 +196,5 @@ class InFlight:
         Answer *job* with *reply*, unless it has been answered, and stop the work on it.
         """
         if self._settle(job):
-            self._leave(job.request.answer(reply))
+            self._leave(job, reply)
             job.stop()

@@ -103,7 +103,7 @@ def _internal_error(request: Request, error: BaseException, catalog: Catalog) ->
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
         trace = _redacted("".join(traceback.format_exception(error)), subject)
-    with suppress(OSError, ValueError):  # nobody may be reading stderr any more
+    with suppress(Exception):  # nobody may be reading stderr any more
         sys.stderr.write(f"promptkit: error {correlation} in {shown}:\n{trace}")
     return InternalError(f"{shown} failed (error {correlation})")
 

@@ -6,16 +6,41 @@ author's code another one goes on with the rest, and with reading.
 """
 
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from threading import Event as Flag
 from threading import Lock
+from typing import Final
 
 from promptkit.protocol.events import Event, Request
+from promptkit.protocol.jsonrpc import InternalError, encode_error
 from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.workers import Worker
 
-__all__ = ["Shifts"]
+__all__ = ["Shifts", "Turn"]
+
+#: How long a late reply waits for those before it at most, in seconds.
+_PATIENCE: Final = 1.0
+
+
+class Turn:
+    """
+    The time during which one thread works off what is read, and reads.
+
+    Attributes:
+        job:
+            What the thread works on still if its turn is over; None before.
+
+        caught_up:
+            Set when the thread whose turn is next has sent what was answered before.
+    """
+
+    def __init__(self) -> None:
+        self.job: Job | None = None
+        self.caught_up = Flag()
 
 
 class Shifts:
@@ -51,14 +76,21 @@ class Shifts:
         self._in_flight = in_flight
         self._events: deque[Event] = deque()
         self._replies: list[bytes] = []
-        self._turn = 0
-        self._relieved: dict[int, Job] = {}
-        self._read_on: Callable[[int], None] | None = None
+        self._turn = Turn()
+        self._read_on: Callable[[Turn], None] | None = None
         self._worker: Worker | None = None
         self._lock = Lock()
         self._forked = False
 
-    def start(self, read_on: Callable[[int], None]) -> None:
+    @property
+    def staffed(self) -> bool:
+        """
+        Whether the thread whose turn it is lives.
+        """
+        with self._lock:
+            return self._worker is not None and self._worker.is_alive()
+
+    def start(self, read_on: Callable[[Turn], None]) -> None:
         """
         Start the first thread.
 
@@ -70,9 +102,9 @@ class Shifts:
         self._read_on = read_on
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._note_fork)
-        self._begin(self._turn, [])
+        self._worker = self._begin(self._turn)
 
-    def work_off(self, events: Iterable[Event], turn: int = 0) -> bool:
+    def work_off(self, events: Iterable[Event], turn: Turn | None = None) -> bool:
         """
         Do what follows from *events*, and send what is answered at once, in one piece.
 
@@ -81,25 +113,32 @@ class Shifts:
                 What was read.
 
             turn:
-                Whose turn it is.
+                Whose turn it is; None if nobody is ever relieved.
 
         Returns:
             Whether it still is. If not, another thread has done the rest, and reads.
         """
         self._events.extend(events)
         while self._events:
-            request, reply = self._work(self._events.popleft())
+            event = self._events.popleft()
+            try:
+                request, reply = self._work(event)
+            except Exception as error:
+                if turn is None:
+                    raise
+                request, reply = self._refused(event, error)
             if self._forked:  # a child that an author's code has not ended: its parent serves
                 os._exit(0)
             with self._lock:
-                job = self._relieved.pop(turn, None)
+                job = None if turn is None else turn.job
                 if job is None:
                     self.current = None
-            if job is None:
+            if turn is None or job is None:
                 if reply is not None:
                     self._replies.append(reply if request is None else request.answer(reply))
                 continue
             if reply is not None:
+                turn.caught_up.wait(_PATIENCE)  # what was answered before leaves before
                 self._in_flight.answer(job, reply)
             return False
         self._flush()
@@ -130,25 +169,42 @@ class Shifts:
         with self._lock:
             if self.current is not stuck or self._worker is None:
                 return
-            self._relieved[self._turn] = late(stuck, self._worker)
-            self._turn += 1
+            turn = Turn()
+            worker = self._begin(
+                turn, self._turn
+            )  # it waits for the lock; if it cannot be started all stays as it was
+            self._turn.job = late(stuck, self._worker)
+            self._turn, self._worker = turn, worker
             self.current = None
-            replies, self._replies = self._replies, []
-            self._begin(self._turn, replies)
 
-    def _begin(self, turn: int, replies: list[bytes]) -> None:
+    def _begin(self, turn: Turn, before: Turn | None = None) -> Worker:
         """
-        Start the thread whose turn it is.
+        Start a thread that works while it is its *turn*, which follows the one *before*.
         """
 
         def work() -> None:
-            if replies:
-                self._send(b"".join(replies))
-            if self.work_off((), turn) and self._read_on is not None:
-                self._read_on(turn)
+            with self._lock:
+                begun = self._turn is turn
+            if begun:
+                self._flush()
+                if before is not None:
+                    before.caught_up.set()
+                if self.work_off((), turn) and self._read_on is not None:
+                    self._read_on(turn)
 
-        self._worker = Worker(work)
-        self._worker.start()
+        worker = Worker(work)
+        worker.start()
+        return worker
+
+    def _refused(self, event: Event, error: Exception) -> tuple[Request | None, bytes | None]:
+        """
+        Return what is answered if there is a fault in what works off *event*; reading goes on.
+        """
+        with suppress(Exception):  # nobody may be reading stderr any more
+            sys.stderr.write(f"promptkit: a message could not be worked off: {error!r}\n")
+        if not isinstance(event, Request):
+            return None, None
+        return event, encode_error(event.id, InternalError(f"{event.method} failed"))
 
     def _note_fork(self) -> None:
         self._forked = True
@@ -158,5 +214,7 @@ class Shifts:
         Send what has been answered.
         """
         if self._replies:
-            replies, self._replies = self._replies, []
-            self._send(b"".join(replies))
+            try:
+                self._send(b"".join(self._replies))
+            finally:
+                self._replies.clear()  # only now: the end waits for them

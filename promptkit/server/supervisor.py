@@ -1,9 +1,15 @@
 """The supervisor: a thread that looks after the others, and sleeps while there is nothing to see."""
 
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Event, Lock, Thread
+from typing import Final
 
 __all__ = ["Supervisor"]
+
+#: Who looks again so soon, in seconds, needs not be woken.
+_NAP: Final = 0.02
 
 
 class Supervisor:
@@ -41,10 +47,21 @@ class Supervisor:
     def _run(self) -> None:
         while True:
             self.asleep = False
-            seconds = self._look()
-            if seconds is None:
+            seconds = self._looked()
+            if seconds is None or seconds > _NAP:
                 self.asleep = True
                 # What came up between the look and now found it awake, and did not wake it.
-                seconds = self._look()
+                seconds = self._looked()
             self._woken.wait(seconds)
             self._woken.clear()
+
+    def _looked(self) -> float | None:
+        """
+        Look; whatever fails there, it is looked again soon.
+        """
+        try:
+            return self._look()
+        except Exception as error:  # noqa: BLE001 (without it nothing would hold any more)
+            with suppress(Exception):  # nobody may be reading stderr any more
+                sys.stderr.write(f"promptkit: looking after requests failed: {error!r}\n")
+            return _NAP

@@ -1,5 +1,6 @@
 """Workers: threads for authors' code, each of which may be left behind, or told to stop."""
 
+import os
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Thread
@@ -28,6 +29,7 @@ class Worker(Thread):
         self._over: list[Callable[[], object]] = []
         self._lock = Lock()
         self._stoppable = True
+        self._pid = os.getpid()
 
     def when_over(self, call: Callable[[], object]) -> None:
         """
@@ -44,6 +46,8 @@ class Worker(Thread):
                 try:
                     self._work()
                 finally:
+                    if os.getpid() != self._pid:  # a child that an author's code has not ended
+                        os._exit(0)
                     with self._lock:
                         self._stoppable = False
         finally:

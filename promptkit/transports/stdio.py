@@ -11,7 +11,9 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from io import TextIOWrapper
 from itertools import count
 from types import FrameType
@@ -180,10 +182,26 @@ def serve(
 
     server.read_from(read, wire.over.set)
     parent = os.getppid()
-    while not wire.over.wait(_ROUND) and os.getppid() == parent:
+    while not _is_over(wire) and server.reads and os.getppid() == parent:
         pass
     _exit_after(grace + _LEEWAY)
     server.close(0 if wire.gone else grace)
+
+
+def _is_over(wire: Wire) -> bool:
+    """
+    Return whether there is nothing more to do, after waiting for that.
+
+    An author's signal handler runs here: one that fails ends nothing, and one that exits ends the wire.
+    """
+    try:
+        return wire.over.wait(_ROUND)
+    except (SystemExit, KeyboardInterrupt):
+        wire.end()
+    except Exception:  # noqa: BLE001 (authors raise anything)
+        with suppress(Exception):  # nobody may be reading stderr any more
+            sys.stderr.write(f"promptkit: a signal handler failed:\n{traceback.format_exc()}")
+    return False
 
 
 def _exit_after(seconds: float) -> None:
@@ -192,7 +210,8 @@ def _exit_after(seconds: float) -> None:
     """
     timer = threading.Timer(seconds, os._exit, (0,))
     timer.daemon = True
-    timer.start()
+    with suppress(RuntimeError):  # there can be no more threads
+        timer.start()
 
 
 def _end_on_signals(wire: Wire, grace: float) -> None:
@@ -201,8 +220,10 @@ def _end_on_signals(wire: Wire, grace: float) -> None:
     """
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        # First of all: a recipe may be being imported and not come back, and the thread that was
+        # interrupted may be just about to look at what `end` sets.
+        _exit_after(grace + _LEEWAY)
         wire.end()
-        _exit_after(grace + _LEEWAY)  # a recipe may be being imported, and not come back
 
     for name in _ENDING_SIGNALS:
         signal.signal(getattr(signal, name), end)

@@ -1,0 +1,204 @@
+"""How requests change hands: each is answered once, whoever is slow, stuck or cannot be started."""
+
+import threading
+import time
+
+import pytest
+
+from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.protocol.wire import Params
+from promptkit.server.executor import Executor
+from promptkit.server.in_flight import InFlight, Job
+from promptkit.server.supervisor import Supervisor
+from tests.test_stalls import BUSY, Process
+from tests.wire import request
+
+LATE = InternalError("too late")
+
+
+def asked(number=1):
+    return Request(number, "prompts/get", Params(), REVISIONS["2025-11-25"], None, {})
+
+
+def job_of(asked_for, stopped=lambda: None):
+    return Job(asked_for, stopped, LATE, time.monotonic() + 60)
+
+
+@pytest.fixture
+def start(recipes):
+    """A function that starts a client of a server with prompts that take their time."""
+    started = []
+
+    def make(*options):
+        client = Process(recipes(recipe=BUSY), *options)
+        started.append(client.process)
+        return client
+
+    yield make
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+class TestInFlight:
+    def test_what_is_answered_later_already_is_not_taken_away(self):
+        """
+        A thread that is relieved after it has given its request away leaves it where it is.
+        """
+        sent = []
+        in_flight = InFlight(sent.append)
+        wanted = asked()
+        held = in_flight.hold(job_of(wanted))
+        adopted = in_flight.adopt(job_of(wanted))
+
+        in_flight.answer(adopted, b"wrong\n")
+        in_flight.answer(held, b"right\n")
+
+        assert sent == [b"right\n"]
+
+    def test_what_is_answered_is_not_answered_again(self):
+        """
+        A thread that is relieved after its request was answered elsewhere has nothing to answer.
+        """
+        sent = []
+        in_flight = InFlight(sent.append)
+        wanted = asked()
+        in_flight.answer(in_flight.hold(job_of(wanted)), b"first\n")
+
+        for late in (in_flight.adopt(job_of(wanted)), in_flight.hold(job_of(wanted))):
+            in_flight.answer(late, b"second\n")
+
+        assert (sent, wanted.id in in_flight) == ([b"first\n"], False)
+
+    def test_what_was_released_may_be_held_again(self):
+        """
+        A request whose question was answered may be answered later once more.
+        """
+        sent = []
+        in_flight = InFlight(sent.append)
+        wanted = asked()
+        in_flight.release(in_flight.hold(job_of(wanted)))
+        in_flight.answer(in_flight.adopt(job_of(wanted)), b"done\n")
+
+        assert sent == [b"done\n"]
+
+    def test_what_fails_while_a_reply_is_made_is_not_waited_for(self):
+        """
+        The end does not wait for a reply that could not be made.
+        """
+        in_flight = InFlight(lambda _: None)
+        wanted = asked()
+        wanted.when_answered(lambda _: 1 / 0)
+        job = in_flight.hold(job_of(wanted))
+        with pytest.raises(ZeroDivisionError):
+            in_flight.answer(job, b"done\n")
+        started = time.monotonic()
+        in_flight.close(20, lambda _: LATE)
+
+        assert time.monotonic() - started < 10
+
+
+class TestExecutor:
+    def test_a_thread_that_cannot_be_started(self, monkeypatch):
+        """
+        Its request is not in flight any more, and takes no place.
+        """
+        in_flight = InFlight(lambda _: None)
+        executor = Executor(in_flight, 1)
+
+        def refuse(_thread):
+            msg = "can't start new thread"
+            raise RuntimeError(msg)
+
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        for number in (1, 2):
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                executor.run_function(asked(number), lambda: b"", 60, LATE)
+
+        assert [number in in_flight for number in (1, 2)] == [False, False]
+
+    def test_what_goes_on_after_it_was_cancelled_takes_its_place(self):
+        """
+        A coroutine that is cancelled and does not stop counts until it does.
+        """
+        in_flight = InFlight(lambda _: None)
+        executor = Executor(in_flight, 1)
+        begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+        async def block():
+            begun.set()
+            release.wait(10)
+            ended.set()
+
+        executor.run_coroutine(asked(), block(), lambda _: b"", 60, LATE)
+        begun.wait(10)
+        in_flight.cancel(1)
+        with pytest.raises(Exception, match="1 requests are being worked on"):
+            executor.check_room()
+        release.set()
+
+        assert ended.wait(10)
+
+
+class TestSupervisor:
+    def test_a_look_that_fails(self, capsys):
+        """
+        It is told of, and looked again.
+        """
+        looks, again = [], threading.Event()
+
+        def look():
+            looks.append(1)
+            if len(looks) == 1:
+                msg = "no"
+                raise ValueError(msg)
+            again.set()
+
+        Supervisor(look).wake()
+
+        assert again.wait(10)
+        assert "looking after requests failed: ValueError('no')" in capsys.readouterr().err
+
+    def test_one_that_looks_again_much_later_is_asleep(self):
+        """
+        Whoever gives it something to look after has to wake it then, and does so.
+        """
+        waits = threading.Event()
+
+        def look():
+            if supervisor.asleep:
+                waits.set()
+            return 60.0
+
+        supervisor = Supervisor(look)
+        supervisor.wake()
+
+        assert waits.wait(10)
+
+
+def test_a_stuck_prompt_while_another_is_awaited(start):
+    """
+    It is noticed, though nothing has happened for a while but that a prompt is awaited.
+    """
+    client = start()
+    client.ask(1, "prompts/get", {"name": "awaits"})
+    time.sleep(1.5)  # so long it is looked every few milliseconds
+    client.write(request(2, "prompts/get", {"name": "sleeps"}), request(3, "ping"))
+
+    assert client.wait_for(3)["result"] == {}
+
+
+def test_asynchronous_prompts_behind_one_that_blocks(start):
+    """
+    Those that were asked for in the same piece are rendered on another event loop.
+    """
+    client = start()
+    waiting = {"name": "awaits", "arguments": {"seconds": "0.01"}}
+    client.write(
+        request(1, "prompts/get", {"name": "blocks"}),
+        *(request(number, "prompts/get", waiting) for number in (2, 3)),
+    )
+
+    assert ["result" in client.wait_for(number) for number in (2, 3)] == [True, True]
