@@ -1,5 +1,6 @@
 """Every Python block of the README runs as a test, from top to bottom in one namespace."""
 
+import pytest
 from sybil import Example, Sybil
 from sybil.evaluators.python import PythonEvaluator
 from sybil.parsers.markdown import CodeBlockParser
@@ -19,6 +20,17 @@ class Evaluator(PythonEvaluator):
         for name in example.namespace.keys() - before:
             if name.startswith("test_"):
                 example.namespace[name]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """
+    Add the option that has the fault tests do everything.
+    """
+    parser.addoption(
+        "--whole",
+        action="store_true",
+        help="run the fault tests whole, which takes minutes, and not in their shortened form",
+    )
 
 
 pytest_collect_file = Sybil(
