@@ -17,7 +17,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.pages import PAGE_SIZE
 from promptkit.protocol.sizes import depth_of, leading_id
 from promptkit.server.rates import TokenBucket
-from tests.wire import MODERN, REVISIONS, Client, line, request
+from tests.wire import MODERN, REVISIONS, Client, line, notification, request
 
 
 @prompt
@@ -286,6 +286,25 @@ class TestRates:
         assert len(refused) > 100
         assert set(refused) == {429}
         assert "result" in replies[499]
+        assert served(client)
+
+
+class TestOpenRequests:
+    def test_only_so_many_streams(self):
+        """
+        A client that opens streams without end is told to end some; then it may open others.
+        """
+        client = Client(CATALOG, MODERN, changes=True)
+        wanted = {"notifications": {"promptsListChanged": True}}
+        for number in range(1024):
+            client.post("subscriptions/listen", wanted, f"s{number}")
+
+        refused = client.ask("subscriptions/listen", wanted, 2000)
+        client.send(line(notification("notifications/cancelled", {"requestId": "s7"})))
+        (opened,) = client.post("subscriptions/listen", wanted, 2000)
+
+        assert refused["error"]["code"] == 429
+        assert opened["method"] == "notifications/subscriptions/acknowledged"
         assert served(client)
 
 

@@ -187,6 +187,7 @@ class Elicitation:
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
         """
+        self._in_flight.check_room()
         question_id, line = self._connection.ask(_METHOD, params)
         request = question.request
         deadline = time.monotonic() + self._patience

@@ -356,6 +356,7 @@ class Handlers:
         """
         Tell the client of changes until it, or the server, ends the request.
         """
+        self._in_flight.check_room()
         subscriptions = self._connection.subscriptions
         self._in_flight.hold(Job(request, partial(subscriptions.cancel, request.id), works=False))
         with self.telling:

@@ -2,14 +2,18 @@
 
 from collections.abc import Callable
 from threading import Condition, Lock
+from typing import Final
 
 import attrs
 
 from promptkit.errors import PromptkitError
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import RequestId, encode_error
+from promptkit.protocol.jsonrpc import RequestId, TooManyRequests, encode_error
 
 __all__ = ["InFlight", "Job"]
+
+#: How many requests may be open at once: streams, questions, and what is worked on.
+_MOST: Final = 1024
 
 
 @attrs.frozen(eq=False)
@@ -65,6 +69,17 @@ class InFlight:
         # A condition enters in Python code, where a thread may be told to stop with the lock in hand.
         self._lock = Lock()
         self._changed = Condition(self._lock)
+
+    def check_room(self) -> None:
+        """
+        Check that one more request may be left open.
+
+        Raises:
+            TooManyRequests: If as many wait as may.
+        """
+        if len(self._jobs) >= _MOST:
+            msg = f"{len(self._jobs):,} requests are open, which is the limit: end some of them first"
+            raise TooManyRequests(msg)
 
     def __contains__(self, request_id: object) -> bool:
         """
