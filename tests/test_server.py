@@ -1,11 +1,12 @@
 import asyncio
+import gc
 import json
 import threading
 import time
 
 import pytest
 
-from promptkit import Context, EmbeddedResource, PromptError, assistant, prompt, user
+from promptkit import ArgumentErrors, Context, EmbeddedResource, PromptError, assistant, prompt, user
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
 from tests.wire import HANDSHAKES, REVISIONS, Client, line, request, validate
@@ -652,3 +653,22 @@ def test_every_reply_is_one_line(revision):
     assert [data.count(b"\n") for data in sent] == [1] * 4
     assert {data.count(b"\r") for data in sent} == {0}
     assert json.loads(sent[1])["result"]["messages"][0]["content"]["resource"]["text"] == broken
+
+
+def test_a_refused_request_leaves_nothing_behind():
+    """
+    What a refusal went through is freed at once, and not when the collector comes by.
+    """
+    client = client_of(greet)
+    client.get("greet", times="many")
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(20):
+            client.server.receive_data(line(request(1, "prompts/get", {"name": "greet"})))
+        client.sent.clear()
+        left = [found for found in gc.get_objects() if isinstance(found, ArgumentErrors)]
+    finally:
+        gc.enable()
+
+    assert left == []

@@ -54,13 +54,25 @@ def reply_to(
     except Abandoned:  # it is answered already
         raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
-        return encode_error(request.id, _told(request, error, catalog))
+        reply = encode_error(request.id, _told(request, error, catalog))
+        _let_go(error)
+        return reply
     if result is None:
         return None
     if len(result) > longest:
         msg = f"the reply would have {len(result):,} bytes: at most {longest:,} are sent"
         return encode_error(request.id, InternalError(msg))
     return encode_result(request.id, result)
+
+
+def _let_go(error: BaseException) -> None:
+    """
+    Let go of the frames that *error* went through; some of them hold it, and would never be freed at once.
+    """
+    found: BaseException | None = error
+    while found is not None and found.__traceback__ is not None:
+        found.with_traceback(None)
+        found = found.__context__
 
 
 def called(function: Callable[[], T]) -> T:
