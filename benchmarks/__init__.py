@@ -1,5 +1,5 @@
 """
-Measurements, side by side in one run with peers and with a bare loop.
+Measurements, side by side in one run with the peers and with two floors.
 
-``python -m benchmarks`` prints a table. Machines are noisy, so read the ratios.
+``python -m benchmarks`` prints tables, and writes JSON and plots. Machines are noisy, so read the ratios.
 """

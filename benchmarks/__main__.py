@@ -1,68 +1,105 @@
-"""Measure, and print a table."""
+"""Measure, print tables, and write JSON and plots."""
 
 import sys
-from importlib.metadata import version
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
-from statistics import median
+from tempfile import TemporaryDirectory
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import compiling
-from benchmarks.session import Session, start_to_listing
+from benchmarks import compiling, pictures, plots, tables
+from benchmarks.budgets import judge
+from benchmarks.documents import document
+from benchmarks.peers import OURS, PEERS, Absent, Peer
+from benchmarks.rounds import Rounds
+from benchmarks.visits import FULL, QUICK, Visitor
+from benchmarks.wire import HANDSHAKE
 
-HERE = Path(__file__).parent
-ROUNDS = 5
-
-#: By name: what starts each server, and how many requests it is sent in one round.
-SERVERS = {
-    "promptkit": ([sys.executable, "-m", "promptkit", "serve", str(HERE / "recipes")], 20_000, 2_000),
-    "bare loop": ([sys.executable, str(HERE / "servers" / "bare.py")], 20_000, 2_000),
-    f"mcp {version('mcp')}": ([sys.executable, str(HERE / "servers" / "official.py")], 500, 200),
-}
+FOLDER = Path(__file__).parent / "plots"
+WIDTH = 220  # columns, where the output is no terminal
 
 
-def measure(command: list[str], many: int, few: int) -> tuple[float, float, float]:
-    """Return start to listing, one request of several, and one of many in a pipeline, in seconds."""
-    start = start_to_listing(command)
-    with Session(command) as session:
-        session.one_at_a_time(few // 10)  # warm-up
-        alone = median(session.one_at_a_time(few))
-        return start, alone, session.pipelined(many)
-
-
-def main() -> None:
-    """Measure every server in turn, several times, and print the medians beside promptkit's."""
-    rounds: dict[str, list[tuple[float, float, float]]] = {name: [] for name in SERVERS}
-    for _ in range(ROUNDS):
-        for name, (command, many, few) in SERVERS.items():
-            rounds[name].append(measure(command, many, few))
-    medians = {name: [median(column) for column in zip(*rows, strict=True)] for name, rows in rounds.items()}
-    table = Table(
-        "server",
-        "start to prompts/list",
-        "prompts/get, one at a time",
-        "prompts/get, pipelined",
-        title=f"medians of {ROUNDS} rounds, and as multiples of promptkit's",
-        box=box.SIMPLE_HEAD,
+def _options(arguments: Sequence[str] | None) -> Namespace:
+    """
+    Return what the command line asks for.
+    """
+    parser = ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.add_argument("--rounds", type=int, metavar="NUMBER", help="how many rounds (default: 5, quick: 1)")
+    parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
+    parser.add_argument(
+        "--only",
+        type=lambda names: names.split(","),
+        default=list(PEERS),
+        metavar="NAMES",
+        help=f"the servers, with commas between them (default: {','.join(PEERS)})",
     )
-    ours = medians["promptkit"]
-    for name, figures in medians.items():
-        units = ((1e3, "ms"), (1e6, "µs"), (1e6, "µs"))
-        table.add_row(
-            name,
-            *(
-                f"{figure * scale:,.1f} {unit} ({figure / own:.2f})"
-                for figure, own, (scale, unit) in zip(figures, ours, units, strict=True)
-            ),
-        )
-    console = Console()
-    console.print(table)
-    for figure, seconds in compiling.measure().items():
-        console.print(
-            f"  {figure}: {seconds * 1e3:.1f} ms" if seconds > 1e-3 else f"  {figure}: {seconds * 1e6:.2f} µs"
-        )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="where JSON and plots go (default: benchmarks/plots for a full run of all, else nowhere)",
+    )
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.only if name not in PEERS]
+    if unknown:
+        parser.error(f"there is no server {', '.join(unknown)}; there are {', '.join(PEERS)}")
+    if options.output is None and not options.quick and options.only == list(PEERS):
+        options.output = FOLDER
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    return options
 
 
-main()
+def _start(names: Sequence[str], console: Console) -> list[Peer]:
+    """
+    Return the servers that can be started, and say which cannot.
+    """
+    found = []
+    for name in names:
+        try:
+            found.append(PEERS[name]())
+        except Absent as reason:
+            console.print(f"left out: {name}: {reason}", markup=False)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    Run the benchmark.
+
+    Returns:
+        0, or 1 if promptkit itself did not do all that was asked of it.
+    """
+    options = _options(arguments)
+    console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    peers = _start(options.only, console)
+    with TemporaryDirectory() as folder, Console(stderr=True).status("") as status:
+        pictures.write(Path(folder))
+        visitor = Visitor(QUICK if options.quick else FULL, Path(folder))
+        rounds = Rounds(visitor, peers, status.update)
+        results = rounds.run(options.rounds)
+        status.update("compiling")
+        compiled = compiling.measure()
+    verdicts = judge(results)
+    for era, figures in results.items():
+        console.print(tables.figures(era, figures, peers, options.rounds))
+    console.print(tables.budgets(verdicts))
+    for what, seconds in compiled.items():
+        console.print(f"{what}: {tables.measure(seconds, 's')}", highlight=False)
+    for (name, what), why in rounds.notes.items():
+        console.print(f"left out: {name}: {what}: {why}", markup=False, highlight=False)
+    if options.output:
+        options.output.mkdir(parents=True, exist_ok=True)
+        text = document(peers, results, verdicts, rounds.notes, compiled)
+        (options.output / "results.json").write_text(text, encoding="utf-8")
+        try:
+            plots.draw(results[HANDSHAKE.name], peers, visitor.extent.counts, options.output)
+        except ImportError:
+            console.print(
+                "left out: plots: matplotlib is not installed; pip install -e '.[bench]' does it",
+                markup=False,
+            )
+    return int(any(name == OURS for name, _ in rounds.notes))
+
+
+sys.exit(main())

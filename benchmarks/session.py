@@ -1,103 +1,196 @@
 """One server process, spoken to as a client would, and timed."""
 
-import json
 import subprocess
 import time
-from collections.abc import Sequence
-from threading import Thread
-from typing import IO, Any, Self
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread, Timer
+from typing import IO, Self
+
+import msgspec
+
+from benchmarks.cases import Case
+from benchmarks.wire import Era, Reply, read_reply
+
+PATIENCE = 120  # seconds until a server that says nothing is given up
+SHORT = 1 << 16  # bytes: what is longer is no error
 
 
-def line(number: int | None, method: str, **params: Any) -> bytes:
-    """Return one message as a line; without a number it is a notification."""
-    message = {"jsonrpc": "2.0", "method": method, "params": params}
-    return json.dumps(message if number is None else {**message, "id": number}).encode() + b"\n"
-
-
-CLIENT = {
-    "protocolVersion": "2025-06-18",
-    "capabilities": {},
-    "clientInfo": {"name": "benchmark", "version": "1"},
-}
-OPENING = line(0, "initialize", **CLIENT) + line(None, "notifications/initialized")
-GET = {"name": "review", "arguments": {"code": "fn main() {}", "language": "rust", "depth": "3"}}
+class Refused(Exception):
+    """
+    A server does not do what it was asked for.
+    """
 
 
 class Session:
     """
-    A server that has answered ``initialize``.
+    A server that has been started and has answered the first request of an era.
 
     Args:
         command:
             What starts it.
+
+        environment:
+            The process's environment.
+
+        era:
+            How it is spoken to.
+
+    Raises:
+        Refused: If it answers with an error, or not at all.
     """
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str], era: Era) -> None:
+        self.started = time.perf_counter()
         self._process = subprocess.Popen(
             command,
+            bufsize=1 << 20,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            env=environment,
         )
-        self._write(OPENING)
-        self._read()
+        self._patience = Timer(PATIENCE, self._process.kill)
+        self._patience.daemon = True
+        self._patience.start()
+        self._era = era
+        try:
+            self._open()
+        except BaseException:
+            self._process.kill()
+            self.close()
+            raise
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stdin.close()
-        self._process.wait(timeout=30)
+        self.close()
 
     @property
     def _stdin(self) -> IO[bytes]:
         assert self._process.stdin is not None
         return self._process.stdin
 
-    def _write(self, data: bytes) -> None:
-        self._stdin.write(data)
-        self._stdin.flush()
-
-    def _read(self) -> Any:
+    @property
+    def _stdout(self) -> IO[bytes]:
         assert self._process.stdout is not None
-        reply = json.loads(self._process.stdout.readline())
-        if "error" in reply:
-            raise RuntimeError(reply)
+        return self._process.stdout
+
+    def _open(self) -> None:
+        """
+        Ask the first request, and say that the answer has come where the era wants it.
+        """
+        self._write(self._era.request(0, self._era.opening, self._era.hello))
+        self._check(self._stdout.readline())
+        self.opened = time.perf_counter() - self.started
+        if self._era.opening == "initialize":
+            self._write(self._era.request(None, "notifications/initialized", {}))
+
+    def _write(self, data: bytes) -> None:
+        with suppress(BrokenPipeError):  # whoever reads the answer finds out
+            self._stdin.write(data)
+            self._stdin.flush()
+
+    def _check(self, line: bytes) -> Reply:
+        """
+        Return the reply that *line* holds.
+
+        Raises:
+            Refused: If it is an error, no reply, or nothing.
+        """
+        if not line:
+            reason = f"it ended with {self._process.wait()} instead of an answer"
+            raise Refused(reason)
+        reply = read_reply(line)
+        if reply.error:
+            raise Refused(msgspec.json.decode(reply.error).get("message", "it answered with an error"))
+        if reply.id is None:
+            reason = "it said something that it was not asked for"
+            raise Refused(reason)
         return reply
 
-    def listing(self) -> Any:
-        """Return the reply to ``prompts/list``."""
-        self._write(line(1, "prompts/list"))
-        return self._read()
+    def ask(self, case: Case) -> msgspec.Raw:
+        """
+        Return the result of one request.
 
-    def one_at_a_time(self, count: int) -> list[float]:
-        """Return how long each of *count* ``prompts/get`` took, in seconds."""
-        times = []
-        for number in range(count):
-            request = line(number + 1, "prompts/get", **GET)
+        Raises:
+            Refused: If it is an error.
+        """
+        self._write(self._era.request(1, case.method, case.params))
+        return self._check(self._stdout.readline()).result
+
+    def one_at_a_time(self, case: Case, seconds: float, least: int, most: int) -> list[float]:
+        """
+        Return how long each of several requests took, in seconds.
+
+        Args:
+            case:
+                The request.
+
+            seconds:
+                How long to go on.
+
+            least:
+                How many requests to send at least.
+
+            most:
+                How many to send at most.
+
+        Raises:
+            Refused: If an answer is an error.
+        """
+        times: list[float] = []
+        deadline = time.perf_counter() + seconds
+        while len(times) < most and (len(times) < least or time.perf_counter() < deadline):
+            request = self._era.request(len(times), case.method, case.params)
             started = time.perf_counter()
             self._write(request)
-            self._read()
+            line = self._stdout.readline()
             times.append(time.perf_counter() - started)
+            self._check(line)
         return times
 
-    def pipelined(self, count: int) -> float:
-        """Return how long *count* ``prompts/get`` took, sent without waiting, in seconds each."""
-        requests = b"".join(line(number + 1, "prompts/get", **GET) for number in range(count))
-        assert self._process.stdout is not None
+    def pipelined(self, case: Case, count: int) -> float:
+        """
+        Return how long *count* requests took, sent without waiting, in seconds each.
+
+        Long answers are only counted: keeping them would take longer than reading them, and errors are short.
+
+        Raises:
+            Refused: If an answer is an error, or missing.
+        """
+        requests = b"".join(self._era.request(number, case.method, case.params) for number in range(count))
         writer = Thread(target=self._write, args=(requests,))
         started = time.perf_counter()
         writer.start()
-        for _ in range(count):
-            self._process.stdout.readline()
+        lines = [line for _ in range(count) if len(line := self._stdout.readline()) < SHORT]
         elapsed = time.perf_counter() - started
         writer.join()
+        for line in lines:
+            self._check(line)
         return elapsed / count
 
+    def memory(self) -> float | None:
+        """
+        Return the process's resident memory in MiB, or nothing where the system does not tell.
+        """
+        status = Path(f"/proc/{self._process.pid}/status")
+        if not status.exists():
+            return None
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
+        return int(line.split()[1]) / 1024
 
-def start_to_listing(command: Sequence[str]) -> float:
-    """Return the time from the start of the process to the reply to ``prompts/list``, in seconds."""
-    started = time.perf_counter()
-    with Session(command) as session:
-        session.listing()
-        return time.perf_counter() - started
+    def close(self) -> float:
+        """
+        End the input, and return how long the process took to end, in seconds.
+        """
+        started = time.perf_counter()
+        with suppress(BrokenPipeError):
+            self._stdin.close()
+        self._process.wait()  # without a time limit, which would poll; the timer sets one
+        elapsed = time.perf_counter() - started
+        self._patience.cancel()
+        self._stdout.close()
+        return elapsed

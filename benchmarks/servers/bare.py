@@ -1,31 +1,133 @@
-"""The floor: a loop that reads, decodes, encodes and writes, and does nothing else."""
+"""
+The floor: a loop that reads, decodes, says the same as the others, encodes and writes.
+
+It checks nothing, knows no errors, and converts arguments only as far as a prompt needs them.
+"""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import msgspec
+from pybase64 import b64encode
+
+PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
+SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
+LANGUAGES = ("python", "rust", "go")
 
 decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
 
 
+def text(words: str, role: str = "user") -> dict[str, Any]:
+    """Return a message of text."""
+    return {"role": role, "content": {"type": "text", "text": words}}
+
+
+def picture(data: bytes, caption: str) -> list[dict[str, Any]]:
+    """Return a caption and an image."""
+    image = {"type": "image", "data": b64encode(data).decode(), "mimeType": "image/png"}
+    return [text(caption), {"role": "user", "content": image}]
+
+
+def review(code: str, language: str = "python", depth: str = "1") -> list[dict[str, Any]]:
+    """Return what the typed prompts say."""
+    return [text(f"Review this {language} code, {int(depth)} deep.\n\n{code}")]
+
+
+def structured(change: str) -> list[dict[str, Any]]:
+    """Return what the prompt with a structured argument says."""
+    given = decode(change)
+    pace = "now" if given["urgent"] else "later"
+    return [text(f"Review {given['title']!r} {pace}: {', '.join(given['files'])}")]
+
+
+def turns(error: str) -> list[dict[str, Any]]:
+    """Return three turns."""
+    return [
+        text(f"I see an error: {error}"),
+        text("What have you tried so far?", "assistant"),
+        text("I have restarted the service."),
+    ]
+
+
+#: By name: the description, the arguments (the first is required), and what says the words.
+PROMPTS: dict[str, tuple[str, tuple[str, ...], Callable[..., list[dict[str, Any]]]]] = {
+    "plain": ("Review a piece of code.", ("code",), lambda code: [text(f"Review this code.\n\n{code}")]),
+    "typed": ("Review code in a language.", ("code", "language", "depth"), review),
+    "structured": ("Review a change.", ("change",), structured),
+    "turns": ("Walk through an error.", ("error",), turns),
+    "small_picture": ("Look at a small picture.", ("caption",), lambda caption: picture(SMALL, caption)),
+    "large_picture": ("Look at a large picture.", ("caption",), lambda caption: picture(LARGE, caption)),
+}
+PROMPTS |= {
+    f"generated_{number:05}": PROMPTS["typed"]
+    for number in range(int(os.environ["BENCHMARK_PROMPTS"]) - len(PROMPTS))
+}
+LIST = {
+    "prompts": [
+        {
+            "name": name,
+            "description": description,
+            "arguments": [{"name": each, "required": each == arguments[0]} for each in arguments],
+        }
+        for name, (description, arguments, _) in PROMPTS.items()
+    ]
+}
+SERVER = {"name": "bare", "version": "1"}
+CAPABILITIES = {"prompts": {}, "completions": {}}
+
+
+def get(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of ``prompts/get``."""
+    description, _, say = PROMPTS[params["name"]]
+    return {"description": description, "messages": say(**params["arguments"])}
+
+
+def complete(params: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of ``completion/complete``."""
+    typed = params["argument"]["value"]
+    return {"completion": {"values": [language for language in LANGUAGES if language.startswith(typed)]}}
+
+
+METHODS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "initialize": lambda params: {
+        "protocolVersion": params["protocolVersion"],
+        "capabilities": CAPABILITIES,
+        "serverInfo": SERVER,
+    },
+    "server/discover": lambda _: {"supportedVersions": ["2026-07-28"], "capabilities": CAPABILITIES},
+    "prompts/list": lambda _: LIST,
+    "prompts/get": get,
+    "completion/complete": complete,
+}
+
+
 def answer(line: bytes) -> bytes:
-    """Return one reply of the shape that a real server sends."""
+    """Return the reply to one request, of the era that it is of."""
     request = decode(line)
-    params = request.get("params", {})
-    code = params.get("arguments", {}).get("code", "")
-    text = f"Review this rust code, 3 deep.\n\n{code}"
-    message = {"role": "user", "content": {"type": "text", "text": text}}
-    return encode({"jsonrpc": "2.0", "id": request["id"], "result": {"messages": [message]}})
+    result = METHODS[request["method"]](request["params"])
+    if "_meta" in request["params"]:
+        meta = {"io.modelcontextprotocol/serverInfo": SERVER}
+        result = {"resultType": "complete", **result, "_meta": meta}
+    return encode({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+
+def write(data: bytes) -> None:
+    """Write all of *data*."""
+    while data:
+        data = data[os.write(1, data) :]
 
 
 def main() -> None:
-    """Answer every line until the input ends."""
+    """Answer every line that has an id until the input ends."""
     rest = b""
     while chunk := os.read(0, 65536):
         *lines, rest = (rest + chunk).split(b"\n")
         replies = [answer(line) + b"\n" for line in lines if b'"id"' in line]
         if replies:
-            os.write(1, b"".join(replies))
+            write(b"".join(replies))
 
 
 main()

@@ -1,14 +1,100 @@
-"""The same prompt, served by the official Python SDK."""
+"""The prompts, served by the official Python SDK."""
 
-from mcp.server.mcpserver import MCPServer
+import os
+from pathlib import Path
+from typing import Literal
 
+from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver.prompts.base import AssistantMessage, Message, Prompt, UserMessage
+from mcp_types import (
+    Completion,
+    CompletionArgument,
+    CompletionContext,
+    PromptReference,
+    ResourceTemplateReference,
+)
+from pydantic import BaseModel, Json
+
+PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
+SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
+LANGUAGES = ("python", "rust", "go")
+NAMED = 6
+
+Language = Literal["python", "rust", "go"]
 server = MCPServer("benchmark")
 
 
+class Change(BaseModel):
+    """What a structured argument holds."""
+
+    title: str
+    files: list[str]
+    urgent: bool
+
+
 @server.prompt()
-def review(code: str, language: str = "python", depth: str = "1") -> str:
+def plain(code: str) -> str:
     """Review a piece of code."""
-    return f"Review this {language} code, {int(depth)} deep.\n\n{code}"
+    return f"Review this code.\n\n{code}"
+
+
+@server.prompt()
+def typed(code: str, language: Language = "python", depth: int = 1) -> str:
+    """Review code in a language."""
+    return f"Review this {language} code, {depth} deep.\n\n{code}"
+
+
+@server.prompt()
+def structured(change: Json[Change]) -> str:
+    """Review a change."""
+    pace = "now" if change.urgent else "later"
+    return f"Review {change.title!r} {pace}: {', '.join(change.files)}"
+
+
+@server.prompt()
+def turns(error: str) -> list[Message]:
+    """Walk through an error."""
+    return [
+        UserMessage(f"I see an error: {error}"),
+        AssistantMessage("What have you tried so far?"),
+        UserMessage("I have restarted the service."),
+    ]
+
+
+@server.prompt()
+def small_picture(caption: str) -> list[Message]:
+    """Look at a small picture."""
+    return [UserMessage(caption), UserMessage(Image(data=SMALL, format="png"))]
+
+
+@server.prompt()
+def large_picture(caption: str) -> list[Message]:
+    """Look at a large picture."""
+    return [UserMessage(caption), UserMessage(Image(data=LARGE, format="png"))]
+
+
+def make(number: int) -> Prompt:
+    """Return one of the many prompts that make a list long."""
+
+    def generated(code: str, language: Language = "python", depth: int = 1) -> str:
+        """Review code in a language."""
+        return f"Review this {language} code, {depth} deep.\n\n{code}"
+
+    return Prompt.from_function(generated, name=f"generated_{number:05}")
+
+
+for each in range(int(os.environ["BENCHMARK_PROMPTS"]) - NAMED):
+    server.add_prompt(make(each))
+
+
+@server.completion()
+async def complete(
+    _: PromptReference | ResourceTemplateReference,
+    argument: CompletionArgument,
+    __: CompletionContext | None,
+) -> Completion:
+    """Return the languages that begin with what was typed."""
+    return Completion(values=[language for language in LANGUAGES if language.startswith(argument.value)])
 
 
 server.run("stdio")

@@ -1,0 +1,128 @@
+"""The budgets of promptkit, and whether a run kept them."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from benchmarks import rows
+from benchmarks.cases import LARGE_PICTURE, TYPED, listing
+from benchmarks.peers import OURS
+from benchmarks.rounds import Figure, Results
+from benchmarks.rows import Row
+
+
+@attrs.frozen
+class Budget:
+    """
+    How much of one figure a promptkit's may be.
+
+    Args:
+        what:
+            What the budget is for.
+
+        ours:
+            The row of promptkit's figure.
+
+        peer:
+            The server that it is held against.
+
+        theirs:
+            The row of that server's figure.
+
+        least:
+            How many times promptkit's figure the other has to be.
+    """
+
+    what: str
+    ours: Row
+    peer: str
+    theirs: Row
+    least: float
+
+    def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
+        """
+        Return how many times promptkit's figure the other is, or nothing if one was not measured.
+        """
+        ours = figures.get(self.ours, {}).get(OURS)
+        theirs = figures.get(self.theirs, {}).get(self.peer)
+        return theirs.median / ours.median if ours and theirs else None
+
+
+def _against(peer: str, row: Row, least: float) -> Budget:
+    """
+    Return the budget that holds promptkit against *peer* in one row.
+    """
+    return Budget(row.title, row, peer, row, least)
+
+
+def _growth(what: str, many: Row, few: Row, most: float) -> Budget:
+    """
+    Return the budget of how many times *few* promptkit's *many* may be.
+    """
+    return Budget(what, many, OURS, few, 1 / most)
+
+
+START, LIST = rows.first_list(10), listing(1_000)
+BUDGETS = (
+    _against("mcp", rows.pipelined(TYPED), 100),
+    _against("bare", rows.pipelined(TYPED), 0.5),
+    _against("mcp", rows.alone(TYPED), 30),
+    _against("bare", rows.alone(TYPED), 0.5),
+    _against("mcp", START, 10),
+    _against("typescript", START, 2),
+    _against("mcp", rows.alone(LIST), 300),
+    _against("mcp", rows.alone(LARGE_PICTURE), 10),
+    _against("mcp", rows.MEMORY, 3),
+    _growth(
+        "prompts/get among 10,000 prompts, and among 10",
+        rows.among(TYPED, 10_000),
+        rows.among(TYPED, 10),
+        most=1.25,
+    ),
+    _growth(
+        "start with 10,000 prompts, and with 1,000",
+        rows.first_list(10_000),
+        rows.first_list(1_000),
+        most=11,
+    ),
+)
+
+
+@attrs.frozen
+class Verdict:
+    """
+    One budget in one era.
+
+    Args:
+        budget:
+            The budget.
+
+        era:
+            The era's name.
+
+        ratio:
+            What was measured.
+    """
+
+    budget: Budget
+    era: str
+    ratio: float
+
+    @property
+    def kept(self) -> bool:
+        """
+        Whether the budget was kept.
+        """
+        return self.ratio >= self.budget.least
+
+
+def judge(results: Results) -> list[Verdict]:
+    """
+    Return a verdict for each budget and era that was measured.
+    """
+    return [
+        Verdict(budget, era, ratio)
+        for budget in BUDGETS
+        for era, figures in results.items()
+        if (ratio := budget.ratio(figures)) is not None
+    ]

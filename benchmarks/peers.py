@@ -1,0 +1,111 @@
+"""The servers by name, and which of them can be started here."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import MappingProxyType
+
+import attrs
+
+from benchmarks import typescript
+from benchmarks.cases import PLAIN, Case
+
+SERVERS = Path(__file__).parent / "servers"
+OURS = "promptkit"
+
+
+class Absent(Exception):
+    """
+    A server cannot be started on this machine.
+    """
+
+
+@attrs.frozen
+class Peer:
+    """
+    A server to measure.
+
+    Args:
+        name:
+            What it is called on the command line.
+
+        label:
+            What tables and plots call it.
+
+        command:
+            What starts it.
+
+        content:
+            Whether it answers with content. An echo does not.
+    """
+
+    name: str
+    label: str
+    command: tuple[str, ...]
+    content: bool = True
+
+    def measures(self, case: Case) -> bool:
+        """
+        Return whether *case* says anything about it.
+        """
+        return self.content or case is PLAIN
+
+
+def _promptkit() -> Peer:
+    """
+    Return promptkit, with one page for a whole list, and with completion as often as one likes.
+    """
+    options = ("--page-size", "10000", "--completion-rate", "1000000000")
+    command = (sys.executable, "-m", "promptkit", "serve", str(SERVERS / "recipes"), *options)
+    return Peer(OURS, OURS, command)
+
+
+def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
+    """
+    Return what makes a server that is a Python program and needs *package*.
+    """
+
+    def make() -> Peer:
+        try:
+            label = f"{package} {version(package)}"
+        except PackageNotFoundError:
+            reason = f"{package} is not installed; pip install -e '.[bench]' does it"
+            raise Absent(reason) from None
+        return Peer(name, label, (sys.executable, str(SERVERS / file)))
+
+    return make
+
+
+def _typescript() -> Peer:
+    """
+    Return the official server in TypeScript.
+    """
+    node = shutil.which("node")
+    if node is None:
+        reason = "there is no node on this machine"
+        raise Absent(reason)
+    try:
+        program = typescript.install()
+    except (OSError, subprocess.CalledProcessError) as error:
+        reason = f"its packages could not be installed: {error}"
+        raise Absent(reason) from None
+    packages = json.loads((typescript.SOURCE / "package.json").read_text())["dependencies"]
+    label = f"TypeScript {packages['@modelcontextprotocol/server']}"
+    return Peer("typescript", label, (node, str(program)))
+
+
+#: By name, in the order of the tables: what makes each server.
+PEERS: Mapping[str, Callable[[], Peer]] = MappingProxyType(
+    {
+        OURS: _promptkit,
+        "mcp": _script("mcp", "official.py", "mcp"),
+        "fastmcp": _script("fastmcp", "fast.py", "fastmcp"),
+        "typescript": _typescript,
+        "bare": lambda: Peer("bare", "bare loop", (sys.executable, str(SERVERS / "bare.py"))),
+        "echo": lambda: Peer("echo", "echo", (sys.executable, str(SERVERS / "echo.py")), content=False),
+    }
+)

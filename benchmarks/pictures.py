@@ -1,0 +1,35 @@
+"""The images that the prompts show: whole PNG files of noise."""
+
+import random
+import struct
+import zlib
+from pathlib import Path
+
+#: By file: how many pixels wide and high, at a byte each. A little more than 256 KiB and 1 MiB.
+SIDES = {"small.png": 512, "large.png": 1024}
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    """
+    Return one chunk of a PNG file.
+    """
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def draw(side: int) -> bytes:
+    """
+    Return a grey, square PNG whose pixels are stored as they are, the same for every call.
+    """
+    noise = random.Random(side)  # noqa: S311 (the noise has to be the same in every run)
+    rows = b"".join(b"\0" + noise.randbytes(side) for _ in range(side))
+    header = struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0)
+    chunks = _chunk(b"IHDR", header) + _chunk(b"IDAT", zlib.compress(rows, 0)) + _chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
+
+
+def write(folder: Path) -> None:
+    """
+    Write the images into *folder*.
+    """
+    for name, side in SIDES.items():
+        (folder / name).write_bytes(draw(side))

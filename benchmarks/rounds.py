@@ -1,0 +1,142 @@
+"""Interleaved rounds: every server in turn, several times, so that a slow minute hits all of them."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from statistics import median
+from typing import Self
+
+import attrs
+
+from benchmarks.cases import CASES, Case
+from benchmarks.peers import Peer
+from benchmarks.rows import Row
+from benchmarks.session import Refused
+from benchmarks.visits import Visitor
+from benchmarks.wire import ERAS, Era
+
+
+@attrs.frozen
+class Figure:
+    """
+    What the rounds found for one row, era and server.
+
+    Args:
+        rounds:
+            The figure of each round.
+
+        median:
+            The one in the middle.
+
+        low:
+            The least.
+
+        high:
+            The greatest.
+    """
+
+    rounds: tuple[float, ...]
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Self:
+        """
+        Return the figure for the values of all rounds.
+        """
+        return cls(tuple(values), median(values), min(values), max(values))
+
+
+#: By era, row and server's name.
+Results = dict[str, dict[Row, dict[str, Figure]]]
+
+
+@attrs.define
+class Rounds:
+    """
+    The rounds of one run.
+
+    Args:
+        visitor:
+            What starts and measures servers.
+
+        peers:
+            The servers.
+
+        say:
+            Is told what is measured now.
+
+        notes:
+            What was left out, and why.
+    """
+
+    visitor: Visitor
+    peers: Sequence[Peer]
+    say: Callable[[str], None]
+    notes: dict[tuple[str, str], str] = attrs.field(factory=dict)
+    _cases: dict[tuple[str, str], tuple[Case, ...]] = attrs.field(factory=dict)
+    _values: dict[tuple[str, Row, str], list[float]] = attrs.field(factory=lambda: defaultdict(list))
+
+    def run(self, count: int) -> Results:
+        """
+        Check every server, measure each *count* times, and return the figures.
+        """
+        for era in ERAS:
+            for peer in self.peers:
+                self._check(peer, era)
+        for number in range(count):
+            for era in ERAS:
+                self.say(f"round {number + 1} of {count}, {era.name} era")
+                self._round(era, first=number == 0)
+        return self._results()
+
+    def _check(self, peer: Peer, era: Era) -> None:
+        """
+        Find out what *peer* does, and note the rest.
+        """
+        self.say(f"{peer.label}: what it answers in the {era.name} era")
+        faults = self.visitor.check(peer, era)
+        for name, reason in faults.items():
+            self._note(peer, era, reason, name)
+        if None not in faults:
+            self._cases[era.name, peer.name] = tuple(case for case in CASES if case.name not in faults)
+
+    def _note(self, peer: Peer, era: Era, reason: str, case: str | None = None) -> None:
+        """
+        Note what is left out.
+        """
+        what = f"{case} in the {era.name} era" if case else f"the {era.name} era"
+        self.notes[peer.name, what] = reason
+
+    def _round(self, era: Era, *, first: bool) -> None:
+        """
+        Visit every server that serves *era* once, and then once more for each number of prompts.
+        """
+        extent = self.visitor.extent
+        peers = [peer for peer in self.peers if (era.name, peer.name) in self._cases]
+        for peer in peers:
+            figures = self.visitor.visit(peer, era, self._cases[era.name, peer.name])
+            self._keep(peer, era, figures)
+        for size in extent.counts if first else extent.sizes:
+            for peer in peers:
+                if peer.content:
+                    self._keep(peer, era, self.visitor.grow(peer, era, size))
+
+    def _keep(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
+        """
+        Keep the figures of one visit; note what cut it short.
+        """
+        try:
+            for row, value in figures:
+                self._values[era.name, row, peer.name].append(value)
+        except Refused as error:
+            self._note(peer, era, str(error))
+
+    def _results(self) -> Results:
+        """
+        Return the figures, row after row.
+        """
+        results: Results = {era.name: {} for era in ERAS}
+        for (era, row, name), values in self._values.items():
+            results[era].setdefault(row, {})[name] = Figure.of(values)
+        return results

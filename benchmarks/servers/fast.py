@@ -1,0 +1,95 @@
+"""The prompts, served by FastMCP."""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from fastmcp import FastMCP
+from fastmcp.prompts import Message, Prompt
+from fastmcp.utilities.types import Image
+from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
+from pydantic import BaseModel
+
+PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
+SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
+LANGUAGES = ("python", "rust", "go")
+NAMED = 6
+
+Language = Literal["python", "rust", "go"]
+server = FastMCP("benchmark")
+
+
+class Change(BaseModel):
+    """What a structured argument holds."""
+
+    title: str
+    files: list[str]
+    urgent: bool
+
+
+@server.prompt
+def plain(code: str) -> str:
+    """Review a piece of code."""
+    return f"Review this code.\n\n{code}"
+
+
+@server.prompt
+def typed(code: str, language: Language = "python", depth: int = 1) -> str:
+    """Review code in a language."""
+    return f"Review this {language} code, {depth} deep.\n\n{code}"
+
+
+@server.prompt
+def structured(change: Change) -> str:
+    """Review a change."""
+    pace = "now" if change.urgent else "later"
+    return f"Review {change.title!r} {pace}: {', '.join(change.files)}"
+
+
+@server.prompt
+def turns(error: str) -> list[Message]:
+    """Walk through an error."""
+    return [
+        Message(f"I see an error: {error}"),
+        Message("What have you tried so far?", role="assistant"),
+        Message("I have restarted the service."),
+    ]
+
+
+@server.prompt
+def small_picture(caption: str) -> list[Message]:
+    """Look at a small picture."""
+    return [Message(caption), Message(Image(data=SMALL, format="png").to_image_content())]
+
+
+@server.prompt
+def large_picture(caption: str) -> list[Message]:
+    """Look at a large picture."""
+    return [Message(caption), Message(Image(data=LARGE, format="png").to_image_content())]
+
+
+def make(number: int) -> Prompt:
+    """Return one of the many prompts that make a list long."""
+
+    def generated(code: str, language: Language = "python", depth: int = 1) -> str:
+        """Review code in a language."""
+        return f"Review this {language} code, {depth} deep.\n\n{code}"
+
+    return Prompt.from_function(generated, name=f"generated_{number:05}")
+
+
+for each in range(int(os.environ["BENCHMARK_PROMPTS"]) - NAMED):
+    server.add_prompt(make(each))
+
+
+@server.completion
+def complete(
+    _: PromptReference | ResourceTemplateReference,
+    argument: CompletionArgument,
+    __: CompletionContext | None,
+) -> list[str]:
+    """Return the languages that begin with what was typed."""
+    return [language for language in LANGUAGES if language.startswith(argument.value)]
+
+
+server.run("stdio", show_banner=False)

@@ -1,0 +1,79 @@
+"""The prompts as recipes, served by promptkit."""
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from promptkit import Image, Prompt, Workflow, assistant, prompt, user
+
+PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
+SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
+NAMED = 6
+
+Language = Literal["python", "rust", "go"]
+
+
+@attrs.frozen
+class Change:
+    """What a structured argument holds."""
+
+    title: str
+    files: list[str]
+    urgent: bool
+
+
+@prompt
+def plain(code: str) -> str:
+    """Review a piece of code."""
+    return f"Review this code.\n\n{code}"
+
+
+@prompt
+def typed(code: str, language: Language = "python", depth: int = 1) -> str:
+    """Review code in a language."""
+    return f"Review this {language} code, {depth} deep.\n\n{code}"
+
+
+@prompt
+def structured(change: Change) -> str:
+    """Review a change."""
+    pace = "now" if change.urgent else "later"
+    return f"Review {change.title!r} {pace}: {', '.join(change.files)}"
+
+
+@prompt
+def turns(error: str) -> Workflow:
+    """Walk through an error."""
+    return (
+        user(f"I see an error: {error}")
+        + assistant("What have you tried so far?")
+        + user("I have restarted the service.")
+    )
+
+
+@prompt
+def small_picture(caption: str) -> Workflow:
+    """Look at a small picture."""
+    return user(caption, Image(SMALL))
+
+
+@prompt
+def large_picture(caption: str) -> Workflow:
+    """Look at a large picture."""
+    return user(caption, Image(LARGE))
+
+
+def make(number: int) -> Prompt[..., Any]:
+    """Return one of the many prompts that make a list long."""
+
+    @prompt(name=f"generated_{number:05}")
+    def generated(code: str, language: Language = "python", depth: int = 1) -> str:
+        """Review code in a language."""
+        return f"Review this {language} code, {depth} deep.\n\n{code}"
+
+    return generated
+
+
+GENERATED = [make(number) for number in range(int(os.environ["BENCHMARK_PROMPTS"]) - NAMED)]

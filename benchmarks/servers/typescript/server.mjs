@@ -1,0 +1,87 @@
+// The prompts, served by the official TypeScript SDK.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { McpServer, completable } from "@modelcontextprotocol/server";
+import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import * as z from "zod";
+
+const [SMALL, LARGE] = ["small.png", "large.png"].map((name) =>
+  readFileSync(join(process.env.BENCHMARK_PICTURES, name)),
+);
+const LANGUAGES = ["python", "rust", "go"];
+const NAMED = 6;
+
+const text = (words, role = "user") => ({ role, content: { type: "text", text: words } });
+const image = (data) => ({
+  role: "user",
+  content: { type: "image", data: data.toString("base64"), mimeType: "image/png" },
+});
+const begins = (typed) => LANGUAGES.filter((language) => language.startsWith(typed));
+
+const review = () => [
+  {
+    description: "Review code in a language.",
+    argsSchema: z.object({
+      code: z.string(),
+      language: completable(z.enum(LANGUAGES).default("python"), begins),
+      depth: z.coerce.number().int().default(1),
+    }),
+  },
+  ({ code, language, depth }) => ({
+    description: "Review code in a language.",
+    messages: [text(`Review this ${language} code, ${depth} deep.\n\n${code}`)],
+  }),
+];
+
+const Change = z.object({ title: z.string(), files: z.array(z.string()), urgent: z.boolean() });
+
+const picture = (description, data) => [
+  { description, argsSchema: z.object({ caption: z.string() }) },
+  ({ caption }) => ({ description, messages: [text(caption), image(data)] }),
+];
+
+serveStdio(() => {
+  const server = new McpServer({ name: "benchmark", version: "1" });
+  server.registerPrompt(
+    "plain",
+    { description: "Review a piece of code.", argsSchema: z.object({ code: z.string() }) },
+    ({ code }) => ({
+      description: "Review a piece of code.",
+      messages: [text(`Review this code.\n\n${code}`)],
+    }),
+  );
+  server.registerPrompt("typed", ...review());
+  server.registerPrompt(
+    "structured",
+    {
+      description: "Review a change.",
+      argsSchema: z.object({ change: z.string().transform(JSON.parse).pipe(Change) }),
+    },
+    ({ change }) => ({
+      description: "Review a change.",
+      messages: [
+        text(`Review '${change.title}' ${change.urgent ? "now" : "later"}: ${change.files.join(", ")}`),
+      ],
+    }),
+  );
+  server.registerPrompt(
+    "turns",
+    { description: "Walk through an error.", argsSchema: z.object({ error: z.string() }) },
+    ({ error }) => ({
+      description: "Walk through an error.",
+      messages: [
+        text(`I see an error: ${error}`),
+        text("What have you tried so far?", "assistant"),
+        text("I have restarted the service."),
+      ],
+    }),
+  );
+  server.registerPrompt("small_picture", ...picture("Look at a small picture.", SMALL));
+  server.registerPrompt("large_picture", ...picture("Look at a large picture.", LARGE));
+  for (let number = 0; number < Number(process.env.BENCHMARK_PROMPTS) - NAMED; number++) {
+    server.registerPrompt(`generated_${String(number).padStart(5, "0")}`, ...review());
+  }
+  return server;
+});

@@ -1,0 +1,39 @@
+"""The server in TypeScript: its packages are installed once, into a cache outside of the checkout."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+SOURCE = Path(__file__).parent / "servers" / "typescript"
+
+
+def _cache() -> Path:
+    """
+    Return the folder for what belongs to this very set of packages.
+    """
+    lock = (SOURCE / "package-lock.json").read_bytes()
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "promptkit-benchmarks" / hashlib.sha256(lock).hexdigest()[:12]
+
+
+def install() -> Path:
+    """
+    Install what the server needs, unless it is there, and return the program to run.
+
+    Raises:
+        OSError: If npm is missing.
+        subprocess.CalledProcessError: If npm fails.
+    """
+    folder = _cache()
+    folder.mkdir(parents=True, exist_ok=True)
+    for file in SOURCE.iterdir():
+        shutil.copyfile(file, folder / file.name)
+    done = folder / "installed"
+    if not done.exists():
+        npm = shutil.which("npm") or "npm"
+        command = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        done.touch()
+    return folder / "server.mjs"
