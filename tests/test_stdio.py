@@ -482,3 +482,24 @@ def test_on_a_terminal_it_says_what_to_do(recipes):
 
     assert said.startswith("promptkit: waiting for an MCP client on standard input; to see a prompt, run: ")
     assert process.returncode == 0
+
+
+@pytest.mark.skipif(os.name != "posix", reason="elsewhere a process keeps its dead parent")
+def test_a_parent_that_dies(recipes):
+    """
+    A server whose client dies ends by itself, though somebody else holds its input open.
+    """
+    program = (
+        "import subprocess, sys, time; "
+        "subprocess.Popen([sys.executable, '-m', 'promptkit', 'serve', sys.argv[1]]); "
+        "time.sleep(1)"
+    )
+    command = [sys.executable, "-c", program, str(recipes(recipe=GREET))]
+    ours, theirs = os.pipe()
+    with subprocess.Popen(command, stdin=ours, stdout=subprocess.PIPE) as parent:
+        os.close(ours)
+        assert parent.wait(timeout=20) == 0
+        output = parent.stdout.read()  # which ends with the server
+
+    os.close(theirs)
+    assert output == b""
