@@ -1,15 +1,24 @@
-"""Prompts as typed Python functions, compiled and served to every MCP client."""
+"""
+Prompts as typed Python functions, compiled and served to every MCP client.
 
-from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
-from promptkit.context import Context
-from promptkit.customs import register_type
-from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
-from promptkit.icons import Icon
-from promptkit.messages import Message, Workflow, assistant, user
-from promptkit.prompts import Prompt, prompt
-from promptkit.resources import Resource, resource
-from promptkit.signature import Arg
+Each public name is imported when it is first used: a server answers before it needs any of them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from promptkit.version import VERSION as __version__  # noqa: N811 (what the ecosystem looks for)
+
+if TYPE_CHECKING:
+    from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
+    from promptkit.context import Context
+    from promptkit.customs import register_type
+    from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
+    from promptkit.icons import Icon
+    from promptkit.messages import Message, Workflow, assistant, user
+    from promptkit.prompts import Prompt, prompt
+    from promptkit.resources import Resource, resource
+    from promptkit.signature import Arg
 
 __all__ = [
     "Arg",
@@ -37,3 +46,33 @@ __all__ = [
     "resource",
     "user",
 ]
+
+#: Where the public names are defined.
+_MODULES: Final = {
+    "content": ("Audio", "Content", "EmbeddedResource", "Image", "ResourceLink", "Text"),
+    "context": ("Context",),
+    "customs": ("register_type",),
+    "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
+    "icons": ("Icon",),
+    "messages": ("Message", "Workflow", "assistant", "user"),
+    "prompts": ("Prompt", "prompt"),
+    "resources": ("Resource", "resource"),
+    "signature": ("Arg",),
+}
+_HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """
+    Return a public name that is used for the first time. Raises AttributeError if there is none.
+    """
+    if name not in _HOMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = getattr(import_module(f"promptkit.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -16,11 +16,12 @@ What is wrong with a value is told by the built-in `TypeError` and `ValueError`.
 """
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import attrs
+from msgspec import Struct, structs
 
-from promptkit.diagnostics import Diagnostic
+if TYPE_CHECKING:
+    from promptkit.diagnostics import Diagnostic
 
 
 class PromptkitError(Exception):
@@ -54,8 +55,21 @@ class MediaError(PromptError, ValueError):
     """
 
 
-@attrs.frozen
-class UnknownPrompt(PromptkitError, KeyError):
+class _Reported(PromptkitError):
+    """
+    An error whose facts stay as they were reported.
+
+    Python may add traceback, cause and notes, and may set a fact to what it is, for a copy.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not name.startswith("__") and self.__dict__.get(name, value) != value:
+            msg = f"{name!r} of {type(self).__name__} cannot be changed"
+            raise AttributeError(msg)
+        super().__setattr__(name, value)
+
+
+class UnknownPrompt(_Reported, KeyError):
     """
     No prompt is called *name*.
 
@@ -67,8 +81,10 @@ class UnknownPrompt(PromptkitError, KeyError):
             The most similar name that exists, if any is similar.
     """
 
-    name: str
-    nearest: str | None = None
+    def __init__(self, name: str, nearest: str | None = None) -> None:
+        super().__init__(name, nearest)
+        self.name = name
+        self.nearest = nearest
 
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
@@ -82,8 +98,7 @@ class UnknownPrompt(PromptkitError, KeyError):
         return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
-@attrs.frozen
-class UnknownResource(PromptkitError, KeyError):
+class UnknownResource(_Reported, KeyError):
     """
     No resource stands at *uri*.
 
@@ -95,8 +110,10 @@ class UnknownResource(PromptkitError, KeyError):
             The most similar URI or template that exists, if any is similar.
     """
 
-    uri: str
-    nearest: str | None = None
+    def __init__(self, uri: str, nearest: str | None = None) -> None:
+        super().__init__(uri, nearest)
+        self.uri = uri
+        self.nearest = nearest
 
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
@@ -110,8 +127,7 @@ class UnknownResource(PromptkitError, KeyError):
         return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
-@attrs.frozen
-class Fault:
+class Fault(Struct, frozen=True):
     """
     One argument that does not fit, and why.
 
@@ -154,12 +170,11 @@ class Fault:
         """
         Return the fault for machines, what there is of it.
         """
-        shown = attrs.evolve(self, argument=shortened(self.argument), path=shortened(self.path))
-        return {name: value for name, value in attrs.asdict(shown).items() if value}
+        shown = structs.replace(self, argument=shortened(self.argument), path=shortened(self.path))
+        return {name: value for name, value in structs.asdict(shown).items() if value}
 
 
-@attrs.frozen
-class ArgumentErrors(PromptkitError, ValueError):
+class ArgumentErrors(_Reported, ValueError):
     """
     The arguments of one request do not fit the parameters of what it asks for.
 
@@ -174,16 +189,17 @@ class ArgumentErrors(PromptkitError, ValueError):
             What it is: a prompt or a resource.
     """
 
-    prompt: str
-    faults: tuple[Fault, ...]
-    kind: str = "prompt"
+    def __init__(self, prompt: str, faults: tuple[Fault, ...], kind: str = "prompt") -> None:
+        super().__init__(prompt, faults, kind)
+        self.prompt = prompt
+        self.faults = faults
+        self.kind = kind
 
     def __str__(self) -> str:
         return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.faults))
 
 
-@attrs.frozen
-class CompileError(PromptkitError):
+class CompileError(_Reported):
     """
     A prompt or resource was used that cannot be compiled.
 
@@ -192,14 +208,15 @@ class CompileError(PromptkitError):
             Everything that is wrong with it.
     """
 
-    diagnostics: tuple[Diagnostic, ...]
+    def __init__(self, diagnostics: "tuple[Diagnostic, ...]") -> None:
+        super().__init__(diagnostics)
+        self.diagnostics = diagnostics
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.diagnostics))
 
 
-@attrs.frozen
-class LoadError(PromptkitError):
+class LoadError(_Reported):
     """
     There is nothing to load at *target*.
 
@@ -211,8 +228,10 @@ class LoadError(PromptkitError):
             What is wrong with it, and what to name instead.
     """
 
-    target: str
-    reason: str
+    def __init__(self, target: str, reason: str) -> None:
+        super().__init__(target, reason)
+        self.target = target
+        self.reason = reason
 
     def __str__(self) -> str:
         return f"cannot load {self.target!r}: {self.reason}"

@@ -2,10 +2,10 @@ import enum
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from promptkit.arguments import Argument, Arguments, compile_arguments, fits, type_name
 from promptkit.diagnostics import Location, Report, Rule
@@ -184,7 +184,7 @@ class TestRead:
             REVIEW.read({"diff": "+a", **given})
 
         (found,) = caught.value.faults
-        assert attrs.evolve(found, got=None, allowed=()) == fault
+        assert structs.replace(found, got=None, allowed=()) == fault
         assert str(caught.value) == f"prompt 'review': {says or str(fault)}"
 
     def test_a_fault_says_what_was_got_and_what_is_allowed(self):

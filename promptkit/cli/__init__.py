@@ -5,16 +5,17 @@ Exit codes are those of `Exit`, for every command.
 """
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
 from enum import IntEnum
+from functools import partial
 from importlib import import_module
 from io import TextIOWrapper
 from math import inf
-from typing import Final
+from typing import Any, Final
 
-from promptkit.errors import LoadError
 from promptkit.version import VERSION
 
 __all__ = ["Exit", "main"]
@@ -56,8 +57,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: If *argv* asks for help, or cannot be understood.
     """
-    options = _parser().parse_args(argv)
+    options = _options(sys.argv[1:] if argv is None else argv)
+    gc.disable()  # nothing that imports make becomes garbage, and looking for it takes time
     command = import_module(f"promptkit.cli.{options.command}")
+    gc.enable()
+    from promptkit.errors import LoadError
+
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # what prompts say may hold anything
     try:
@@ -75,9 +80,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    """
+    Return what the command line says. Raises SystemExit if it asks for help, or cannot be understood.
+    """
+    if not arguments or arguments[0] not in _COMMANDS:
+        return _parser().parse_args(arguments)
+    name, *rest = arguments
+    look = _look(name)
+    if {"-h", "--help"}.isdisjoint(rest):
+        # To ask how wide the terminal is would take as long as all the rest.
+        look["formatter_class"] = partial(argparse.RawDescriptionHelpFormatter, width=80)
+    command = argparse.ArgumentParser(f"promptkit {name}", **look)
+    _COMMANDS[name][1](command)
+    return command.parse_args(rest, argparse.Namespace(command=name))
+
+
 def _parser() -> argparse.ArgumentParser:
     """
-    Return what understands the command line.
+    Return what understands the whole command line.
     """
     parser = argparse.ArgumentParser(
         prog="promptkit",
@@ -88,15 +109,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (summary, add_arguments) in _COMMANDS.items():
-        command = commands.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=_EPILOG,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        add_arguments(command)
+        add_arguments(commands.add_parser(name, help=summary, **_look(name)))
     return parser
+
+
+def _look(name: str) -> dict[str, Any]:
+    """
+    Return what the help of a command looks like.
+    """
+    summary = _COMMANDS[name][0]
+    return {
+        "description": f"{summary[0].upper()}{summary[1:]}.",
+        "epilog": _EPILOG,
+        "formatter_class": argparse.RawDescriptionHelpFormatter,
+    }
 
 
 def _add_serve(serve: argparse.ArgumentParser) -> None:

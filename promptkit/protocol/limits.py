@@ -1,24 +1,13 @@
 """Limits: how much a client may send, and how much it is sent."""
 
 from math import inf
-from typing import Any
 
-import attrs
+from msgspec import Struct, structs
 
 __all__ = ["Limits"]
 
 
-def _positive(_: object, attribute: "attrs.Attribute[Any]", value: float) -> None:
-    """
-    Raise ValueError unless *value* lets anything through.
-    """
-    if not value > 0:
-        msg = f"{attribute.name} is {value!r}: a limit is a number above zero"
-        raise ValueError(msg)
-
-
-@attrs.frozen(kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """
     What is refused, with a clear error and without harm to the next request.
 
@@ -49,14 +38,23 @@ class Limits:
 
         reply:
             How long a reply may be, in bytes.
+
+    Raises:
+        ValueError: If one of them would let nothing through.
     """
 
-    line: int = attrs.field(default=64 * 1024 * 1024, validator=_positive)
-    depth: int = attrs.field(default=100, validator=_positive)
-    arguments: int = attrs.field(default=1000, validator=_positive)
-    argument: int = attrs.field(default=16 * 1024 * 1024, validator=_positive)
-    renders: int = attrs.field(default=64, validator=_positive)
-    seconds: float = attrs.field(default=30.0, validator=_positive)
-    rate: float = attrs.field(default=inf, validator=_positive)
-    completions: float = attrs.field(default=500.0, validator=_positive)
-    reply: int = attrs.field(default=64 * 1024 * 1024, validator=_positive)
+    line: int = 64 * 1024 * 1024
+    depth: int = 100
+    arguments: int = 1000
+    argument: int = 16 * 1024 * 1024
+    renders: int = 64
+    seconds: float = 30.0
+    rate: float = inf
+    completions: float = 500.0
+    reply: int = 64 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        for name, value in structs.asdict(self).items():
+            if not value > 0:
+                msg = f"{name} is {value!r}: a limit is a number above zero"
+                raise ValueError(msg)

@@ -3,16 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-import attrs
 import msgspec
+from msgspec import Struct, structs
 
 from promptkit.protocol import wire
 
 __all__ = ["METHODS", "STATIC_RESULTS", "Method"]
 
 
-@attrs.frozen
-class Method:
+class Method(Struct, frozen=True):
     """
     A method that is understood.
 
@@ -34,6 +33,9 @@ class Method:
 
         resources:
             Whether a modern client may only call it where resources are declared.
+
+        decode:
+            Reads its params, which *params* decides.
     """
 
     params: type[wire.Params]
@@ -42,10 +44,10 @@ class Method:
     opens: bool = False
     enveloped: bool = True
     resources: bool = False
-    decode: Callable[[msgspec.Raw], wire.Params] = attrs.field(init=False, eq=False, repr=False)
+    decode: Callable[[msgspec.Raw], wire.Params] = msgspec.json.Decoder(wire.Params).decode
 
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "decode", msgspec.json.Decoder(self.params).decode)
+    def __post_init__(self) -> None:
+        structs.force_setattr(self, "decode", msgspec.json.Decoder(self.params).decode)
 
 
 #: Every request that is understood, and when it may come. There is no other check.

@@ -2,8 +2,7 @@
 
 from typing import Any, Final
 
-import attrs
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import RequestId, encode
@@ -15,8 +14,7 @@ __all__ = ["Capabilities", "Identity", "Results"]
 _LIFETIME: Final = 300_000
 
 
-@attrs.frozen
-class Identity:
+class Identity(Struct, frozen=True):
     """
     What a server says of itself.
 
@@ -36,8 +34,7 @@ class Identity:
     instructions: str | None = None
 
 
-@attrs.frozen
-class Capabilities:
+class Capabilities(Struct, frozen=True):
     """
     What a server declares that it can do.
 

@@ -8,7 +8,7 @@ revision this is, only what it has.
 from enum import Enum
 from typing import Final
 
-import attrs
+from msgspec import Struct, structs
 
 __all__ = ["LATEST_HANDSHAKE", "MODERN", "REVISIONS", "Era", "Revision", "negotiate"]
 
@@ -22,8 +22,7 @@ class Era(Enum):
     MODERN = "in the metadata of every request"
 
 
-@attrs.frozen(eq=False)
-class Revision:
+class Revision(Struct, frozen=True, eq=False):
     """
     One published revision of the protocol.
 
@@ -114,7 +113,7 @@ _MARCH_2025: Final = Revision(
 REVISIONS: Final = {
     revision.date: revision
     for revision in (
-        attrs.evolve(
+        structs.replace(
             _MARCH_2025,
             date="2024-11-05",
             audio=False,

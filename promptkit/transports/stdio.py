@@ -11,17 +11,15 @@ import os
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
 from itertools import count
 from types import FrameType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import attrs
-
-from promptkit.server import Server
+if TYPE_CHECKING:
+    from promptkit.server import Server
 
 __all__ = ["GRACE", "Wire", "serve", "take"]
 
@@ -40,7 +38,6 @@ _LEEWAY: Final = 0.3
 _ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 
 
-@attrs.define
 class Wire:
     """
     The two private descriptors between the client and the server.
@@ -61,11 +58,12 @@ class Wire:
             told to end.
     """
 
-    reading: int
-    writing: int
-    gone: bool = False
-    over: threading.Event = attrs.field(factory=threading.Event)
-    _lock: threading.Lock = attrs.field(factory=threading.Lock)
+    def __init__(self, reading: int, writing: int) -> None:
+        self.reading = reading
+        self.writing = writing
+        self.gone = False
+        self.over = threading.Event()
+        self._lock = threading.Lock()
 
     def read(self) -> bytes:
         """
@@ -155,7 +153,7 @@ def take(grace: float = GRACE) -> Wire:
 
 
 def serve(
-    server: Server, wire: Wire, *, grace: float = GRACE, answered: Callable[[], None] = lambda: None
+    server: "Server", wire: Wire, *, grace: float = GRACE, answered: Callable[[], None] = lambda: None
 ) -> None:
     """
     Answer one client until it hangs up, or until the process is told to end.
@@ -199,6 +197,8 @@ def _is_over(wire: Wire) -> bool:
     except (SystemExit, KeyboardInterrupt):
         wire.end()
     except Exception:  # noqa: BLE001 (authors raise anything)
+        import traceback  # hardly ever needed
+
         with suppress(Exception):  # nobody may be reading stderr any more
             sys.stderr.write(f"promptkit: a signal handler failed:\n{traceback.format_exc()}")
     return False
