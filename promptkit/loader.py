@@ -23,8 +23,9 @@ from promptkit.media import reads
 from promptkit.packages import import_package, imported_files
 from promptkit.prompts import Prompt, declared
 from promptkit.resources import Resource
+from promptkit.targets import split_target
 
-__all__ = ["TESTS", "Recipes", "load", "split_target"]
+__all__ = ["TESTS", "Recipes", "load"]
 
 T = TypeVar("T")
 
@@ -94,14 +95,6 @@ def load(target: str | Path) -> Recipes:
     if name.endswith(".py") or len(path.parts) != 1:
         raise LoadError(str(target), "there is no such file or folder")
     return _load_module(str(target), name, attribute)
-
-
-def split_target(target: str) -> tuple[str, str]:
-    """
-    Return what names the folder, file or module in *target*, and the object in it, ``""`` for all.
-    """
-    name, colon, attribute = target.rpartition(":")
-    return (target, "") if not colon or Path(target).exists() else (name, attribute)
 
 
 def _recipe_files(folder: Path) -> list[Path]:

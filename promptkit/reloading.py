@@ -17,8 +17,9 @@ from promptkit import compiler
 from promptkit.catalog import Catalog
 from promptkit.diagnostics import Severity
 from promptkit.files import Files, find_files
-from promptkit.loader import load, split_target
+from promptkit.loader import load
 from promptkit.packages import keep_imports
+from promptkit.targets import split_target
 
 __all__ = ["Reloader"]
 

@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 import promptkit
+from tests.wire import initialize, line, request
 
 PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|packages|sources|visible",
+    "annotations|digests|packages|sources|targets|visible",
     "version|diagnostics|context|fields|misfits",
     "errors",
     "media",
@@ -29,6 +30,7 @@ ORDER = (
     "prompts|resources",
     "loader|lints",
     "compiler|files|protocol",
+    "compiled",
     "reloading|server",
     "transports",
     "cli",
@@ -65,6 +67,37 @@ LAZY = {
     "uritemplate",
     "watchfiles",
 }
+
+#: What a listing out of a compiled set takes, beyond what msgspec takes.
+LISTING = """
+    promptkit promptkit.version promptkit.cli promptkit.cli.serve promptkit.cli.compiled_set
+    promptkit.transports promptkit.transports.stdio promptkit.targets promptkit.digests promptkit.errors
+    promptkit.compiled promptkit.compiled.inputs promptkit.compiled.listings promptkit.compiled.store
+    promptkit.compiled.early promptkit.protocol promptkit.protocol.connection promptkit.protocol.envelope
+    promptkit.protocol.events promptkit.protocol.framing promptkit.protocol.jsonrpc
+    promptkit.protocol.limits promptkit.protocol.methods promptkit.protocol.results
+    promptkit.protocol.revisions promptkit.protocol.sizes promptkit.protocol.subscriptions
+    promptkit.protocol.wire promptkit.protocol.wire.content promptkit.protocol.wire.requests
+    promptkit.protocol.wire.results
+    argparse gettext locale gc signal threading importlib.util importlib._abc
+    _blake2 _locale _weakrefset errno
+""".split()  # noqa: SIM905 (thirty names, not thirty lines)
+
+#: Serves like the console script, and says what is loaded when the list of prompts is written.
+LOOKING = """
+import sys
+from promptkit.transports.stdio import Wire
+
+def write(wire, data, write=Wire.write):
+    if b'"prompts":[' in data:
+        sys.stderr.write(" ".join(sys.modules))
+        sys.stderr.flush()
+    write(wire, data)
+
+Wire.write = write
+from promptkit.cli import main
+main(["serve", sys.argv[1]])
+"""
 
 
 def layer(path):
@@ -136,6 +169,26 @@ def test_a_revision_is_dated_in_one_module():
     }
 
     assert [name for name, values in constants.items() if values & REVISIONS.keys()] == []
+
+
+def test_a_listing_imports_only_what_it_needs(recipes, monkeypatch):
+    """
+    When the first list leaves that was made before, nothing else is loaded than what stands here.
+    """
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    folder = recipes(greet="from promptkit import prompt\nprompt(name='greet')(lambda: 'Hello.')\n")
+    session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
+
+    def loaded(code, *arguments):
+        command = [sys.executable, "-c", code, *arguments]
+        ran = subprocess.run(command, input=session, capture_output=True, check=True)
+        return set(ran.stderr.decode().split())
+
+    floor = loaded("import sys, msgspec; sys.stderr.write(' '.join(sys.modules))")
+    first, second = loaded(LOOKING, str(folder)), loaded(LOOKING, str(folder))
+
+    assert "attrs" in first
+    assert second - floor - set(LISTING) == set()
 
 
 def test_serving_imports_only_what_it_needs(recipes):

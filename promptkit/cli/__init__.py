@@ -138,6 +138,12 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         help="serve the recipes as they are now, whatever becomes of their files",
     )
     serve.add_argument(
+        "--no-cache",
+        dest="cache",
+        action="store_false",
+        help="import all recipes before the first answer, and keep nothing on disk",
+    )
+    serve.add_argument(
         "--page-size",
         type=_whole_number,
         default=100,

@@ -1,24 +1,32 @@
-"""``promptkit serve``: answer an MCP client on standard input and output."""
+"""
+``promptkit serve``: answer an MCP client on standard input and output.
+
+What a compiled set on disk can answer is answered first; what it takes to import recipes is
+imported behind that.
+"""
 
 import os
 import sys
 from argparse import Namespace
 from contextlib import suppress
-from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
+from promptkit.cli.compiled_set import CompiledSet
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
-from promptkit.server import Server
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
+    from promptkit.compiled.early import EarlyServer
     from promptkit.server.audit import Audit
 
 __all__ = ["run"]
+
+#: How long a client may take to ask for a list before the recipes are imported anyway, in seconds.
+_PATIENCE: Final = 0.05
 
 
 def run(options: Namespace) -> int:
@@ -44,30 +52,14 @@ def run(options: Namespace) -> int:
     except OSError as error:
         print(f"promptkit: cannot write to {options.audit!r}: {error.strerror}", file=sys.stderr)
         return Exit.USAGE
-    from promptkit.cli.recipes import complain  # recipes run from here on
-    from promptkit.reloading import Reloader
-
-    reloader = Reloader(options.target, complain)
-    catalog = reloader.load()
-    complain(catalog)
-    if options.strict and not catalog.healthy:
-        return Exit.FAULTY
-    watches = options.watch and reloader.watches
-    server = Server(
-        catalog,
-        wire.write,
-        identity=Identity(options.name, VERSION),
-        page_size=options.page_size,
-        changes=watches,
-        limits=_limits(options),
-        audit=audit,
-    )
-    stdio.serve(
-        server,
-        wire,
-        grace=options.grace,
-        answered=partial(reloader.start, server.replace) if watches else lambda: None,
-    )
+    kept = _kept(options)
+    early = kept.answer(_identity(options), _limits(options), wire.read, wire.write) if kept else None
+    if early:
+        early.wanted.wait(_PATIENCE)
+    if not (early and early.idle):
+        served = _serve(options, wire, audit, kept, early)
+        if served is not Exit.FINE:
+            return served
     if audit is not None:
         audit.close()
     for stream in (sys.stdout, sys.stderr):
@@ -75,6 +67,65 @@ def run(options: Namespace) -> int:
             stream.flush()
     # Threads that a prompt has left behind do not keep the process: its client is gone.
     os._exit(0)
+
+
+def _serve(
+    options: Namespace,
+    wire: stdio.Wire,
+    audit: "Audit | None",
+    kept: CompiledSet | None,
+    early: "EarlyServer | None",
+) -> Exit:
+    """
+    Import the recipes, and serve them until the client hangs up.
+    """
+    from promptkit.cli.recipes import complain  # recipes run from here on
+    from promptkit.reloading import Reloader
+    from promptkit.server import Server
+
+    reloader = Reloader(options.target, complain)
+    catalog = kept.load(reloader.load) if kept else reloader.load()
+    complain(catalog)
+    if options.strict and not catalog.healthy:
+        return Exit.FAULTY
+    watches = options.watch and reloader.watches
+    server = Server(
+        catalog,
+        wire.write,
+        identity=_identity(options),
+        page_size=options.page_size,
+        changes=watches,
+        limits=_limits(options),
+        audit=audit,
+        connection=early.connection if early else None,
+    )
+
+    def answered() -> None:
+        if kept:
+            kept.settle(server, healthy=catalog.healthy)
+        if watches:
+            reloader.start(server.replace)
+
+    stdio.serve(server, wire, grace=options.grace, answered=answered, early=early)
+    if kept:
+        kept.finish(options.grace)
+    return Exit.FINE
+
+
+def _kept(options: Namespace) -> CompiledSet | None:
+    """
+    Return the compiled set of the target, unless every request is to be counted or noted.
+    """
+    if not options.cache or options.audit is not None or options.rate is not None:
+        return None
+    return CompiledSet.of(options.target, options.name, options.page_size, options.watch)
+
+
+def _identity(options: Namespace) -> Identity:
+    """
+    Return what the server says of itself.
+    """
+    return Identity(options.name, VERSION)
 
 
 def _audit(options: Namespace) -> "Audit | None":

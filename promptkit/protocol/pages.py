@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-import attrs
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.catalog import Catalog
+from promptkit.digests import digest
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import Lowering
@@ -53,6 +53,13 @@ class Pages:
         self._next = dict(zip(starts, [*cursors[1:], UNSET], strict=True))
         self._encoded: dict[int, bytes] = {}
 
+    @property
+    def cursors(self) -> Iterable[str | UnsetType]:
+        """
+        The cursors of all pages.
+        """
+        return self._starts
+
     def page(self, cursor: str | UnsetType = UNSET) -> bytes:
         """
         Return the result that a client gets.
@@ -80,14 +87,11 @@ def _cursors(items: Sequence[Raw], starts: Sequence[int]) -> list[str]:
     """
     if not starts:
         return []
-    from hashlib import sha256  # most lists have one page
-
-    digest = sha256(b"\n".join(items)).hexdigest()[:16]
-    return [f"{digest}-{start}" for start in starts]
+    of_all = digest(b"\n".join(items))[:8].hex()
+    return [f"{of_all}-{start}" for start in starts]
 
 
-@attrs.frozen
-class _Listed:
+class _Listed(Struct, frozen=True):
     """
     What one method lists.
 

@@ -1,18 +1,19 @@
 """Dispatch: what a client sends is answered, in order where that is quick, and else later."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog import Catalog
+from promptkit.compiled.early import Question
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pages import PAGE_SIZE
-from promptkit.protocol.results import Identity
+from promptkit.protocol.pages import LISTS, PAGE_SIZE
+from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.executor import Executor
 from promptkit.server.handlers import Handlers
@@ -64,6 +65,9 @@ class Server:
 
         audit:
             Notes every request, if anybody wants to know.
+
+        connection:
+            The client, if another server has begun to answer it; a new one otherwise.
     """
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
@@ -76,13 +80,15 @@ class Server:
         changes: bool = False,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
         audit: "Audit | None" = None,
+        connection: Connection | None = None,
     ) -> None:
         self._send = send
         self._audit = audit
         self._identity = identity
         self._page_size = page_size
         snapshot = Snapshot(catalog, identity, page_size, changes=changes)
-        self._connection = Connection(identity, snapshot.capabilities, limits)
+        self._connection = connection or Connection(identity, limits=limits)
+        self._connection.capabilities = snapshot.capabilities
         if audit is not None:
             self._connection.observe = self._note
         self._supervisor = Supervisor(self._look)
@@ -108,6 +114,13 @@ class Server:
         """
         return self._handlers.snapshot.catalog
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """
+        What it declares that it can do.
+        """
+        return self._handlers.snapshot.capabilities
+
     def receive_data(self, data: bytes) -> None:
         """
         Take bytes as they arrive, and send what they are answered with.
@@ -123,7 +136,9 @@ class Server:
         """
         self._shifts.work_off(self._connection.receive_data(data))
 
-    def read_from(self, read: Callable[[], bytes], ended: Callable[[], object]) -> None:
+    def read_from(
+        self, read: Callable[[], bytes], ended: Callable[[], object], before: Iterable[Event] = ()
+    ) -> None:
         """
         Answer what *read* returns, on threads of the server's own. Returns at once.
 
@@ -134,6 +149,9 @@ class Server:
 
             ended:
                 Called when there is nothing more to read.
+
+            before:
+                What is to be done first of all, as it was read already.
         """
 
         def read_on(turn: Turn) -> None:
@@ -145,7 +163,7 @@ class Server:
             ended()
 
         self._handlers.relieved = True
-        self._shifts.start(read_on)
+        self._shifts.start(read_on, before)
 
     @property
     def reads(self) -> bool:
@@ -170,15 +188,45 @@ class Server:
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
+        uris = sorted(self._connection.subscriptions.uris)
+        stale = [uri for uri in uris if handlers.readings.is_stale(uri, catalog)]
+        self._tell({method for method in LISTS if new.differs(old, method)}, stale)
+
+    def confirm(self, told: Mapping[Question, bytes]) -> bool:
+        """
+        Look whether a client was told the truth by whoever answered it before; tell it if not.
+
+        Args:
+            told:
+                What it was told of lists.
+
+        Returns:
+            Whether it was.
+        """
+        snapshot = self._handlers.snapshot
+        changed = {question[0] for question, result in told.items() if not snapshot.says(question, result)}
+        if changed and snapshot.capabilities.changes:
+            self._tell(changed)
+        return not changed
+
+    def pages(self) -> Iterator[tuple[Question, bytes]]:
+        """
+        Return every page of every list, as clients of every revision are told.
+        """
+        return self._handlers.snapshot.pages()
+
+    def _tell(self, lists: set[str], stale: Iterable[str] = ()) -> None:
+        """
+        Tell the client what is no longer as it was: lists, by their methods, and resources.
+        """
         subscriptions = self._connection.subscriptions
         changes = []
-        if new.differs(old, "prompts/list"):
+        if "prompts/list" in lists:
             changes.append(subscriptions.prompts_changed)
-        if new.differs(old, "resources/list") or new.differs(old, "resources/templates/list"):
+        if not lists.isdisjoint(("resources/list", "resources/templates/list")):
             changes.append(subscriptions.resources_changed)
-        stale = [uri for uri in sorted(subscriptions.uris) if handlers.readings.is_stale(uri, catalog)]
         changes += [partial(subscriptions.updated, uri) for uri in stale]
-        with handlers.telling:
+        with self._handlers.telling:
             if told := b"".join(change() for change in changes):
                 self._send(told)
 

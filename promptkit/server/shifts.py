@@ -90,7 +90,7 @@ class Shifts:
         with self._lock:
             return self._worker is not None and self._worker.is_alive()
 
-    def start(self, read_on: Callable[[Turn], None]) -> None:
+    def start(self, read_on: Callable[[Turn], None], before: Iterable[Event] = ()) -> None:
         """
         Start the first thread.
 
@@ -98,7 +98,11 @@ class Shifts:
             read_on:
                 Reads and calls `work_off`, with the turn that it is given, until that returns
                 False or there is nothing more to read.
+
+            before:
+                What is to be done before that.
         """
+        self._events.extend(before)
         self._read_on = read_on
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._note_fork)

@@ -2,16 +2,18 @@
 
 import time
 from collections import OrderedDict
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
 from promptkit.catalog import Catalog, CompiledPrompt
+from promptkit.compiled.early import Question
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.pages import Pages, pages_of
+from promptkit.protocol.pages import LISTS, Pages, pages_of
 from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.revisions import REVISIONS, Revision
 
@@ -64,6 +66,25 @@ class Snapshot:
         Return whether a method lists something else here than in *other*.
         """
         return self._listed(method, _NEWEST).items != other._listed(method, _NEWEST).items  # noqa: SLF001
+
+    def says(self, question: Question, result: bytes) -> bool:
+        """
+        Return whether *result* is what a page of a list says.
+        """
+        method, revision, cursor = question
+        try:
+            return self.page(method, revision, cursor) == result
+        except InvalidParams:  # a cursor of another list
+            return False
+
+    def pages(self) -> Iterator[tuple[Question, bytes]]:
+        """
+        Return every page of every list.
+        """
+        for method in LISTS:
+            for revision in REVISIONS.values():
+                listed = self._listed(method, revision)
+                yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
     def _listed(self, method: str, revision: Revision) -> Pages:
         """

@@ -14,11 +14,12 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from io import TextIOWrapper
-from itertools import count
+from itertools import chain, count, repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from promptkit.compiled.early import EarlyServer
     from promptkit.server import Server
 
 __all__ = ["GRACE", "Wire", "serve", "take"]
@@ -153,7 +154,12 @@ def take(grace: float = GRACE) -> Wire:
 
 
 def serve(
-    server: "Server", wire: Wire, *, grace: float = GRACE, answered: Callable[[], None] = lambda: None
+    server: "Server",
+    wire: Wire,
+    *,
+    grace: float = GRACE,
+    answered: Callable[[], None] = lambda: None,
+    early: "EarlyServer | None" = None,
 ) -> None:
     """
     Answer one client until it hangs up, or until the process is told to end.
@@ -170,15 +176,19 @@ def serve(
 
         answered:
             Called once, when what arrived first is answered.
+
+        early:
+            What has read and answered until now, if anything has.
     """
-    reads = count()
+    reads = count(0 if early is None else 1)
+    sources = chain(() if early is None else (early.read_rest,), repeat(wire.read))
 
     def read() -> bytes:
         if next(reads) == 1:  # what was read first is answered
             answered()
-        return wire.read()
+        return next(sources)()
 
-    server.read_from(read, wire.over.set)
+    server.read_from(read, wire.over.set, early.hand_over() if early else ())
     parent = os.getppid()
     while not _is_over(wire) and server.reads and os.getppid() == parent:
         pass

@@ -1,0 +1,131 @@
+"""The compiled set in the life of one server: read at the start, confirmed and written behind it."""
+
+from collections.abc import Callable
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from promptkit.compiled.early import EarlyServer
+from promptkit.compiled.listings import key_of
+from promptkit.compiled.store import Store
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.results import Identity
+from promptkit.targets import place_of
+
+if TYPE_CHECKING:
+    from promptkit.catalog import Catalog
+    from promptkit.compiled.observation import Observation
+    from promptkit.server import Server
+
+__all__ = ["CompiledSet"]
+
+
+class CompiledSet:
+    """
+    What is kept on disk of the recipes at a target.
+
+    Args:
+        store:
+            Where it is kept.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._found = store.read()
+        self._early: EarlyServer | None = None
+        self._observation: Observation | None = None
+        self._writer: Thread | None = None
+
+    @classmethod
+    def of(cls, target: str, *purpose: object) -> "CompiledSet | None":
+        """
+        Return the set of a target; None for a module, which may come from anywhere.
+
+        Args:
+            target:
+                What the command line names.
+
+            *purpose:
+                What else the set depends on.
+        """
+        place = place_of(target)
+        return None if place is None else cls(Store(*place, *purpose))
+
+    def answer(
+        self,
+        identity: Identity,
+        limits: Limits,
+        read: Callable[[], bytes],
+        send: Callable[[bytes], None],
+    ) -> EarlyServer | None:
+        """
+        Answer a client from the set, if that is possible, until the recipes are imported.
+
+        Args:
+            identity:
+                What the server says of itself.
+
+            limits:
+                How much a client may ask for.
+
+            read:
+                Returns what has arrived, ``b""`` at the end.
+
+            send:
+                Takes whole lines to be sent.
+        """
+        if self._found is None or not self._found.index.pages:
+            return None
+        self._early = EarlyServer(self._found, identity, limits, send)
+        self._early.read_from(read)
+        return self._early
+
+    def load(self, load: "Callable[[], Catalog]") -> "Catalog":
+        """
+        Return what *load* returns; note what it reads, if a set is to be written.
+        """
+        if self._found is not None:
+            return load()
+        from promptkit.compiled.observation import observe
+
+        with observe(self._store.folder) as self._observation:
+            return load()
+
+    def settle(self, server: "Server", *, healthy: bool) -> None:
+        """
+        Find out whether what was told is true, and keep what is, on a thread. Returns at once.
+
+        Args:
+            server:
+                What answers now.
+
+            healthy:
+                Whether the recipes are without a fault.
+        """
+        self._writer = Thread(target=self._settle, args=(server, healthy), name="promptkit-set", daemon=True)
+        self._writer.start()
+
+    def finish(self, seconds: float) -> None:
+        """
+        Wait until what is being written is written.
+
+        Args:
+            seconds:
+                How long to wait at most.
+        """
+        if self._writer is not None:
+            self._writer.join(seconds)
+
+    def _settle(self, server: "Server", healthy: bool) -> None:  # noqa: FBT001 (a thread's target)
+        """
+        Do what `settle` says.
+        """
+        if self._found is not None:
+            if self._early is not None and not server.confirm(self._early.told):
+                # It depends on more than is known: of these inputs nothing is told early again.
+                self._store.write(self._found.index.inputs, server.capabilities, ())
+        elif healthy and self._observation is not None and (inputs := self._observation.inputs()):
+            pages = (
+                (key_of(method, revision.date, cursor), result)
+                for (method, revision, cursor), result in server.pages()
+            )
+            self._store.write(inputs, server.capabilities, pages)

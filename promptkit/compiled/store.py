@@ -1,0 +1,152 @@
+"""
+The store: a compiled set in a file, where Python keeps the bytecode of the same recipes.
+
+Who may write there may run any code as it is, by the way of bytecode, so that nothing is opened up
+by it. The file is trusted if it is its reader's own, or root's, and nobody else may write to it.
+"""
+
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from importlib.util import cache_from_source
+from typing import Final
+
+import msgspec
+
+from promptkit.compiled.inputs import Inputs
+from promptkit.compiled.listings import Index, Listings, Page
+from promptkit.digests import digest
+from promptkit.protocol.results import Capabilities
+from promptkit.version import VERSION
+
+__all__ = ["Store"]
+
+_MAGIC: Final = b"promptkit compiled set\n"
+
+#: What stands before the index: what the file is, the length of the index, and its digest.
+_HEAD: Final = len(_MAGIC) + 8 + 16
+
+_MADE_BY: Final = f"promptkit {VERSION}, msgspec {msgspec.__version__}, Python {sys.version}"
+
+_FLAGS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+#: Who owns what others may be told: nobody in particular where the system knows no users.
+_TRUSTED: Final = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
+
+
+class Store:
+    """
+    Keeps one compiled set.
+
+    Args:
+        folder:
+            The absolute path of the folder of the recipes.
+
+        *purpose:
+            What else the set depends on: the target, and how it is served.
+    """
+
+    def __init__(self, folder: str, *purpose: object) -> None:
+        self.folder = folder
+        name = digest(repr(purpose).encode(errors="surrogateescape"))[:6].hex()
+        self.file = cache_from_source(os.path.join(folder, f"promptkit-{name}.py")).removesuffix(".pyc")
+        self.file += ".compiled"
+
+    def read(self) -> Listings | None:
+        """
+        Return the set, if there is one that can be trusted and that nothing has made stale.
+
+        The caller closes it.
+        """
+        try:
+            descriptor = os.open(self.file, os.O_RDONLY | _FLAGS)
+        except OSError:
+            return None
+        try:
+            found = _index(descriptor)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            found = None
+        if found is None:
+            os.close(descriptor)
+            return None
+        index, start = found
+        return Listings(index, descriptor, start)
+
+    def write(self, inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]) -> None:
+        """
+        Keep a set, in place of the one before.
+
+        It takes its place at once and whole, whoever else reads or writes. Where nothing can be
+        written, or Python was told to write no bytecode, nothing is.
+
+        Args:
+            inputs:
+                What it was made from.
+
+            capabilities:
+                What the server declares that it can do.
+
+            pages:
+                The pages of all lists, and before each what it is called.
+        """
+        if sys.dont_write_bytecode:
+            return
+        index, body = _packed(inputs, capabilities, pages)
+        head = _MAGIC + len(index).to_bytes(8, "big") + digest(index)
+        scratch = f"{self.file}.{os.getpid()}"
+        with suppress(OSError):
+            os.makedirs(os.path.dirname(self.file), exist_ok=True)
+            with suppress(FileNotFoundError):
+                os.unlink(scratch)  # left behind by a process of the same number
+            try:
+                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
+                with open(os.open(scratch, flags, 0o600), "wb") as file:
+                    file.write(b"".join((head, index, *body)))
+                os.replace(scratch, self.file)
+            except BaseException:
+                os.unlink(scratch)
+                raise
+
+
+def _packed(
+    inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]
+) -> tuple[bytes, list[bytes]]:
+    """
+    Return the index of a set, and its pages one after the other, each once.
+    """
+    places: dict[bytes, Page] = {}
+    found: dict[str, Page] = {}
+    body: list[bytes] = []
+    size = 0
+    for name, page in pages:
+        key = digest(page)
+        if key not in places:  # revisions say mostly the same
+            places[key] = size, len(page), key
+            body.append(page)
+            size += len(page)
+        found[name] = places[key]
+    return msgspec.msgpack.encode(Index(_MADE_BY, inputs, capabilities, found)), body
+
+
+def _index(descriptor: int) -> tuple[Index, int] | None:
+    """
+    Return the index in an open file, and where the pages begin; None if it is not to be used.
+
+    Raises:
+        OSError, msgspec.MsgspecError: If it cannot be read.
+    """
+    status = os.fstat(descriptor)
+    shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and hasattr(os, "geteuid")
+    if not stat.S_ISREG(status.st_mode) or shared or status.st_uid not in _TRUSTED:
+        return None
+    head = os.read(descriptor, _HEAD)
+    size = int.from_bytes(head[len(_MAGIC) :][:8], "big")
+    if not head.startswith(_MAGIC) or size > status.st_size:
+        return None
+    data = os.read(descriptor, size)
+    if digest(data) != head[-16:]:
+        return None
+    index = msgspec.msgpack.decode(data, type=Index)
+    return (index, _HEAD + size) if index.version == _MADE_BY and index.inputs.hold else None
