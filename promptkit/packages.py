@@ -9,7 +9,6 @@ import importlib.util
 import linecache
 import sys
 from collections.abc import Callable, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import BYTECODE_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -157,14 +156,27 @@ def _find_below(name: str, folder: Path) -> bool:
     return again
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """
     Takes part in imports as long as one package is the one that is loaded.
+
+    It is of no class of `importlib.abc`, which brings archives, temporary files and random numbers.
     """
 
     def __init__(self, package: str, folder: Path) -> None:
         self.package = package
         self.folder = folder
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """
+        Return how to import *fullname*; None if it is none of these modules.
+        """
+        raise NotImplementedError
 
     def enter(self) -> None:
         """
@@ -225,7 +237,7 @@ class _FromSource(SourceFileLoader):
         return super().get_data(path)
 
 
-class _Siblings(_Finder, Loader):
+class _Siblings(_Finder):
     """
     Finds ``import helpers`` beside a recipe, once nothing else has found such a module.
 
@@ -257,7 +269,7 @@ class _Siblings(_Finder, Loader):
         beside = self.folder / fullname
         if path is not None or not (beside.with_suffix(".py").is_file() or beside.is_dir()):
             return None
-        return ModuleSpec(fullname, self)
+        return ModuleSpec(fullname, self)  # type: ignore[arg-type]  # it has what imports ask for
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """
