@@ -188,7 +188,7 @@ def _has_end(data: bytes, mime_type: str) -> bool:
     """
     if mime_type == "image/webp":
         return len(data) >= 8 + int.from_bytes(data[4:8], "little")
-    return _ENDS[mime_type] in data
+    return data.rfind(_ENDS[mime_type]) >= 0  # from behind: it is near the end mostly
 
 
 def png_of(value: Any) -> bytes | None:
