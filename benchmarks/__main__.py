@@ -8,16 +8,17 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from benchmarks import compiling, pictures, plots, tables
+from benchmarks import compiling, markdown, pictures, plots, recipes, tables
 from benchmarks.budgets import judge
-from benchmarks.documents import document
+from benchmarks.documents import document, write
 from benchmarks.peers import OURS, PEERS, Absent, Peer
 from benchmarks.rounds import Rounds
 from benchmarks.visits import FULL, QUICK, Visitor
 from benchmarks.wire import HANDSHAKE
 
 FOLDER = Path(__file__).parent / "plots"
-WIDTH = 220  # columns, where the output is no terminal
+README = Path(__file__).parents[1] / "README.md"
+WIDTH = 250  # columns, where the output is no terminal
 
 
 def _options(arguments: Sequence[str] | None) -> Namespace:
@@ -38,7 +39,8 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="where JSON and plots go (default: benchmarks/plots for a full run of all, else nowhere)",
+        help="where JSON and plots go (default: benchmarks/plots for a full run of all, else nowhere); "
+        "what goes to the default stands in the README, too",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.only if name not in PEERS]
@@ -76,6 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with TemporaryDirectory() as folder, Console(stderr=True).status("") as status:
         pictures.write(Path(folder))
         visitor = Visitor(QUICK if options.quick else FULL, Path(folder))
+        recipes.write(visitor.folder, visitor.extent.counts)
         rounds = Rounds(visitor, peers, status.update)
         results = rounds.run(options.rounds)
         status.update("compiling")
@@ -90,8 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(f"left out: {name}: {what}: {why}", markup=False, highlight=False)
     if options.output:
         options.output.mkdir(parents=True, exist_ok=True)
-        text = document(peers, results, verdicts, rounds.notes, compiled)
-        (options.output / "results.json").write_text(text, encoding="utf-8")
+        content = document(peers, results, verdicts, rounds.notes, compiled)
+        write(content, options.output / "results.json")
+        if options.output.resolve() == FOLDER.resolve():
+            markdown.write(content, README)
         try:
             plots.draw(results[HANDSHAKE.name], peers, visitor.extent.counts, options.output)
         except ImportError:

@@ -72,7 +72,7 @@ BUDGETS = (
     _against("typescript", START, 2),
     _against("mcp", rows.alone(LIST), 300),
     _against("mcp", rows.alone(LARGE_PICTURE), 10),
-    _against("mcp", rows.MEMORY, 3),
+    _against("mcp", rows.memory(10), 3),
     _growth(
         "prompts/get among 10,000 prompts, and among 10",
         rows.among(TYPED, 10_000),

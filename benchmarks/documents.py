@@ -1,15 +1,20 @@
 """Results as JSON for programs."""
 
+import datetime as dt
 import json
 import os
 import platform
+import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from benchmarks.budgets import Verdict
 from benchmarks.peers import Peer
 from benchmarks.rounds import Figure, Results
 from benchmarks.rows import Row
+from promptkit.version import VERSION
 
 
 def machine() -> dict[str, Any]:
@@ -17,11 +22,21 @@ def machine() -> dict[str, Any]:
     Return where the figures come from.
     """
     return {
-        "python": platform.python_version(),
         "system": platform.system(),
         "machine": platform.machine(),
         "processors": os.cpu_count(),
     }
+
+
+def versions() -> dict[str, str]:
+    """
+    Return what was measured, and what ran it; the labels of the other servers name theirs.
+    """
+    found = {"promptkit": VERSION, "Python": platform.python_version()}
+    if node := shutil.which("node"):
+        shown = subprocess.run((node, "--version"), capture_output=True, text=True, check=False)
+        found["Node.js"] = shown.stdout.strip().removeprefix("v")
+    return found
 
 
 def _figure(figure: Figure) -> dict[str, Any]:
@@ -45,6 +60,7 @@ def _rows(results: Mapping[Row, Mapping[str, Figure]]) -> dict[str, Any]:
     return {
         row.title: {
             "unit": row.unit,
+            "table": row.table,
             "servers": {name: _figure(figure) for name, figure in found.items()},
         }
         for row, found in results.items()
@@ -57,9 +73,9 @@ def document(
     verdicts: Sequence[Verdict],
     notes: Mapping[tuple[str, str], str],
     compiling: Mapping[str, float],
-) -> str:
+) -> dict[str, Any]:
     """
-    Return everything that a run found.
+    Return everything that a run found, as JSON can hold it.
 
     Args:
         peers:
@@ -77,7 +93,9 @@ def document(
         compiling:
             What was measured in this process, in seconds.
     """
-    content = {
+    return {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "versions": versions(),
         "machine": machine(),
         "servers": {peer.name: peer.label for peer in peers},
         "eras": {era: _rows(found) for era, found in results.items()},
@@ -95,4 +113,10 @@ def document(
         "left_out": [{"server": name, "what": what, "why": why} for (name, what), why in notes.items()],
         "compiling": {what: _short(seconds) for what, seconds in compiling.items()},
     }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def write(content: Mapping[str, Any], file: Path) -> None:
+    """
+    Write what a run found into a file.
+    """
+    file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

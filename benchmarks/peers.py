@@ -16,6 +16,8 @@ from benchmarks.cases import PLAIN, Case
 
 SERVERS = Path(__file__).parent / "servers"
 OURS = "promptkit"
+COLD, NO_CACHE = "promptkit-cold", "--no-cache"
+RECIPES = "RECIPES"  # in a command: where the folder of recipes is put
 
 
 class Absent(Exception):
@@ -37,16 +39,26 @@ class Peer:
             What tables and plots call it.
 
         command:
-            What starts it.
+            What starts it. `RECIPES` stands for a folder.
 
         content:
             Whether it answers with content. An echo does not.
+
+        requests:
+            Whether its requests are measured, too, and not the process alone.
     """
 
     name: str
     label: str
     command: tuple[str, ...]
     content: bool = True
+    requests: bool = True
+
+    def command_for(self, recipes: Path) -> tuple[str, ...]:
+        """
+        Return what starts it with the recipes in a folder.
+        """
+        return tuple(str(recipes) if part == RECIPES else part for part in self.command)
 
     def measures(self, case: Case) -> bool:
         """
@@ -55,13 +67,32 @@ class Peer:
         return self.content or case is PLAIN
 
 
+def _program() -> tuple[str, ...]:
+    """
+    Return what starts promptkit: the program that people start, if this Python has it.
+    """
+    program = shutil.which("promptkit", path=str(Path(sys.executable).parent))
+    return (program,) if program else (sys.executable, "-m", "promptkit")
+
+
 def _promptkit() -> Peer:
     """
     Return promptkit, with one page for a whole list, and with completion as often as one likes.
     """
     options = ("--page-size", "10000", "--completion-rate", "1000000000")
-    command = (sys.executable, "-m", "promptkit", "serve", str(SERVERS / "recipes"), *options)
-    return Peer(OURS, OURS, command)
+    return Peer(OURS, OURS, (*_program(), "serve", RECIPES, *options))
+
+
+def _cold() -> Peer:
+    """
+    Return promptkit as it is where nothing has been kept of an earlier start.
+    """
+    shown = subprocess.run((*_program(), "serve", "--help"), capture_output=True, text=True, check=False)
+    if NO_CACHE not in shown.stdout:
+        reason = f"this promptkit has no {NO_CACHE}"
+        raise Absent(reason)
+    warm = _promptkit()
+    return Peer(COLD, f"{warm.label} {NO_CACHE}", (*warm.command, NO_CACHE), requests=False)
 
 
 def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
@@ -102,6 +133,7 @@ def _typescript() -> Peer:
 PEERS: Mapping[str, Callable[[], Peer]] = MappingProxyType(
     {
         OURS: _promptkit,
+        COLD: _cold,
         "mcp": _script("mcp", "official.py", "mcp"),
         "fastmcp": _script("fastmcp", "fast.py", "fastmcp"),
         "typescript": _typescript,

@@ -84,6 +84,8 @@ class Rounds:
         for era in ERAS:
             for peer in self.peers:
                 self._check(peer, era)
+        for size in self.visitor.extent.counts:
+            self._warm(size)
         for number in range(count):
             for era in ERAS:
                 self.say(f"round {number + 1} of {count}, {era.name} era")
@@ -100,6 +102,16 @@ class Rounds:
             self._note(peer, era, reason, name)
         if None not in faults:
             self._cases[era.name, peer.name] = tuple(case for case in CASES if case.name not in faults)
+
+    def _warm(self, size: int) -> None:
+        """
+        Start every server with *size* prompts once without a clock.
+        """
+        for peer in self.peers:
+            eras = [era for era in ERAS if (era.name, peer.name) in self._cases]
+            if eras and peer.content:
+                self.say(f"{peer.label}: a start with {size:,} prompts that does not count")
+                self.visitor.warm(peer, eras[0], size)
 
     def _note(self, peer: Peer, era: Era, reason: str, case: str | None = None) -> None:
         """

@@ -4,6 +4,8 @@ import attrs
 
 from benchmarks.cases import Case
 
+PROCESS, REQUESTS = "Start, memory and growth", "Requests"
+
 
 @attrs.frozen
 class Row:
@@ -16,23 +18,40 @@ class Row:
 
         unit:
             ``s``, ``MiB`` or ``KiB``.
+
+        table:
+            Which table of the README it is in.
     """
 
     title: str
     unit: str = "s"
+    table: str = REQUESTS
 
 
-OPENING = Row("start to the first reply")
-MEMORY = Row("resident memory after small requests", "MiB")
-LOADED = Row("resident memory after images", "MiB")
-EXIT = Row("end of input to exit")
+OPENING = Row("start to the first reply", table=PROCESS)
+LOADED = Row("resident memory after images", "MiB", table=PROCESS)
+EXIT = Row("end of input to exit", table=PROCESS)
 
 
 def first_list(count: int) -> Row:
     """
     Return the row of the time from the start to the first list of *count* prompts.
     """
-    return Row(f"start to prompts/list of {count:,}")
+    return Row(f"start to prompts/list of {count:,}", table=PROCESS)
+
+
+def first_get(count: int) -> Row:
+    """
+    Return the row of the time from the start to the first prompt that follows a list of *count*.
+    """
+    return Row(f"start to prompts/list of {count:,} and one prompts/get", table=PROCESS)
+
+
+def memory(count: int) -> Row:
+    """
+    Return the row of the memory that a server of *count* prompts holds after small requests.
+    """
+    return Row(f"resident memory with {count:,} prompts, after small requests", "MiB", table=PROCESS)
 
 
 def alone(case: Case) -> Row:
@@ -60,11 +79,11 @@ def among(case: Case, count: int) -> Row:
     """
     Return the row of the median time of *case*, one at a time, where there are *count* prompts.
     """
-    return Row(f"{case.name}, one of {count:,} prompts: median")
+    return Row(f"{case.name}, one of {count:,} prompts: median", table=PROCESS)
 
 
 def size(case: Case) -> Row:
     """
     Return the row of the size of a result of *case*.
     """
-    return Row(f"{case.name}: size", "KiB")
+    return Row(f"{case.name}: size", "KiB", table=PROCESS)

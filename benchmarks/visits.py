@@ -2,14 +2,16 @@
 
 import math
 import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 
 import attrs
 
-from benchmarks import rows
+from benchmarks import recipes, rows
 from benchmarks.cases import CASES, PLAIN, TYPED, Case, listing
 from benchmarks.peers import Peer
 from benchmarks.rows import Row
@@ -55,7 +57,9 @@ class Extent:
 
 UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHONDEVMODE")
 
-FULL = Extent(seconds=0.15, least=100, most=20_000, sizes=(10, 1_000), once=(10_000,))
+SETTLING = 1.0  # seconds: what a server does once it has answered, it has done by then
+
+FULL = Extent(seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,))
 QUICK = Extent(seconds=0.02, least=10, most=500, sizes=(10, 100))
 
 
@@ -68,12 +72,12 @@ class Visitor:
         extent:
             How much to measure.
 
-        pictures:
-            The folder of the images.
+        folder:
+            Where the images and the folders of recipes lie.
     """
 
     extent: Extent
-    pictures: Path
+    folder: Path
 
     def start(self, peer: Peer, era: Era, count: int) -> Session:
         """
@@ -84,8 +88,16 @@ class Visitor:
         """
         # What a shell sets for Python (say, to keep no bytecode) would slow some servers down and not others.
         shell = {name: value for name, value in os.environ.items() if name not in UNSET}
-        own = {"BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.pictures)}
-        return Session(peer.command, {**shell, **own}, era)
+        own = {"BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.folder)}
+        return Session(peer.command_for(recipes.folder(self.folder, count)), {**shell, **own}, era)
+
+    def warm(self, peer: Peer, era: Era, count: int) -> None:
+        """
+        Start *peer* once without a clock, so that what it keeps for its next start is there.
+        """
+        with suppress(Refused), self.start(peer, era, count) as session:  # a visit tells why
+            session.ask(listing(count))
+            session.one_at_a_time(PLAIN, SETTLING, 1, sys.maxsize)
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
@@ -108,16 +120,12 @@ class Visitor:
         """
         Yield every figure of *peer* with a few prompts: the start, memory, *cases*, and the end.
         """
-        size = self.extent.sizes[0]
-        few = listing(size)
-        with self.start(peer, era, size) as session:
+        with self.start(peer, era, self.extent.sizes[0]) as session:
             yield rows.OPENING, session.opened
-            yield rows.first_list(size), _first_list(session, few)
-            session.one_at_a_time(PLAIN, 2 * self.extent.seconds, 3, self.extent.most)  # what follows a start
-            yield from _memory(session, rows.MEMORY)
-            for case in filter(peer.measures, cases):
+            yield from self._begin(session, self.extent.sizes[0])
+            for case in filter(peer.measures, cases if peer.requests else ()):
                 yield from self._measure(session, case)
-            if peer.content:
+            if peer.content and peer.requests:
                 yield from _memory(session, rows.LOADED)
             yield rows.EXIT, session.close()
 
@@ -125,16 +133,28 @@ class Visitor:
         """
         Yield the figures of *peer* that may depend on the number of its prompts.
         """
-        extent = self.extent
         everything = listing(count)
+        cases = ((everything, rows.alone(everything)), (TYPED, rows.among(TYPED, count)))
         with self.start(peer, era, count) as session:
-            started = _first_list(session, everything)
-            if count != extent.sizes[0]:  # a visit measures that one
-                yield rows.first_list(count), started
-            yield rows.size(everything), len(session.ask(everything)) / 1024
-            for case, row in ((everything, rows.alone(everything)), (TYPED, rows.among(TYPED, count))):
+            begun = list(self._begin(session, count))
+            if count != self.extent.sizes[0]:  # a visit measures that one
+                yield from begun
+            if peer.requests:
+                yield rows.size(everything), len(session.ask(everything)) / 1024
+            for case, row in cases if peer.requests else ():
                 _check(session, peer, case)  # which warms up, too
-                yield row, median(session.one_at_a_time(case, extent.seconds, 5, extent.most))
+                yield row, median(session.one_at_a_time(case, self.extent.seconds, 5, self.extent.most))
+
+    def _begin(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
+        """
+        Yield what *count* prompts cost from the start on: the time to the first replies, and memory.
+        """
+        session.ask(listing(count))
+        yield rows.first_list(count), time.perf_counter() - session.started
+        session.ask(PLAIN)  # what was put off for the list has to be done by now
+        yield rows.first_get(count), time.perf_counter() - session.started
+        session.one_at_a_time(PLAIN, 2 * self.extent.seconds, 3, self.extent.most)  # what follows a start
+        yield from _memory(session, rows.memory(count))
 
     def _measure(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
         """
@@ -157,14 +177,6 @@ def _memory(session: Session, row: Row) -> Iterator[tuple[Row, float]]:
     memory = session.memory()
     if memory is not None:
         yield row, memory
-
-
-def _first_list(session: Session, case: Case) -> float:
-    """
-    Return how long it took from the start of the process to the first list, in seconds.
-    """
-    session.ask(case)
-    return time.perf_counter() - session.started
 
 
 def _check(session: Session, peer: Peer, case: Case) -> None:

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 from markdown_it import MarkdownIt
 
+from benchmarks import markdown
 from promptkit.compiler import compile
 from promptkit.errors import ArgumentErrors
 from promptkit.loader import load
@@ -125,6 +126,25 @@ def test_the_commands_are_what_ci_runs():
     assert install == "pip install . && promptkit serve recipes\n"
     assert test == "pip install -e '.[dev]' && pytest\n"
     assert test.strip() in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_figures_are_those_of_the_last_run():
+    """
+    What the README says of speed is what the stored results say; where there are none, it says nothing.
+    """
+    file = ROOT / "benchmarks" / "plots" / "results.json"
+    expected = markdown.block(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else ""
+
+    assert markdown.figures_of(README) == expected
+
+
+def test_every_picture_is_there():
+    """
+    An image that the README shows lies where it says.
+    """
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)
+
+    assert [path for path in shown if not (ROOT / path).is_file()] == []
 
 
 def test_every_configuration_is_json():

@@ -1,16 +1,15 @@
-"""The prompts as recipes, served by promptkit."""
+"""The six named prompts as recipes, served by promptkit; the generated ones stand in a file beside."""
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
-from promptkit import Image, Prompt, Workflow, assistant, prompt, user
+from promptkit import Image, Workflow, assistant, prompt, user
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
 SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
-NAMED = 6
 
 Language = Literal["python", "rust", "go"]
 
@@ -63,17 +62,3 @@ def small_picture(caption: str) -> Workflow:
 def large_picture(caption: str) -> Workflow:
     """Look at a large picture."""
     return user(caption, Image(LARGE))
-
-
-def make(number: int) -> Prompt[..., Any]:
-    """Return one of the many prompts that make a list long."""
-
-    @prompt(name=f"generated_{number:05}")
-    def generated(code: str, language: Language = "python", depth: int = 1) -> str:
-        """Review code in a language."""
-        return f"Review this {language} code, {depth} deep.\n\n{code}"
-
-    return generated
-
-
-GENERATED = [make(number) for number in range(int(os.environ["BENCHMARK_PROMPTS"]) - NAMED)]

@@ -1,0 +1,164 @@
+"""The benchmark's report, from figures that are made up, and its recipes."""
+
+import json
+
+import pytest
+
+from benchmarks import markdown, recipes, rows
+from benchmarks.budgets import BUDGETS, judge
+from benchmarks.cases import TYPED, listing
+from benchmarks.documents import document, write
+from benchmarks.peers import COLD, OURS, RECIPES, Peer
+from benchmarks.rounds import Figure
+from benchmarks.wire import ERAS
+from promptkit.compiler import compile
+from promptkit.loader import load
+
+PEERS = [
+    Peer(OURS, OURS, ()),
+    Peer(COLD, "promptkit --no-cache", (), requests=False),
+    Peer("mcp", "mcp 1.0", ()),
+]
+FIGURES = {
+    rows.first_list(10): {OURS: 0.05, COLD: 0.1, "mcp": 0.6},
+    rows.memory(10): {OURS: 20.0, COLD: 25.0, "mcp": 50.0},
+    rows.pipelined(TYPED): {OURS: 1e-5, "mcp": 1.5e-3},
+    rows.size(listing(10)): {OURS: 1.5},
+}
+NOTES = {("mcp", "the modern era"): "it answered with an error"}
+
+
+@pytest.fixture
+def content():
+    """What a run says that found the figures above."""
+    found = {row: {name: Figure.of([value]) for name, value in each.items()} for row, each in FIGURES.items()}
+    results = {era.name: found for era in ERAS}
+    return document(PEERS, results, judge(results), NOTES, {"compile": 0.08})
+
+
+def cells(text, title):
+    """The cells of the first row of that title."""
+    return next(
+        row.strip("| ").split(" | ")[1:] for row in text.splitlines() if row.startswith(f"| {title} |")
+    )
+
+
+def test_a_figure_stands_with_its_ratio(content):
+    """
+    Each cell is a median, and how many times promptkit's it is.
+    """
+    found = markdown.block(content)
+
+    assert cells(found, "start to prompts/list of 10") == ["50.0 ms", "100 ms (2.0x)", "600 ms (12.0x)"]
+    assert cells(found, "prompts/get, typed arguments: pipelined") == ["10.0 µs", "1.50 ms (150x)"]
+    assert cells(found, "prompts/list of 10: size") == ["1.5 KiB", "-", "-"]
+
+
+def test_sizes_stand_beside_each_other(content):
+    """
+    Rows that differ in the number of prompts are neighbours.
+    """
+    rows = content["eras"]["handshake"]
+    rows["start to prompts/list of 1,000"] = rows["start to prompts/list of 10"]
+    found = [line.split(" | ")[0] for line in markdown.block(content).splitlines()]
+    at = found.index("| start to prompts/list of 10")
+
+    assert found[at + 1] == "| start to prompts/list of 1,000"
+
+
+def test_what_was_missed_is_told(content):
+    """
+    Every budget that was measured is listed, kept or not, and so is what was left out.
+    """
+    found = markdown.block(content)
+    kept, missed = "| 100x | 150x | kept |", "| 3.0x | 2.5x | **missed** |"
+
+    assert (found.count(kept), found.count(missed)) == (2, 2)
+    assert "**Budgets** (4 of 6 kept)" in found
+    assert "- left out: mcp: the modern era: it answered with an error" in found
+
+
+def test_where_the_figures_come_from(content):
+    """
+    The date, the versions, the machine's kind and the command are told.
+    """
+    found = markdown.block(content)
+    told = [
+        content["date"],
+        *(f"{name} {version}" for name, version in content["versions"].items()),
+        f"{content['machine']['processors']} processors",
+        "mcp 1.0",
+        markdown.COMMAND,
+    ]
+
+    assert [words for words in told if words not in found] == []
+
+
+def test_both_eras_are_told(content):
+    """
+    The first era is open, the other is folded.
+    """
+    shown, _, folded = markdown.block(content).partition("<details>")
+
+    assert "handshake era" in shown
+    assert "modern era" not in shown
+    assert "**Requests, modern era**" in folded.partition("</details>")[0]
+
+
+def test_only_the_block_is_written(content, tmp_path):
+    """
+    What stands around the marks stays, and a second run replaces the first.
+    """
+    file = tmp_path / "README.md"
+    file.write_text(f"before\n\n{markdown.BEGIN}\nold\n{markdown.END}\n\nafter\n", encoding="utf-8")
+    markdown.write(content, file)
+    markdown.write(content, file)
+    text = file.read_text(encoding="utf-8")
+
+    assert (text.startswith("before\n\n<!--"), text.endswith("-->\n\nafter\n")) == (True, True)
+    assert markdown.figures_of(text) == markdown.block(content)
+
+
+@pytest.mark.parametrize("text", ["", markdown.BEGIN, markdown.END, markdown.END + markdown.BEGIN])
+def test_without_marks_nothing_is_written(content, text, tmp_path):
+    """
+    A file without marks is left as it is, with an error.
+    """
+    file = tmp_path / "README.md"
+    file.write_text(text, encoding="utf-8")
+
+    with pytest.raises(ValueError, match="there is no <!-- benchmarks:begin -->"):
+        markdown.write(content, file)
+    assert file.read_text(encoding="utf-8") == text
+
+
+def test_the_block_is_the_same_from_a_file(content, tmp_path):
+    """
+    Nothing is lost on the way through JSON.
+    """
+    file = tmp_path / "results.json"
+    write(content, file)
+
+    assert markdown.block(json.loads(file.read_text(encoding="utf-8"))) == markdown.block(content)
+
+
+def test_a_folder_holds_as_many_prompts_as_its_name_says(tmp_path, monkeypatch):
+    """
+    Recipes are written for each size that say what the peers make in a loop.
+    """
+    monkeypatch.setenv("BENCHMARK_PICTURES", str(tmp_path))
+    for name in ("small.png", "large.png"):
+        (tmp_path / name).write_bytes(b"")
+    recipes.write(tmp_path, (12,))
+    folder = recipes.folder(tmp_path, 12)
+    found = [prompt.name for prompt in compile(load(folder)).prompts]
+
+    assert sorted(found) == sorted(listing(12).expected)
+    assert Peer("x", "x", ("serve", RECIPES)).command_for(folder) == ("serve", str(folder))
+
+
+def test_no_budget_is_of_the_server_without_its_cache():
+    """
+    Budgets are of promptkit as it is started.
+    """
+    assert COLD not in {budget.peer for budget in BUDGETS}
