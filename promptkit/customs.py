@@ -4,15 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import attrs
+from msgspec import Struct
 
 from promptkit.misfits import Misfit
 
 __all__ = ["CUSTOMS", "Custom", "expectations", "register_type"]
 
 
-@attrs.frozen
-class Custom:
+class Custom(Struct, frozen=True):
     """
     How the values of one type are read and written.
 

@@ -4,7 +4,7 @@ from enum import Enum, unique
 from pathlib import Path
 from typing import Any, Final, Self
 
-import attrs
+from msgspec import Struct, field
 
 __all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity"]
 
@@ -78,8 +78,7 @@ WARNINGS: Final = frozenset(
 )
 
 
-@attrs.frozen(order=True)
-class Location:
+class Location(Struct, frozen=True, order=True):
     """
     A line of an author's file.
 
@@ -125,8 +124,7 @@ class Location:
         return self if span is None else Location(self.file, *span)
 
 
-@attrs.frozen
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """
     One fault in an author's code.
 
@@ -180,8 +178,7 @@ class Diagnostic:
         }
 
 
-@attrs.frozen
-class Report:
+class Report(Struct, frozen=True):
     """
     Where the stages of the compiler put what they find about one function.
 
@@ -195,7 +192,7 @@ class Report:
 
     subject: str
     location: Location
-    found: list[Diagnostic] = attrs.field(factory=list)
+    found: list[Diagnostic] = field(default_factory=list)
 
     def add(self, rule: Rule, message: str, remedy: str, at: Location | str | None = None) -> None:
         """

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final, Protocol
 
-import attrs
+from msgspec import Struct
 
 from promptkit.arguments import Argument, Arguments
 from promptkit.content import EmbeddedResource
@@ -27,8 +27,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
 
 
-@attrs.frozen
-class CompiledResource:
+class CompiledResource(Struct, frozen=True):
     """
     One resource as it is served: a document, or one for each set of variables.
 

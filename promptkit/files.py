@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, TypeAlias
 
-import attrs
+from msgspec import Struct
 
 from promptkit.loader import TESTS
 
@@ -21,8 +21,7 @@ _CACHES: Final = frozenset({"__pycache__", "node_modules", "4913"})
 _LEFTOVERS: Final = ("~", "#", "___")
 
 
-@attrs.frozen
-class Files:
+class Files(Struct, frozen=True):
     """
     The files that matter to recipes, and the folders to watch to learn of more.
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Generic, TypeVar
 
-import attrs
+from msgspec import Struct, structs
 
 from promptkit.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors import LoadError
@@ -33,8 +33,7 @@ T = TypeVar("T")
 TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
 
-@attrs.frozen
-class Recipes:
+class Recipes(Struct, frozen=True):
     """
     What was found at a target, before anything of it is compiled.
 
@@ -86,7 +85,7 @@ def load(target: str | Path) -> Recipes:
     path = Path(name)
     if path.is_dir():
         found = _load_files(path.resolve(), _recipe_files(path.resolve()))
-        return attrs.evolve(found, root=path.resolve())
+        return structs.replace(found, root=path.resolve())
     if path.is_file():
         if path.suffix != ".py":
             raise LoadError(str(target), "it is no Python file")
@@ -132,7 +131,7 @@ def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Rec
         found = _named(f"{files[0]}:{attribute}", modules[0], attribute)
     else:
         found = _collect(package, modules, made, diagnostics, files)
-    return attrs.evolve(found, read=tuple({*files, *imported_files(package), *media}))
+    return structs.replace(found, read=tuple({*files, *imported_files(package), *media}))
 
 
 def _load_module(target: str, name: str, attribute: str) -> Recipes:

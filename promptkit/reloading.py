@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-import attrs
+from msgspec import structs
 
 from promptkit import compiler
 from promptkit.catalog import Catalog
@@ -176,7 +176,7 @@ class Reloader:
         self._files = self._files_served.union(recipes.read)
         after = self._look()
         known = {path: before.files.get(path, stamp) for path, stamp in after.files.items()}
-        self._known = attrs.evolve(after, files=known)
+        self._known = structs.replace(after, files=known)
         read = before.files.keys() & set(map(str, recipes.read))
         self._settled = all(before.files[path] == after.files.get(path) for path in read)
         return catalog

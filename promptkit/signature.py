@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import attrs
 import msgspec
+from msgspec import Struct
 
 from promptkit.annotations import FORWARD, annotations_of, notes_of, resolved
 from promptkit.context import Context
@@ -99,8 +100,7 @@ class Arg:
     secret: bool = attrs.field(default=False, kw_only=True)
 
 
-@attrs.frozen
-class Parameter:
+class Parameter(Struct, frozen=True):
     """
     One parameter that a client may fill.
 
@@ -132,8 +132,7 @@ class Parameter:
         return self.default is NO_DEFAULT
 
 
-@attrs.frozen
-class Signature:
+class Signature(Struct, frozen=True):
     """
     What a function may be asked.
 

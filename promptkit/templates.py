@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import attrs
+from msgspec import Struct
 
 __all__ = ["Template", "Value", "is_template"]
 
@@ -21,17 +22,15 @@ Value: TypeAlias = str | list[str] | dict[str, str]
 #: One variable in an expression, and a whole template (RFC 6570, section 2). The library that
 #: expands templates takes whatever it is given, so what is none has to be found here.
 _VARIABLE: Final = r"(?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\*)?"
-_TEMPLATE: Final = re.compile(
+_TEMPLATE: Final = (
     r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
-    rf"|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})+",
-    re.ASCII,
+    rf"|\{{[+#./;?&]?{_VARIABLE}(?:,{_VARIABLE})*\}})+"
 )
 
-_BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
+_BAD_ESCAPE: Final = "%(?![0-9A-Fa-f]{2})"
 
 
-@attrs.frozen
-class _Operator:
+class _Operator(Struct, frozen=True):
     """
     How the expansion of one kind of expression looks.
 
@@ -69,8 +68,7 @@ _OPERATORS: Final = {
 }
 
 
-@attrs.frozen
-class _Variable:
+class _Variable(Struct, frozen=True):
     """
     One variable of an expression, and its modifier.
     """
@@ -90,8 +88,7 @@ class _Variable:
         return [_decoded(piece) for piece in pieces]
 
 
-@attrs.frozen
-class _Expression:
+class _Expression(Struct, frozen=True):
     """
     One expression: ``{?a,b*}``.
     """
@@ -274,7 +271,7 @@ class Template:
         it can mean nothing else. A name that the template does not have, an escape that is none
         and bytes that are no UTF-8 match nothing.
         """
-        if _BAD_ESCAPE.search(uri):
+        if re.search(_BAD_ESCAPE, uri):
             return None
         texts = self._texts(uri)
         if texts is None:
@@ -311,7 +308,7 @@ def is_template(text: str) -> bool:
     """
     Return whether *text* is a URI template, or the end of one.
     """
-    return _TEMPLATE.fullmatch(text) is not None
+    return re.fullmatch(_TEMPLATE, text, re.ASCII) is not None
 
 
 def _parsed(text: str) -> Iterator[str | _Expression]:
