@@ -6,6 +6,7 @@ It checks nothing, knows no errors, and converts arguments only as far as a prom
 
 import os
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ import msgspec
 from pybase64 import b64encode
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
-SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
 LANGUAGES = ("python", "rust", "go")
 
 decode = msgspec.json.Decoder().decode
 encode = msgspec.json.Encoder().encode
+
+
+@cache
+def read(name: str) -> bytes:
+    """Return a picture, which is read when somebody first asks for it."""
+    return (PICTURES / name).read_bytes()
 
 
 def text(words: str, role: str = "user") -> dict[str, Any]:
@@ -25,9 +31,9 @@ def text(words: str, role: str = "user") -> dict[str, Any]:
     return {"role": role, "content": {"type": "text", "text": words}}
 
 
-def picture(data: bytes, caption: str) -> list[dict[str, Any]]:
+def picture(name: str, caption: str) -> list[dict[str, Any]]:
     """Return a caption and an image."""
-    image = {"type": "image", "data": b64encode(data).decode(), "mimeType": "image/png"}
+    image = {"type": "image", "data": b64encode(read(name)).decode(), "mimeType": "image/png"}
     return [text(caption), {"role": "user", "content": image}]
 
 
@@ -58,8 +64,8 @@ PROMPTS: dict[str, tuple[str, tuple[str, ...], Callable[..., list[dict[str, Any]
     "typed": ("Review code in a language.", ("code", "language", "depth"), review),
     "structured": ("Review a change.", ("change",), structured),
     "turns": ("Walk through an error.", ("error",), turns),
-    "small_picture": ("Look at a small picture.", ("caption",), lambda caption: picture(SMALL, caption)),
-    "large_picture": ("Look at a large picture.", ("caption",), lambda caption: picture(LARGE, caption)),
+    "small_picture": ("Look at a small picture.", ("caption",), partial(picture, "small.png")),
+    "large_picture": ("Look at a large picture.", ("caption",), partial(picture, "large.png")),
 }
 PROMPTS |= {
     f"generated_{number:05}": PROMPTS["typed"]

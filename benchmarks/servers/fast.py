@@ -1,6 +1,7 @@
 """The prompts, served by FastMCP."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -11,12 +12,17 @@ from mcp_types import CompletionArgument, CompletionContext, PromptReference, Re
 from pydantic import BaseModel
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
-SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
 LANGUAGES = ("python", "rust", "go")
 NAMED = 6
 
 Language = Literal["python", "rust", "go"]
 server = FastMCP("benchmark")
+
+
+@cache
+def read(name: str) -> bytes:
+    """Return a picture, which is read when somebody first asks for it."""
+    return (PICTURES / name).read_bytes()
 
 
 class Change(BaseModel):
@@ -59,13 +65,13 @@ def turns(error: str) -> list[Message]:
 @server.prompt
 def small_picture(caption: str) -> list[Message]:
     """Look at a small picture."""
-    return [Message(caption), Message(Image(data=SMALL, format="png").to_image_content())]
+    return [Message(caption), Message(Image(data=read("small.png"), format="png").to_image_content())]
 
 
 @server.prompt
 def large_picture(caption: str) -> list[Message]:
     """Look at a large picture."""
-    return [Message(caption), Message(Image(data=LARGE, format="png").to_image_content())]
+    return [Message(caption), Message(Image(data=read("large.png"), format="png").to_image_content())]
 
 
 def make(number: int) -> Prompt:

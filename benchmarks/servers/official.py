@@ -1,6 +1,7 @@
 """The prompts, served by the official Python SDK."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -16,12 +17,17 @@ from mcp_types import (
 from pydantic import BaseModel, Json
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
-SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
 LANGUAGES = ("python", "rust", "go")
 NAMED = 6
 
 Language = Literal["python", "rust", "go"]
 server = MCPServer("benchmark")
+
+
+@cache
+def read(name: str) -> bytes:
+    """Return a picture, which is read when somebody first asks for it."""
+    return (PICTURES / name).read_bytes()
 
 
 class Change(BaseModel):
@@ -64,13 +70,13 @@ def turns(error: str) -> list[Message]:
 @server.prompt()
 def small_picture(caption: str) -> list[Message]:
     """Look at a small picture."""
-    return [UserMessage(caption), UserMessage(Image(data=SMALL, format="png"))]
+    return [UserMessage(caption), UserMessage(Image(data=read("small.png"), format="png"))]
 
 
 @server.prompt()
 def large_picture(caption: str) -> list[Message]:
     """Look at a large picture."""
-    return [UserMessage(caption), UserMessage(Image(data=LARGE, format="png"))]
+    return [UserMessage(caption), UserMessage(Image(data=read("large.png"), format="png"))]
 
 
 def make(number: int) -> Prompt:

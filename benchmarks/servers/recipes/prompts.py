@@ -1,6 +1,7 @@
 """The six named prompts as recipes, served by promptkit; the generated ones stand in a file beside."""
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -9,9 +10,14 @@ import attrs
 from promptkit import Image, Workflow, assistant, prompt, user
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
-SMALL, LARGE = (PICTURES / "small.png").read_bytes(), (PICTURES / "large.png").read_bytes()
 
 Language = Literal["python", "rust", "go"]
+
+
+@cache
+def read(name: str) -> bytes:
+    """Return a picture, which is read when somebody first asks for it."""
+    return (PICTURES / name).read_bytes()
 
 
 @attrs.frozen
@@ -55,10 +61,10 @@ def turns(error: str) -> Workflow:
 @prompt
 def small_picture(caption: str) -> Workflow:
     """Look at a small picture."""
-    return user(caption, Image(SMALL))
+    return user(caption, Image(read("small.png")))
 
 
 @prompt
 def large_picture(caption: str) -> Workflow:
     """Look at a large picture."""
-    return user(caption, Image(LARGE))
+    return user(caption, Image(read("large.png")))

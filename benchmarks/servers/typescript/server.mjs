@@ -7,9 +7,11 @@ import { McpServer, completable } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import * as z from "zod";
 
-const [SMALL, LARGE] = ["small.png", "large.png"].map((name) =>
-  readFileSync(join(process.env.BENCHMARK_PICTURES, name)),
-);
+const pictures = new Map(); // each is read when somebody first asks for it
+const read = (name) => {
+  if (!pictures.has(name)) pictures.set(name, readFileSync(join(process.env.BENCHMARK_PICTURES, name)));
+  return pictures.get(name);
+};
 const LANGUAGES = ["python", "rust", "go"];
 const NAMED = 6;
 
@@ -37,9 +39,9 @@ const review = () => [
 
 const Change = z.object({ title: z.string(), files: z.array(z.string()), urgent: z.boolean() });
 
-const picture = (description, data) => [
+const picture = (description, name) => [
   { description, argsSchema: z.object({ caption: z.string() }) },
-  ({ caption }) => ({ description, messages: [text(caption), image(data)] }),
+  ({ caption }) => ({ description, messages: [text(caption), image(read(name))] }),
 ];
 
 serveStdio(() => {
@@ -78,8 +80,8 @@ serveStdio(() => {
       ],
     }),
   );
-  server.registerPrompt("small_picture", ...picture("Look at a small picture.", SMALL));
-  server.registerPrompt("large_picture", ...picture("Look at a large picture.", LARGE));
+  server.registerPrompt("small_picture", ...picture("Look at a small picture.", "small.png"));
+  server.registerPrompt("large_picture", ...picture("Look at a large picture.", "large.png"));
   for (let number = 0; number < Number(process.env.BENCHMARK_PROMPTS) - NAMED; number++) {
     server.registerPrompt(`generated_${String(number).padStart(5, "0")}`, ...review());
   }
