@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import closing
 from itertools import chain, repeat
 from operator import call
@@ -204,6 +205,19 @@ class TestAStart:
         out, err = process.communicate(line(initialize("2025-11-25")) + line(request(1, "prompts/list")), 20)
 
         assert (len(out.splitlines()), err, process.returncode) == (2, b"", 0)
+
+    def test_it_ends_though_the_recipes_do_not_come(self, gated, start):
+        """
+        Neither does a client that leaves while they are being imported.
+        """
+        folder, _ = gated
+        process = start(folder, "--grace", "0.1")
+        say(process, initialize("2025-11-25"))
+        hear(process)
+        time.sleep(0.3)  # they are being imported by now
+        process.stdin.close()
+
+        assert process.wait(10) == 0
 
     def test_the_end_waits_for_what_was_asked(self, gated, start):
         """
@@ -630,7 +644,7 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
         store.write(NOTHING, Capabilities(resources=True), pages)
     arriving, ended = Queue(), Event()
     first = EarlyServer(store.read(), IDENTITY, Limits(), sent.append)
-    first.read_from(arriving.get)
+    first.read_from(arriving.get, lambda: None)
     for part in parts[:early]:
         arriving.put(part)
     while not arriving.empty():

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from promptkit.catalog import Catalog
     from promptkit.compiled.observation import Observation
     from promptkit.server import Server
+    from promptkit.transports.stdio import Wire
 
 __all__ = ["CompiledSet"]
 
@@ -54,8 +55,8 @@ class CompiledSet:
         self,
         identity: Identity,
         limits: Limits,
-        read: Callable[[], bytes],
-        send: Callable[[bytes], None],
+        wire: "Wire",
+        done: Callable[[], object],
     ) -> EarlyServer | None:
         """
         Answer a client from the set, if that is possible, until the recipes are imported.
@@ -67,16 +68,16 @@ class CompiledSet:
             limits:
                 How much a client may ask for.
 
-            read:
-                Returns what has arrived, ``b""`` at the end.
+            wire:
+                The client.
 
-            send:
-                Takes whole lines to be sent.
+            done:
+                Called if it wants nothing more before that.
         """
         if self._found is None or not self._found.index.pages:
             return None
-        self._early = EarlyServer(self._found, identity, limits, send)
-        self._early.read_from(read)
+        self._early = EarlyServer(self._found, identity, limits, wire.write)
+        self._early.read_from(wire.read, done)
         return self._early
 
     def load(self, load: "Callable[[], Catalog]") -> "Catalog":
@@ -119,13 +120,15 @@ class CompiledSet:
         """
         Do what `settle` says.
         """
-        if self._found is not None:
+        found, self._found = self._found, None
+        if found is not None:
             if self._early is not None and not server.confirm(self._early.told):
                 # It depends on more than is known: of these inputs nothing is told early again.
-                self._store.write(self._found.index.inputs, server.capabilities, ())
+                self._store.write(found.index.inputs, server.capabilities, ())
         elif healthy and self._observation is not None and (inputs := self._observation.inputs()):
             pages = (
                 (key_of(method, revision.date, cursor), result)
                 for (method, revision, cursor), result in server.pages()
             )
             self._store.write(inputs, server.capabilities, pages)
+        self._early = self._observation = None

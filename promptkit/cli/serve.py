@@ -9,6 +9,7 @@ import os
 import sys
 from argparse import Namespace
 from contextlib import suppress
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
@@ -53,7 +54,8 @@ def run(options: Namespace) -> int:
         print(f"promptkit: cannot write to {options.audit!r}: {error.strerror}", file=sys.stderr)
         return Exit.USAGE
     kept = _kept(options)
-    early = kept.answer(_identity(options), _limits(options), wire.read, wire.write) if kept else None
+    done = partial(stdio.exit_after, options.grace)
+    early = kept.answer(_identity(options), _limits(options), wire, done) if kept else None
     if early:
         early.wanted.wait(_PATIENCE)
     if not (early and early.idle):

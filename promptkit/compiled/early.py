@@ -62,7 +62,7 @@ class EarlyServer:
         self.told: dict[Question, bytes] = {}
         self.wanted = Flag()
         self.ended = False
-        self._listings = listings
+        self._listings: Listings | None = listings
         self._longest = limits.reply
         self._send = send
         self._held: list[Event] = []
@@ -71,11 +71,19 @@ class EarlyServer:
         self._thread: Thread | None = None
         self._rest = b""
 
-    def read_from(self, read: Callable[[], bytes]) -> None:
+    def read_from(self, read: Callable[[], bytes], done: Callable[[], object]) -> None:
         """
         Answer what *read* returns, on a thread, until `hand_over` is called. Returns at once.
+
+        Args:
+            read:
+                Returns what has arrived, ``b""`` at the end.
+
+            done:
+                Called if the client has ended the input and waits for nothing: nobody needs the
+                recipes any more, however long their import takes.
         """
-        self._thread = Thread(target=self._read_on, args=(read,), name="promptkit-early", daemon=True)
+        self._thread = Thread(target=self._read_on, args=(read, done), name="promptkit-early", daemon=True)
         self._thread.start()
 
     @property
@@ -91,7 +99,9 @@ class EarlyServer:
         """
         with self._lock:
             self._over = True
-            self._listings.close()
+            if self._listings is not None:
+                self._listings.close()
+            self._listings = None
             return self._held
 
     def read_rest(self) -> bytes:
@@ -102,7 +112,7 @@ class EarlyServer:
             self._thread.join()
         return self._rest
 
-    def _read_on(self, read: Callable[[], bytes]) -> None:
+    def _read_on(self, read: Callable[[], bytes], done: Callable[[], object]) -> None:
         """
         Read and answer, until somebody else does.
         """
@@ -116,6 +126,8 @@ class EarlyServer:
                 self._receive(data)
         self.ended = True
         self.wanted.set()
+        if not self._held:
+            done()
 
     def _receive(self, data: bytes) -> None:
         """
@@ -137,7 +149,7 @@ class EarlyServer:
         """
         Return the line that answers a request for a list; None if it takes the recipes to do so.
         """
-        if not isinstance(event, Request):
+        if not isinstance(event, Request) or self._listings is None:
             return None
         cursor = getattr(event.params, "cursor", UNSET)
         page = self._listings.page(event.method, event.revision.date, cursor)

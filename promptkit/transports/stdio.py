@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from promptkit.compiled.early import EarlyServer
     from promptkit.server import Server
 
-__all__ = ["GRACE", "Wire", "serve", "take"]
+__all__ = ["GRACE", "Wire", "exit_after", "serve", "take"]
 
 #: How long running prompts are waited for at the end, in seconds.
 GRACE: Final = 1.0
@@ -192,7 +192,7 @@ def serve(
     parent = os.getppid()
     while not _is_over(wire) and server.reads and os.getppid() == parent:
         pass
-    _exit_after(grace + _LEEWAY)
+    exit_after(grace)
     server.close(0 if wire.gone else grace)
 
 
@@ -214,11 +214,15 @@ def _is_over(wire: Wire) -> bool:
     return False
 
 
-def _exit_after(seconds: float) -> None:
+def exit_after(grace: float) -> None:
     """
     End the process in any case: neither a prompt nor a client that does not read can hold it.
+
+    Args:
+        grace:
+            How long it may go on, in seconds, besides what it takes to write what is left.
     """
-    timer = threading.Timer(seconds, os._exit, (0,))
+    timer = threading.Timer(grace + _LEEWAY, os._exit, (0,))
     timer.daemon = True
     with suppress(RuntimeError):  # there can be no more threads
         timer.start()
@@ -232,7 +236,7 @@ def _end_on_signals(wire: Wire, grace: float) -> None:
     def end(_number: int, _frame: FrameType | None) -> None:
         # First of all: a recipe may be being imported and not come back, and the thread that was
         # interrupted may be just about to look at what `end` sets.
-        _exit_after(grace + _LEEWAY)
+        exit_after(grace)
         wire.end()
 
     for name in _ENDING_SIGNALS:
