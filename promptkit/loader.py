@@ -8,7 +8,6 @@ recipe: that is a diagnostic, and the other recipes are loaded.
 import importlib
 import signal
 import sys
-import traceback
 from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from pathlib import Path
@@ -225,7 +224,9 @@ def _import_failed(file: Path, folder: Path | None, error: BaseException) -> Dia
     """
     Return the diagnostic for a recipe that raised *error* when it was imported.
     """
-    said = traceback.format_exception_only(error)[-1].strip()
+    from traceback import format_exception_only  # only a broken recipe needs it
+
+    said = format_exception_only(error)[-1].strip()
     return Diagnostic(
         Rule.IMPORT_FAILED,
         f"recipe {file.stem!r} cannot be imported: {said}",
@@ -238,6 +239,8 @@ def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location
     """
     Return where, in *file* or beside it, *error* was raised.
     """
+    from traceback import extract_tb
+
     from promptkit.sources import span_at
 
     if isinstance(error, SyntaxError) and error.filename:
@@ -246,7 +249,7 @@ def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location
         end = error.end_offset if goes_on and error.end_lineno == error.lineno else column + 1
         return Location(error.filename, error.lineno or 0, column, end if column and end else 0)
     location = Location(str(file))
-    for frame in traceback.extract_tb(error.__traceback__):
+    for frame in extract_tb(error.__traceback__):
         if Path(frame.filename).parent == folder or frame.filename == str(file):
             line, end = frame.lineno or 0, frame.end_colno if frame.end_lineno == frame.lineno else None
             location = Location(frame.filename, *span_at(frame.filename, line, frame.colno or 0, end))
