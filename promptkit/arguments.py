@@ -16,6 +16,7 @@ from promptkit.diagnostics import Report, Rule
 from promptkit.errors import ArgumentErrors, Fault, nearest
 from promptkit.misfits import ABSENT, Misfit
 from promptkit.readers import Reader, is_constrained, is_literal, is_union, plain, reader_of
+from promptkit.scalars import Read
 from promptkit.signature import NO_DEFAULT, Arg, Parameter, Signature
 from promptkit.writing import text_of
 
@@ -161,12 +162,22 @@ class Arguments:
     ordered: tuple[Argument, ...]
     kind: str = "prompt"
     by_name: Mapping[str, Argument] = attrs.field(init=False, eq=False, repr=False)
-    required: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
+    _readers: Mapping[str, Read] = attrs.field(init=False, eq=False, repr=False)
+    _required: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "by_name", {argument.name: argument for argument in self.ordered})
-        required = frozenset(argument.name for argument in self.ordered if argument.required)
-        object.__setattr__(self, "required", required)
+        readers = {argument.name: argument.reader.read for argument in self.ordered}
+        object.__setattr__(self, "_readers", readers)
+        required = tuple(argument.name for argument in self.ordered if argument.required)
+        object.__setattr__(self, "_required", required)
+
+    @property
+    def required(self) -> frozenset[str]:
+        """
+        The names of those that have to be given.
+        """
+        return frozenset(self._required)
 
     def read(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """
@@ -182,25 +193,27 @@ class Arguments:
         """
         values: dict[str, Any] = {}
         faults: list[Fault] = []
+        readers = self._readers
         for name, value in (given or {}).items():
-            argument = self.by_name.get(name)
-            if argument is None:
+            if name not in readers:
                 faults.append(self._unknown(name))
-            elif value is None or (value == "" and not argument.blank_is_value):
-                continue
-            else:
+            elif value or self._is_given(name, value):
                 try:
-                    values[name] = argument.reader.read(value)
+                    values[name] = readers[name](value)
                 except Misfit as misfit:
-                    faults += argument.faults(value, misfit)
-        if faults or not self.required <= values.keys():
-            faulty = {fault.argument for fault in faults}
-            missing = [
-                a for a in self.ordered if a.required and a.name not in values and a.name not in faulty
-            ]
-            faults += (Fault(a.name, "is missing", a.reader.expected) for a in missing)
+                    faults += self.by_name[name].faults(value, misfit)
+        for name in self._required:
+            if name not in values and all(fault.argument != name for fault in faults):
+                faults.append(Fault(name, "is missing", self.by_name[name].reader.expected))
+        if faults:
             raise ArgumentErrors(self.prompt, tuple(faults), self.kind)
         return values
+
+    def _is_given(self, name: str, value: Any) -> bool:
+        """
+        Return whether *value* counts; ``""`` and null mostly say that nothing was given.
+        """
+        return value is not None and (value != "" or self.by_name[name].blank_is_value)
 
     def completer(self, name: str) -> Completer | None:
         """

@@ -5,7 +5,6 @@ It knows nothing of the wire, and the wire nothing of the compiler: they meet he
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -86,7 +85,7 @@ class CompiledPrompt:
         """
         return self.renderer.location
 
-    @cached_property
+    @property
     def schema(self) -> dict[str, Any]:
         """
         The JSON Schema of its arguments.

@@ -46,6 +46,7 @@ __all__ = [
     "ResourceLink",
     "Role",
     "Text",
+    "plain_text",
 ]
 
 
@@ -162,6 +163,24 @@ class Text(Content):
         if not isinstance(other, str):
             return NotImplemented
         return attrs.evolve(self, text=_join(other, self.text))
+
+
+def plain_text(text: str) -> Text:
+    """
+    Return a `Text` without annotations, of what is known to be a string and of no derived class.
+    """
+    made = object.__new__(Text)
+    _set_text(made, text)
+    _set_audience(made, ())
+    _set_priority(made, None)
+    _set_last_modified(made, None)
+    return made
+
+
+#: The fields of a `Text`, which nothing sets once it is made.
+_set_text, _set_audience, _set_priority, _set_last_modified = (
+    getattr(Text, name).__set__ for name in ("text", "audience", "priority", "last_modified")
+)
 
 
 def _join(before: str, after: str) -> str:

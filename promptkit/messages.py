@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import IOBase
 from pathlib import Path
 from reprlib import repr as short_repr
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, TypeAlias, overload
 
 import attrs
 
-from promptkit.content import Content, Image, Role, Text
+from promptkit.content import Content, Image, Role, Text, plain_text
 from promptkit.fields import checked_role
 from promptkit.media import Showable, png_of
 
@@ -20,6 +20,7 @@ __all__ = [
     "Unsendable",
     "Workflow",
     "assistant",
+    "joined",
     "messages_of",
     "user",
 ]
@@ -101,7 +102,7 @@ def _content(value: object) -> Content | None:
         Unsendable: If it is neither text nor content.
     """
     if isinstance(value, str):
-        return Text(value) if value and not value.isspace() else None
+        return plain_text(str.__str__(value)) if value and not value.isspace() else None
     if isinstance(value, Text):
         return value if value.text and not value.text.isspace() else None
     if isinstance(value, Content):
@@ -157,10 +158,10 @@ class Message:
         return f"Message({self.role!r}, {self.content!r})"
 
     def __add__(self, other: "Joinable") -> "Workflow":
-        return Workflow((self,)) + other
+        return joined((self,)) + other
 
     def __radd__(self, other: "Joinable") -> "Workflow":
-        return other + Workflow((self,))
+        return other + joined((self,))
 
 
 def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
@@ -223,12 +224,38 @@ class Workflow(Sequence[Message]):
     def __add__(self, other: Joinable) -> "Workflow":
         if (tail := _joinable(other)) is None:
             return NotImplemented
-        return Workflow(self.messages + tail)
+        return joined(self.messages + tail)
 
     def __radd__(self, other: Joinable) -> "Workflow":
         if (head := _joinable(other)) is None:
             return NotImplemented
-        return Workflow(head + self.messages)
+        return joined(head + self.messages)
+
+
+def joined(messages: tuple[Message, ...]) -> Workflow:
+    """
+    Return the workflow of what are known to be messages.
+    """
+    made = _new(Workflow)
+    _set_messages(made, messages)
+    return made
+
+
+def _message(role: Role, content: Content) -> Message:
+    """
+    Return the message of what are known to be a role and content.
+    """
+    made = _new(Message)
+    _set_role(made, role)
+    _set_content(made, content)
+    return made
+
+
+_new: Final = object.__new__
+
+#: The fields of messages and workflows, which nothing sets once they are made.
+_set_role, _set_content = (vars(Message)[name].__set__ for name in ("role", "content"))
+_set_messages: Final = vars(Workflow)["messages"].__set__
 
 
 def _joinable(value: Any) -> tuple[Message, ...] | None:
@@ -272,6 +299,8 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     """
     Return *parts* as consecutive messages of one role.
     """
+    if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
+        return joined((_message(role, plain_text(text)),))  # most turns are that
     blocks: list[Content] = []
     run: list[str] = []  # plain text that is not joined yet
     for position, part in enumerate(parts, 1):
@@ -294,7 +323,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
             else:
                 blocks.append(block)
     _close(run, blocks)
-    return Workflow(tuple(Message(role, block) for block in blocks))
+    return joined(tuple([_message(role, block) for block in blocks]))
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:
@@ -302,7 +331,7 @@ def _close(run: list[str], blocks: list[Content]) -> None:
     Move the texts in *run* to *blocks*, as one block.
     """
     if run:
-        blocks.append(Text("\n\n".join(run)))
+        blocks.append(plain_text("\n\n".join(run)))
         run.clear()
 
 
@@ -322,7 +351,7 @@ def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:
         Unsendable: If something in it is none of these; it says what, and where.
     """
     if isinstance(value, Workflow):
-        return list(value)
+        return list(value.messages)
     if isinstance(value, Message):
         return [value]
     try:
@@ -332,4 +361,4 @@ def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:
         if not isinstance(value, Sequence | Iterator) or isinstance(value, bytes | bytearray | IOBase):
             raise Unsendable(value, path) from None
         return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
-    return [] if block is None else [Message("user", block)]
+    return [] if block is None else [_message("user", block)]

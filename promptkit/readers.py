@@ -90,7 +90,11 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
         folded.setdefault(str(name).casefold(), value)
     shown = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
 
+    texts = {name: value for (kind, name), value in exact.items() if kind is str}
+
     def read(value: Any) -> Any:
+        if type(value) is str and value in texts:
+            return texts[value]
         if not isinstance(value, str | int | float | bool):
             raise Misfit
         if isinstance(value, float) and value.is_integer() and (float, value) not in exact:

@@ -1,13 +1,13 @@
 """Rendering: an author's function is called, and what comes back becomes a workflow."""
 
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 import attrs
 
 from promptkit.diagnostics import Location
-from promptkit.messages import Message, Unsendable, Workflow, messages_of
+from promptkit.messages import Message, Unsendable, Workflow, joined, messages_of
 
 __all__ = ["Renderer"]
 
@@ -58,6 +58,25 @@ class Renderer:
             return self._run(args, kwargs)
         return self._workflow(self.function(*args, **kwargs))
 
+    def say(self, values: Mapping[str, Any]) -> Workflow | str:
+        """
+        Call the function, which is not asynchronous, and return what it says, in order.
+
+        The text of a single turn of the user is returned as it is: most prompts say no more, and
+        nothing has to be made of it to send it.
+
+        Args:
+            values:
+                The keyword arguments.
+
+        Raises:
+            Exception: As `render` does.
+        """
+        result = self.function(**values)
+        if type(result) is str and result and not result.isspace():
+            return result
+        return self._workflow(result)
+
     def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Workflow:
         """
         Run an asynchronous function to its end.
@@ -86,7 +105,7 @@ class Renderer:
         if isinstance(result, Coroutine):
             result = await result
         if isinstance(result, AsyncIterator):
-            return Workflow(self._messages([item async for item in result], "yielded"))
+            return joined(self._messages([item async for item in result], "yielded"))
         return self._workflow(result)
 
     def _workflow(self, result: object) -> Workflow:
@@ -96,9 +115,9 @@ class Renderer:
         if isinstance(result, Workflow):
             return result
         if not isinstance(result, Iterator):
-            return Workflow(self._messages(result, "returned"))
+            return joined(self._messages(result, "returned"))
         yielded, returned = _drain(result)
-        return Workflow(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
+        return joined(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
 
     def _messages(self, result: object, verb: str) -> tuple[Message, ...]:
         """

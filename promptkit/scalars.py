@@ -27,6 +27,9 @@ __all__ = [
 #: Digits that a number may have before or behind the point; of whole numbers Python takes as many.
 MOST_DIGITS: Final = 4300
 
+#: What may be a number, or say one.
+_NUMBERS: Final = (str, int, float)
+
 #: Takes what a client sent, a string or another JSON value; raises `Misfit`.
 Read: TypeAlias = Callable[[Any], Any]
 
@@ -60,7 +63,7 @@ def read_float(value: Any) -> float:
     """
     Return a number that is neither infinite nor none. Raises `Misfit`.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         raise Misfit
     try:
         number = float(value)
@@ -93,7 +96,7 @@ def read_decimal(value: Any) -> Decimal:
     """
     Return an exact number. Raises `Misfit`.
     """
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         raise Misfit
     try:
         number = Decimal(str(value).strip())

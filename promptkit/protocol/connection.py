@@ -15,7 +15,7 @@ from msgspec import UNSET
 from promptkit.protocol import wire
 from promptkit.protocol.envelope import UNREADABLE, check_envelope, members_of, reread
 from promptkit.protocol.events import Batch, Cancelled, Event, Request, Response
-from promptkit.protocol.framing import Lines, Overlong
+from promptkit.protocol.framing import MOST_KEPT, Lines
 from promptkit.protocol.jsonrpc import (
     Incoming,
     InvalidParams,
@@ -31,13 +31,16 @@ from promptkit.protocol.jsonrpc import (
     readable_id,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.methods import METHODS, STATIC_RESULTS
+from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.results import Capabilities, Identity, Results
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
-from promptkit.protocol.sizes import check_arguments, depth_of, leading_id
+from promptkit.protocol.sizes import check_arguments, oversize
 from promptkit.protocol.subscriptions import Subscriptions
 
 __all__ = ["Connection"]
+
+#: How an array begins; in bytes a number is found faster than bytes are.
+_ARRAY: Final = ord("[")
 
 _decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
 _decode_any: Final = msgspec.json.Decoder().decode
@@ -91,6 +94,8 @@ class Connection:
         self.subscriptions = Subscriptions()
         self._limits = limits
         self._lines = Lines(limits.line)
+        # A line without arrays that is not longer is neither cut off, nor JSON that is nested too deeply.
+        self._shallow = min(limits.line, MOST_KEPT - 1, limits.depth * len('{"":}'))
         # Params that are not longer hold neither too many arguments nor one that is too long.
         self._harmless = min(limits.argument, limits.arguments * len('"":0,'))
         self._asked: set[RequestId] = set()
@@ -135,19 +140,16 @@ class Connection:
         """
         Return what follows from one line.
         """
-        if isinstance(line, Overlong):
-            return _refuse_size(line, InvalidRequest, f"it is longer than {self._limits.line:,} bytes")
-        depth = self._limits.depth
-        if line.count(b"{") + line.count(b"[") > depth and depth_of(line) > depth:
-            return _refuse_size(line, ParseError, f"it is nested more than {depth:,} deep")
+        if (len(line) > self._shallow or _ARRAY in line) and (refused := oversize(line, self._limits)):
+            return refused
         try:
             if not line.isascii():
                 str(line, "utf-8")  # the decoder does not look at what it skips
             incoming = _decode_incoming(line)
         except msgspec.ValidationError:
-            return self._receive_other(line)
+            return oversize(line, self._limits) or self._receive_other(line)
         except UNREADABLE:
-            return _refuse_text(line)
+            return oversize(line, self._limits) or _refuse_text(line)  # half an object is nested, too
         event = self._receive_message(incoming, None)
         return () if event is None else (event,)
 
@@ -185,51 +187,62 @@ class Connection:
         Raises:
             ProtocolError: If it cannot be served.
         """
-        name, params = incoming.method, _params(incoming)
+        name = incoming.method
+        method = METHODS.get(name)
+        if method is None:
+            members_of(incoming.params)  # which may be at fault, too
+            raise _not_found(name)
+        try:
+            params = method.decode(incoming.params)
+        except UNREADABLE:
+            params = reread(name, method, incoming.params)
         if len(incoming.params) > self._harmless:
             check_arguments(params, self._limits)
-        if isinstance(params, wire.InitializeParams):
-            if batch is not None:
-                raise _unbatched(name)
-            return encode_result(request_id, self._initialize(params))
         meta = params.meta
-        if meta and meta.protocol_version is not UNSET:
-            if batch is not None:
-                raise _unbatched(name)
-            revision = self._named_revision(name, meta)
+        if meta and meta.protocol_version is not UNSET and method.enveloped:
+            revision = self._named_revision(name, method, meta, batch)
             client, capabilities = meta.client_info or None, meta.client_capabilities or {}
         else:
-            revision = self._session_revision(name)
+            revision = self._session_revision(name, method)
             client, capabilities = self.client, self.client_capabilities
-        if name in STATIC_RESULTS:
-            return encode_result(request_id, STATIC_RESULTS[name])
-        if name == "server/discover":
-            return encode_result(request_id, self._discover(revision))
-        return Request(request_id, name, params, revision, client, capabilities, batch)
+        if method.served:
+            return Request(request_id, name, params, revision, client, capabilities, batch)
+        if batch is not None and not method.enveloped:
+            raise _unbatched(name)
+        return encode_result(request_id, method.static or self._own_result(params, revision))
 
-    def _named_revision(self, name: str, meta: wire.Meta) -> Revision:
+    def _own_result(self, params: wire.Params, revision: Revision) -> bytes:
+        """
+        Return the result of a request that is about the connection itself.
+        """
+        if isinstance(params, wire.InitializeParams):
+            return self._initialize(params)
+        return self._discover(revision)
+
+    def _named_revision(self, name: str, method: Method, meta: wire.Meta, batch: Batch | None) -> Revision:
         """
         Return the revision that a request names.
 
         Raises:
-            ProtocolError: If it is not served, or has no such method.
+            ProtocolError: If it is not served, or has no such method, or the request is part of a
+                *batch*.
         """
-        revision = MODERN.get(str(meta.protocol_version))
+        if batch is not None:
+            raise _unbatched(name)
+        revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
         if revision is None or meta.client_capabilities is UNSET:
             check_envelope(msgspec.to_builtins(meta))
-        method = METHODS[name]
         if revision is None or not method.modern or (method.resources and not self.capabilities.resources):
             raise _not_found(name)
         return revision
 
-    def _session_revision(self, name: str) -> Revision:
+    def _session_revision(self, name: str, method: Method) -> Revision:
         """
         Return the revision of the session.
 
         Raises:
             ProtocolError: If there is none, or it has no such method.
         """
-        method = METHODS[name]
         if self.revision is None:
             if method.opens:
                 return LATEST_HANDSHAKE
@@ -314,20 +327,6 @@ class Connection:
         return _answered_together(events, batch)
 
 
-def _params(incoming: Incoming) -> wire.Params:
-    """
-    Return the params of a request. Raises ProtocolError if they, or its method, are not known.
-    """
-    name = incoming.method
-    if (method := METHODS.get(name)) is None:
-        members_of(incoming.params)
-        raise _not_found(name)
-    try:
-        return method.decode(incoming.params)
-    except UNREADABLE:
-        return reread(name, method, incoming.params)
-
-
 def _unbatched(name: str) -> InvalidRequest:
     """
     Return the error for what opens no session, or needs none, in an array that only sessions have.
@@ -366,13 +365,6 @@ def _refuse_text(line: bytes) -> Iterable[bytes]:
     Return the reply to a line that is no JSON; a blank one needs none.
     """
     return (encode_error(UNSET, ParseError("this line is no JSON")),) if line.strip() else ()
-
-
-def _refuse_size(line: bytes, kind: type[ProtocolError], fault: str) -> Iterable[bytes]:
-    """
-    Return the reply to a line that is not read because of its size.
-    """
-    return (encode_error(leading_id(line), kind(f"the line is not read: {fault}")),)
 
 
 def _is_response(message: object) -> TypeGuard[dict[str, Any]]:

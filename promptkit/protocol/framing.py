@@ -1,9 +1,11 @@
 """Framing: a stream of bytes, cut anywhere, becomes lines."""
 
-__all__ = ["Lines", "Overlong"]
+from typing import Final
+
+__all__ = ["MOST_KEPT", "Lines", "Overlong"]
 
 #: How much is kept of a line that is too long: enough to find out whom to answer.
-_KEPT = 4096
+MOST_KEPT: Final = 4096
 
 
 class Overlong(bytes):
@@ -59,7 +61,7 @@ class Lines:
             self._size = 0
         *lines, rest = data.split(b"\n")
         if len(data) > self._limit:
-            lines = [line if len(line) <= self._limit else Overlong(line[:_KEPT]) for line in lines]
+            lines = [line if len(line) <= self._limit else Overlong(line[:MOST_KEPT]) for line in lines]
         return lines + self._keep(rest) if rest else lines
 
     def _keep(self, data: bytes) -> list[bytes]:
@@ -72,7 +74,7 @@ class Lines:
         self._size += len(data)
         if self._size <= self._limit:
             return []
-        overlong = Overlong(b"".join(self._pending)[:_KEPT])
+        overlong = Overlong(b"".join(self._pending)[:MOST_KEPT])
         self._pending.clear()
         self._size = 0
         self._dropping = True

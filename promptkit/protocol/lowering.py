@@ -53,19 +53,34 @@ class Lowering:
             kind: lower if available(revision) else older for kind, (available, lower, older) in KINDS.items()
         }
 
-    def result(self, prompt: CompiledPrompt, workflow: Workflow) -> bytes:
+    def result(self, prompt: CompiledPrompt, said: Workflow | str) -> bytes:
         """
         Return the result of ``prompts/get``, as JSON.
+
+        Args:
+            prompt:
+                What was asked for.
+
+            said:
+                What it says, or the text of the one turn of the user that it says.
 
         Raises:
             UnicodeEncodeError: If a text holds half of a surrogate pair.
         """
-        kinds = self._kinds
-        messages = [
-            wire.PromptMessage(message.role, kinds[type(message.content)](self, message.content))
-            for message in workflow.messages
-        ]
-        return self.results.encode(wire.GetPromptResult(messages, _set(prompt.description)))
+        if isinstance(said, str):
+            messages = [wire.PromptMessage("user", wire.TextContent(said))]
+        else:
+            messages = [wire.PromptMessage(each.role, self._content(each.content)) for each in said.messages]
+        description = UNSET if prompt.description is None else prompt.description
+        return self.results.encode(wire.GetPromptResult(messages, description))
+
+    def _content(self, content: Content) -> wire.Content:
+        """
+        Return *content* as the revision spells it.
+        """
+        if type(content) is Text and not content.annotated:
+            return wire.TextContent(content.text)
+        return self._kinds[type(content)](self, content)
 
     def completion(self, completion: Completion) -> bytes:
         """

@@ -1,17 +1,16 @@
 """The methods that are understood, and when a request for one may come."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
-import msgspec
-from msgspec import Struct, structs
+from msgspec.json import Decoder
 
 from promptkit.protocol import wire
 
-__all__ = ["METHODS", "STATIC_RESULTS", "Method"]
+__all__ = ["METHODS", "Method"]
 
 
-class Method(Struct, frozen=True):
+class Method:
     """
     A method that is understood.
 
@@ -34,27 +33,48 @@ class Method(Struct, frozen=True):
         resources:
             Whether a modern client may only call it where resources are declared.
 
+        served:
+            Whether it is answered from what is served, and not by the connection itself.
+
+        static:
+            The result, if it is the same always.
+
+    Attributes:
         decode:
-            Reads its params, which *params* decides.
+            Reads its params.
     """
 
-    params: type[wire.Params]
-    handshake: bool = True
-    modern: bool = True
-    opens: bool = False
-    enveloped: bool = True
-    resources: bool = False
-    decode: Callable[[msgspec.Raw], wire.Params] = msgspec.json.Decoder(wire.Params).decode
-
-    def __post_init__(self) -> None:
-        structs.force_setattr(self, "decode", msgspec.json.Decoder(self.params).decode)
+    def __init__(  # noqa: PLR0913 (a method has that many properties)
+        self,
+        params: type[wire.Params],
+        *,
+        handshake: bool = True,
+        modern: bool = True,
+        opens: bool = False,
+        enveloped: bool = True,
+        resources: bool = False,
+        served: bool = True,
+        static: bytes | None = None,
+    ) -> None:
+        self.params = params
+        self.handshake = handshake
+        self.modern = modern
+        self.opens = opens
+        self.enveloped = enveloped
+        self.resources = resources
+        self.served = served
+        self.static = static
+        self.decode = Decoder(params).decode
 
 
 #: Every request that is understood, and when it may come. There is no other check.
+#:
+#: Some clients ask for every kind of list and give up on an error, so the list of tools is
+#: answered though there are none.
 METHODS: Final[Mapping[str, Method]] = {
-    "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False),
-    "ping": Method(wire.Params, modern=False, opens=True),
-    "server/discover": Method(wire.Params, handshake=False),
+    "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
+    "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),
+    "server/discover": Method(wire.Params, handshake=False, served=False),
     "prompts/list": Method(wire.PageParams),
     "prompts/get": Method(wire.GetPromptParams),
     "completion/complete": Method(wire.CompleteParams),
@@ -64,12 +84,5 @@ METHODS: Final[Mapping[str, Method]] = {
     "resources/subscribe": Method(wire.ResourceParams, modern=False),
     "resources/unsubscribe": Method(wire.ResourceParams, modern=False),
     "subscriptions/listen": Method(wire.ListenParams, handshake=False),
-    "tools/list": Method(wire.PageParams, modern=False),
-}
-
-#: What is answered the same always. Some clients ask for every kind of list and give up on
-#: an error, so the list of tools is answered though there are none.
-STATIC_RESULTS: Final[Mapping[str, bytes]] = {
-    "ping": b"{}",
-    "tools/list": b'{"tools":[]}',
+    "tools/list": Method(wire.PageParams, modern=False, served=False, static=b'{"tools":[]}'),
 }

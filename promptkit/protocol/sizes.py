@@ -9,10 +9,19 @@ from msgspec import UNSET, UnsetType
 
 from promptkit.errors import shortened
 from promptkit.protocol import wire
-from promptkit.protocol.jsonrpc import InvalidParams, RequestId, encode
+from promptkit.protocol.framing import Overlong
+from promptkit.protocol.jsonrpc import (
+    InvalidParams,
+    InvalidRequest,
+    ParseError,
+    ProtocolError,
+    RequestId,
+    encode,
+    encode_error,
+)
 from promptkit.protocol.limits import Limits
 
-__all__ = ["check_arguments", "depth_of", "leading_id"]
+__all__ = ["check_arguments", "depth_of", "leading_id", "oversize"]
 
 #: The id of a request, if nothing stands before it but what is short in every request.
 _LEADING_ID: Final = re.compile(
@@ -44,6 +53,20 @@ def depth_of(line: bytes) -> int:
         depth += 1 if bracket in b"[{" else -1
         deepest = max(deepest, depth)
     return deepest
+
+
+def oversize(line: bytes, limits: Limits) -> tuple[bytes, ...]:
+    """
+    Return the reply to a line that is not read because of its size; nothing for any other line.
+    """
+    refusal: ProtocolError
+    if isinstance(line, Overlong):
+        refusal = InvalidRequest(f"the line is not read: it is longer than {limits.line:,} bytes")
+    elif line.count(b"{") + line.count(b"[") > limits.depth and depth_of(line) > limits.depth:
+        refusal = ParseError(f"the line is not read: it is nested more than {limits.depth:,} deep")
+    else:
+        return ()
+    return (encode_error(leading_id(line), refusal),)
 
 
 def check_arguments(params: wire.Params, limits: Limits) -> None:

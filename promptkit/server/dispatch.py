@@ -254,13 +254,13 @@ class Server:
         Returns:
             The request that is answered now, if any, and what is sent, if anything.
         """
-        if isinstance(event, bytes):
-            return None, event
         if isinstance(event, Request):
             if self._audit is not None:
                 event.when_answered(self._audit.begin(event, self.catalog))
             self._begin(event)
             return event, self._handlers.serve(event)
+        if isinstance(event, bytes):
+            return None, event
         if isinstance(event, Cancelled):
             self._in_flight.cancel(event.request_id)
             return None, None
@@ -281,7 +281,7 @@ class Server:
         """
         Have somebody look after the thread that works on *request*.
         """
-        self._shifts.current = request
+        self._shifts.turn.current = request
         if self._supervisor.asleep and self._handlers.relieved:
             self._wake()
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from promptkit.catalog import CompiledPrompt
 from promptkit.errors import ArgumentErrors
@@ -37,8 +36,7 @@ _METHOD: Final = "elicitation/create"
 _KEY: Final = "arguments"
 
 
-@attrs.frozen
-class Question:
+class Question(Struct, frozen=True):
     """
     What is asked because a request lacks arguments.
 

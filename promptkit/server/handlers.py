@@ -6,11 +6,8 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct
-
 from promptkit.catalog import CompiledPrompt
 from promptkit.completion import Completion
-from promptkit.context import Context
 from promptkit.errors import ArgumentErrors
 from promptkit.messages import Workflow
 from promptkit.protocol import wire
@@ -30,7 +27,7 @@ from promptkit.server.executor import Executor
 from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
-from promptkit.server.replies import called, reply_to
+from promptkit.server.replies import MISUSE, called, misused, reply_to
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.subjects import completer_of, name_of, resource_of, subject_of
 from promptkit.server.workers import Worker
@@ -41,28 +38,6 @@ T = TypeVar("T")
 
 #: What takes less, in seconds, is tried on the reading thread again.
 _QUICK: Final = 0.002
-
-
-class _Rendering(Struct, gc=False):
-    """
-    One request for a prompt, while it is worked on.
-    """
-
-    request: Request
-    prompt: CompiledPrompt
-    snapshot: Snapshot
-    context: Context | None
-    key: Any
-    lowering: Lowering
-
-    def result(self, rendered: Callable[[], Workflow]) -> bytes:
-        """
-        Return the result, once *rendered* has returned or raised.
-        """
-        result = self.lowering.result(self.prompt, called(rendered))
-        if self.key is not None:
-            self.snapshot.replies.put(self.key, result, self.prompt.cache or 0)
-        return result
 
 
 class Handlers:
@@ -122,7 +97,7 @@ class Handlers:
         self._requests = TokenBucket(limits.rate, "requests")
         self._completions = TokenBucket(limits.completions, "requests for completion")
         self._elicitation = Elicitation(connection, in_flight, send)
-        self._by_method: dict[str, Callable[[Request, Any], bytes | None]] = {
+        self._by_method: dict[str, Callable[[Request], bytes | None]] = {
             "prompts/list": self._list,
             "prompts/get": self._get,
             "completion/complete": self._complete,
@@ -138,20 +113,18 @@ class Handlers:
         """
         Return the line that answers *request*, or None if it is answered later.
         """
-        if request.id in self._in_flight:
+        if request.id in self._in_flight.ids:
             refused = InvalidRequest(f"id {request.id!r} is in use by a request that still runs")
             return encode_error(request.id, refused)
-        work = partial(self._by_method[request.method], request, request.params)
-        if not self._requests.unlimited:
-            work = partial(self._counted, work)
+        work = self._by_method[request.method] if self._requests.unlimited else self._counted
         return reply_to(request, work, self.snapshot.catalog, self._limits.reply)
 
-    def _counted(self, work: Callable[[], bytes | None]) -> bytes | None:
+    def _counted(self, request: Request) -> bytes | None:
         """
-        Return what *work* returns, unless too much was asked for in too short a time.
+        Return the result of *request*, unless too much was asked for in too short a time.
         """
         self._requests.take()
-        return work()
+        return self._by_method[request.method](request)
 
     def question(self, response: Response) -> Question | None:
         """
@@ -163,13 +136,12 @@ class Handlers:
         """
         Return the line that answers the request for which *question* was asked, or None.
         """
-        request = question.request
 
-        def work() -> bytes | None:
+        def work(request: Request) -> bytes | None:
             given = question.answered(response.result)
             return self._render(request, question.snapshot, question.prompt, given)
 
-        return reply_to(request, work, question.snapshot.catalog, self._limits.reply)
+        return reply_to(question.request, work, question.snapshot.catalog, self._limits.reply)
 
     def detach(self, request: Request, worker: Worker) -> Job:
         """
@@ -197,9 +169,7 @@ class Handlers:
                 seconds = catalog[subject.name].timeout or seconds
         return seconds, InternalError(f"{shown} took longer than its {seconds:g} s")
 
-    def _call(
-        self, request: Request, name: str, work: Callable[[], bytes], *, timed: bool = False
-    ) -> bytes | None:
+    def _call(self, request: Request, name: str, work: Callable[[], bytes]) -> bytes | None:
         """
         Return what *work* returns, or None if it is done on a thread of its own.
 
@@ -212,16 +182,42 @@ class Handlers:
 
             work:
                 Calls it, and returns the result.
+        """
+        if self._is_quick(request, name):
+            return work()
+        self._later(request, name, work)
+        return None
 
-            timed:
-                Whether its author has set it a time.
+    def _is_quick(self, request: Request, name: str, timeout: float | None = None) -> bool:
+        """
+        Return whether what `_call` is asked for is done on this thread.
+
+        Args:
+            request:
+                What is answered.
+
+            name:
+                Whose code is called.
+
+            timeout:
+                How long its author lets it take, in seconds.
+
+        Raises:
+            TooManyRequests: If it is, and as much goes on beside it as may.
         """
         slow = self.snapshot.slow
-        if not (slow and (request.method, name) in slow) and (self.relieved or not timed):
-            self._executor.check_room()
-            return work()
+        if (slow and (request.method, name) in slow) or (timeout is not None and not self.relieved):
+            return False
+        self._executor.check_room()
+        return True
 
-        def timed_work() -> bytes:
+    def _later(self, request: Request, name: str, work: Callable[[], bytes]) -> None:
+        """
+        Do what `_call` is asked for on a thread of its own.
+        """
+        slow = self.snapshot.slow
+
+        def timed_work(_request: Request) -> bytes:
             begun = time.monotonic()
             result = work()
             if time.monotonic() - begun < _QUICK:  # it was the machine that was slow, or the first time
@@ -230,7 +226,6 @@ class Handlers:
 
         reply = partial(reply_to, request, timed_work, self.snapshot.catalog, self._limits.reply)
         self._executor.run_function(request, lambda: reply() or b"", *self._late(request))
-        return None
 
     def _lowering(self, request: Request) -> Lowering:
         """
@@ -238,18 +233,19 @@ class Handlers:
         """
         return self._lowerings[request.revision]
 
-    def _list(self, request: Request, params: wire.PageParams) -> bytes:
+    def _list(self, request: Request) -> bytes:
         """
         Return one page of a list.
         """
+        params: wire.PageParams = request.params
         return self.snapshot.page(request.method, request.revision, params.cursor)
 
-    def _get(self, request: Request, params: wire.GetPromptParams) -> bytes | None:
+    def _get(self, request: Request) -> bytes | None:
         """
         Return a rendered prompt, or what has to be asked first.
         """
         snapshot = self.snapshot
-        prompt = snapshot.catalog[params.name]
+        prompt = snapshot.catalog[request.params.name]
         given = self._elicitation.arguments(request, prompt)
         return self._render(request, snapshot, prompt, given)
 
@@ -259,21 +255,49 @@ class Handlers:
         """
         Return *prompt*, rendered for what is *given*, or what has to be asked first.
         """
-        key = snapshot.replies.key(prompt, request, given)
+        key = None if prompt.cache is None else snapshot.replies.key(prompt, request, given)
         if key is not None and (result := snapshot.replies.get(key)) is not None:
             return result
         context = None if prompt.context is None else context_of(request, self._send)
-        rendering = _Rendering(request, prompt, snapshot, context, key, self._lowering(request))
         try:
             values = prompt.bind(given, context)
         except ArgumentErrors as errors:
-            return self._ask(rendering, given, errors)
+            return self._ask(Question(request, snapshot, prompt, given or {}, errors))
+        if prompt.renderer.is_async or not self._is_quick(request, prompt.name, prompt.timeout):
+            self._render_beside(request, snapshot, prompt, key, values)
+            return None
+        try:
+            said = prompt.renderer.say(values)
+        except MISUSE as error:
+            raise misused() from error
+        return self._result(request, snapshot, prompt, key, said)
+
+    def _render_beside(
+        self, request: Request, snapshot: Snapshot, prompt: CompiledPrompt, key: Any, values: dict[str, Any]
+    ) -> None:
+        """
+        Render *prompt* on an event loop, or on a thread of its own.
+        """
         renderer = prompt.renderer
-        if not renderer.is_async:
-            work = partial(rendering.result, partial(renderer.render, **values))
-            return self._call(request, prompt.name, work, timed=prompt.timeout is not None)
-        self._await(request, renderer.render_async(**values), rendering.result)
-        return None
+
+        def result(rendered: Callable[[], Workflow | str]) -> bytes:
+            return self._result(request, snapshot, prompt, key, called(rendered))
+
+        if renderer.is_async:
+            self._await(request, renderer.render_async(**values), result)
+        else:
+            self._later(request, prompt.name, lambda: result(partial(renderer.say, values)))
+
+    def _result(
+        self, request: Request, snapshot: Snapshot, prompt: CompiledPrompt, key: Any, said: Workflow | str
+    ) -> bytes:
+        """
+        Return the result, which is what *prompt* has *said*, and keep it if it has a *key*.
+        """
+        result = self._lowerings[request.revision].result(prompt, said)
+        if key is not None:
+            snapshot.replies.put(key, result, prompt.cache or 0)
+        return result
 
     def _await(
         self, request: Request, coroutine: Coroutine[Any, Any, T], result: Callable[[Callable[[], T]], bytes]
@@ -284,29 +308,27 @@ class Handlers:
         catalog = self.snapshot.catalog
 
         def finish(returned: Callable[[], T]) -> bytes:
-            return reply_to(request, partial(result, returned), catalog, self._limits.reply) or b""
+            return reply_to(request, lambda _: result(returned), catalog, self._limits.reply) or b""
 
         self._executor.run_coroutine(request, coroutine, finish, *self._late(request))
 
-    def _ask(
-        self, rendering: _Rendering, given: dict[str, Any] | None, errors: ArgumentErrors
-    ) -> bytes | None:
+    def _ask(self, question: Question) -> bytes | None:
         """
         Ask for what is missing; return what a client of the modern era is told instead.
         """
-        request, prompt = rendering.request, rendering.prompt
-        params = self._elicitation.question(request, prompt, errors)
+        request = question.request
+        params = self._elicitation.question(request, question.prompt, question.errors)
         if request.revision.stateless:
             result = self._elicitation.input_required(request, params)
             return self._lowering(request).results.encode_question(result)
-        question = Question(request, rendering.snapshot, prompt, given or {}, errors)
         self._elicitation.ask(question, params)
         return None
 
-    def _complete(self, request: Request, params: wire.CompleteParams) -> bytes | None:
+    def _complete(self, request: Request) -> bytes | None:
         """
         Return what to offer for an argument of a prompt, or a variable of a template.
         """
+        params: wire.CompleteParams = request.params
         self._completions.take()
         completer = completer_of(self.snapshot.catalog, params)
         lowering, typed = self._lowering(request), params.argument.value
@@ -324,35 +346,37 @@ class Handlers:
         self._await(request, completer.complete_async(typed, chosen), finish)
         return None
 
-    def _read(self, request: Request, params: wire.ResourceParams) -> bytes | None:
+    def _read(self, request: Request) -> bytes | None:
         """
         Return what a resource holds.
         """
+        params: wire.ResourceParams = request.params
         resource, values = resource_of(self.snapshot.catalog, request, params)
 
         def work() -> bytes:
-            content = called(partial(resource.content, params.uri, values))
+            content = called(resource.content, params.uri, values)
             self.readings.note(content)
             return self._lowering(request).contents(content)
 
         return self._call(request, resource.uri_template, work)
 
-    def _subscribe(self, request: Request, params: wire.ResourceParams) -> bytes:
+    def _subscribe(self, request: Request) -> bytes:
         """
         Tell the session of updates of a resource from now on.
         """
+        params: wire.ResourceParams = request.params
         resource_of(self.snapshot.catalog, request, params)
         self._connection.subscriptions.subscribe(params.uri)
         return b"{}"
 
-    def _unsubscribe(self, _request: Request, params: wire.ResourceParams) -> bytes:
+    def _unsubscribe(self, request: Request) -> bytes:
         """
         Tell the session no longer.
         """
-        self._connection.subscriptions.unsubscribe(params.uri)
+        self._connection.subscriptions.unsubscribe(request.params.uri)
         return b"{}"
 
-    def _listen(self, request: Request, params: wire.ListenParams) -> None:
+    def _listen(self, request: Request) -> None:
         """
         Tell the client of changes until it, or the server, ends the request.
         """
@@ -361,4 +385,4 @@ class Handlers:
         self._in_flight.hold(Job(request, partial(subscriptions.cancel, request.id), works=False))
         with self.telling:
             offered = self._connection.capabilities
-            self._send(subscriptions.listen(request.id, params.notifications, offered))
+            self._send(subscriptions.listen(request.id, request.params.notifications, offered))

@@ -1,6 +1,6 @@
 """Requests in flight: those that are answered later than they were read, each exactly once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from threading import Condition, Lock
 from typing import Final
 
@@ -59,12 +59,17 @@ class InFlight:
 
         timed:
             Called when a request gets a deadline, so that somebody calls `expire` then.
+
+    Attributes:
+        ids:
+            Those of the requests, at any time.
     """
 
     def __init__(self, send: Callable[[bytes], None], timed: Callable[[], object] = lambda: None) -> None:
         self._send = send
         self._timed = timed
         self._jobs: dict[RequestId, Job] = {}
+        self.ids: Collection[RequestId] = self._jobs.keys()
         self._leaving = 0
         # A condition enters in Python code, where a thread may be told to stop with the lock in hand.
         self._lock = Lock()

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
-from typing import TypeVar
+from typing import Final, TypeVar, TypeVarTuple
 
 from promptkit.catalog import Catalog
 from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt, UnknownResource
@@ -19,13 +19,17 @@ from promptkit.protocol.jsonrpc import TOLD, InternalError, encode_error, encode
 from promptkit.server.subjects import Subject, subject_of
 from promptkit.server.workers import Abandoned
 
-__all__ = ["called", "reply_to"]
+__all__ = ["MISUSE", "called", "misused", "reply_to"]
 
+#: What an author's code raises if another prompt, or resource, refuses it.
+MISUSE: Final = (ArgumentErrors, UnknownPrompt, UnknownResource)
+
+Args = TypeVarTuple("Args")
 T = TypeVar("T")
 
 
 def reply_to(
-    request: Request, work: Callable[[], bytes | None], catalog: Catalog, longest: float = inf
+    request: Request, work: Callable[[Request], bytes | None], catalog: Catalog, longest: float = inf
 ) -> bytes | None:
     """
     Return the line that answers *request*.
@@ -35,7 +39,7 @@ def reply_to(
             What was asked.
 
         work:
-            Returns the result, as JSON, or None if the request is answered later.
+            Takes the request, and returns the result, as JSON, or None if it is answered later.
 
         catalog:
             What it is answered from: it knows what is secret.
@@ -50,7 +54,7 @@ def reply_to(
         Abandoned: If nobody waits for it any more.
     """
     try:
-        result = work()
+        result = work(request)
     except Abandoned:  # it is answered already
         raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
@@ -75,7 +79,7 @@ def _let_go(error: BaseException) -> None:
         found = found.__context__
 
 
-def called(function: Callable[[], T]) -> T:
+def called(function: Callable[[*Args], T], *args: *Args) -> T:
     """
     Return what an author's *function* returns, and keep what it raises for its author from the client.
 
@@ -87,10 +91,16 @@ def called(function: Callable[[], T]) -> T:
         Exception: Whatever else the function raises.
     """
     try:
-        return function()
-    except (ArgumentErrors, UnknownPrompt, UnknownResource) as error:
-        msg = "what it calls was refused"
-        raise RuntimeError(msg) from error
+        return function(*args)
+    except MISUSE as error:
+        raise misused() from error
+
+
+def misused() -> RuntimeError:
+    """
+    Return what is raised in place of `MISUSE`.
+    """
+    return RuntimeError("what it calls was refused")
 
 
 def _told(request: Request, error: BaseException, catalog: Catalog) -> PromptkitError:

@@ -31,6 +31,12 @@ class Turn:
     The time during which one thread works off what is read, and reads.
 
     Attributes:
+        current:
+            What the thread works on now; None if it may not be stuck.
+
+        ends:
+            Whether its turn is over, or just being ended.
+
         job:
             What the thread works on still if its turn is over; None before.
 
@@ -39,6 +45,8 @@ class Turn:
     """
 
     def __init__(self) -> None:
+        self.current: Request | None = None
+        self.ends = False
         self.job: Job | None = None
         self.caught_up = Flag()
 
@@ -50,8 +58,8 @@ class Shifts:
     Args:
         work:
             Does what follows from one event. It returns the request that is answered now, if
-            any, and the reply, if any. While it may be stuck, `current` is the request that it
-            works on.
+            any, and the reply, if any. While it may be stuck, the `current` of the `turn` is the
+            request that it works on.
 
         send:
             Takes whole lines to be sent.
@@ -60,8 +68,8 @@ class Shifts:
             Where a request goes whose thread is relieved.
 
     Attributes:
-        current:
-            What the thread whose turn it is works on; None if it may not be stuck.
+        turn:
+            The one that is not over.
     """
 
     def __init__(
@@ -70,17 +78,23 @@ class Shifts:
         send: Callable[[bytes], None],
         in_flight: InFlight,
     ) -> None:
-        self.current: Request | None = None
         self._work = work
         self._send = send
         self._in_flight = in_flight
         self._events: deque[Event] = deque()
         self._replies: list[bytes] = []
-        self._turn = Turn()
+        self.turn = Turn()
         self._read_on: Callable[[Turn], None] | None = None
         self._worker: Worker | None = None
         self._lock = Lock()
         self._forked = False
+
+    @property
+    def current(self) -> Request | None:
+        """
+        What the thread whose turn it is works on; None if it may not be stuck.
+        """
+        return self.turn.current
 
     @property
     def staffed(self) -> bool:
@@ -106,7 +120,7 @@ class Shifts:
         self._read_on = read_on
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._note_fork)
-        self._worker = self._begin(self._turn)
+        self._worker = self._begin(self.turn)
 
     def work_off(self, events: Iterable[Event], turn: Turn | None = None) -> bool:
         """
@@ -122,6 +136,7 @@ class Shifts:
         Returns:
             Whether it still is. If not, another thread has done the rest, and reads.
         """
+        mine = turn or self.turn
         self._events.extend(events)
         while self._events:
             event = self._events.popleft()
@@ -133,18 +148,14 @@ class Shifts:
                 request, reply = self._refused(event, error)
             if self._forked:  # a child that an author's code has not ended: its parent serves
                 os._exit(0)
-            with self._lock:
-                job = None if turn is None else turn.job
-                if job is None:
-                    self.current = None
-            if turn is None or job is None:
+            mine.current = None
+            if mine.ends and (job := self._relieved(mine)) is not None:
                 if reply is not None:
-                    self._replies.append(reply if request is None else request.answer(reply))
-                continue
+                    mine.caught_up.wait(_PATIENCE)  # what was answered before leaves before
+                    self._in_flight.answer(job, reply)
+                return False
             if reply is not None:
-                turn.caught_up.wait(_PATIENCE)  # what was answered before leaves before
-                self._in_flight.answer(job, reply)
-            return False
+                self._replies.append(reply if request is None else request.answer(reply))
         self._flush()
         return True
 
@@ -171,15 +182,26 @@ class Shifts:
                 Makes that request one that is answered later.
         """
         with self._lock:
-            if self.current is not stuck or self._worker is None:
-                return
-            turn = Turn()
-            worker = self._begin(
-                turn, self._turn
-            )  # it waits for the lock; if it cannot be started all stays as it was
-            self._turn.job = late(stuck, self._worker)
-            self._turn, self._worker = turn, worker
-            self.current = None
+            before = self.turn
+            # The thread first clears `current` and then reads `ends`; here it is the other way
+            # round. Whoever is late sees what the other has done.
+            before.ends = True
+            try:
+                if before.current is stuck and self._worker is not None:
+                    turn = Turn()
+                    # It waits for the lock; if it cannot be started all stays as it was.
+                    worker = self._begin(turn, before)
+                    before.job = late(stuck, self._worker)
+                    self.turn, self._worker = turn, worker
+            finally:
+                before.ends = before.job is not None
+
+    def _relieved(self, turn: Turn) -> Job | None:
+        """
+        Return what a thread works on still if its *turn* is over, once that is settled.
+        """
+        with self._lock:
+            return turn.job
 
     def _begin(self, turn: Turn, before: Turn | None = None) -> Worker:
         """
@@ -188,7 +210,7 @@ class Shifts:
 
         def work() -> None:
             with self._lock:
-                begun = self._turn is turn
+                begun = self.turn is turn
             if begun:
                 self._flush()
                 if before is not None:

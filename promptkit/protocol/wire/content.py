@@ -25,7 +25,7 @@ class Annotations(Struct, rename="camel"):
     last_modified: str | UnsetType = UNSET
 
 
-class TextContent(Struct, tag_field="type", tag="text"):
+class TextContent(Struct, tag_field="type", tag="text", gc=False):
     """
     Text.
     """
@@ -91,7 +91,7 @@ class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename=
 Content = TextContent | ImageContent | AudioContent | EmbeddedContent | ResourceLinkContent
 
 
-class PromptMessage(Struct):
+class PromptMessage(Struct, gc=False):
     """
     One content block and who says it.
     """

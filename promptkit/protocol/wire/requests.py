@@ -40,7 +40,7 @@ SUBSCRIPTION_ID: Final = "io.modelcontextprotocol/subscriptionId"
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
-class ClientInfo(Struct):
+class ClientInfo(Struct, gc=False):
     """
     How a client calls itself.
     """
@@ -49,7 +49,7 @@ class ClientInfo(Struct):
     version: str = ""
 
 
-class Meta(Struct, kw_only=True):
+class Meta(Struct, kw_only=True, gc=False):
     """
     What a request says beside its params. In the modern era it says who asks, and how.
     """
@@ -61,7 +61,7 @@ class Meta(Struct, kw_only=True):
     progress_token: int | str | UnsetType = field(default=UNSET, name="progressToken")
 
 
-class Params(Struct, kw_only=True):
+class Params(Struct, kw_only=True, gc=False):
     """
     Params of which nothing is asked but that they are an object.
     """
