@@ -11,6 +11,7 @@ from typing import ClassVar, Self, TypedDict, Unpack, final
 
 import attrs
 
+from promptkit.encoding import base64_text
 from promptkit.errors import MediaError
 from promptkit.fields import (
     Role,
@@ -201,15 +202,6 @@ def _summary(mime_type: str, data: bytes) -> str:
     return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
 
 
-def _base64(data: bytes) -> str:
-    """
-    Return *data* in base64.
-    """
-    from pybase64 import b64encode_as_string  # loaded by the first image
-
-    return b64encode_as_string(data)
-
-
 def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
     """
     Return *value* as bytes, if it is bytes or can show itself as PNG.
@@ -251,7 +243,7 @@ class _Media(Content):
         """
         The data as it goes over the wire, encoded once.
         """
-        return _base64(self.data)
+        return base64_text(self.data)
 
     @classmethod
     def from_path(
@@ -416,7 +408,7 @@ class EmbeddedResource(Content):
         """
         The *blob* as it goes over the wire, encoded once; ``""`` if there is none.
         """
-        return _base64(self.blob or b"")
+        return base64_text(self.blob or b"")
 
 
 @final

@@ -12,7 +12,7 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|digests|packages|sources|targets|visible",
+    "annotations|digests|encoding|packages|sources|targets|visible",
     "version|diagnostics|context|fields|misfits",
     "errors",
     "media",

@@ -181,7 +181,7 @@ def encode_result(request_id: RequestId, result: bytes) -> bytes:
     """
     Return the line that answers a request with *result*, which is JSON already.
     """
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (encode(request_id), result)
+    return b"".join((b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":', result, b"}\n"))
 
 
 def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:

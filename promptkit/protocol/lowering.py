@@ -10,15 +10,17 @@ from datetime import UTC
 from functools import cache
 from typing import Any, Final, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.arguments import Argument
 from promptkit.catalog import CompiledPrompt, CompiledResource
 from promptkit.completion import Completion
 from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.encoding import base64_json
 from promptkit.icons import Icon
 from promptkit.messages import Workflow
 from promptkit.protocol import wire
+from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.results import Identity, Results
 from promptkit.protocol.revisions import Revision
 
@@ -72,7 +74,8 @@ class Lowering:
         else:
             messages = [wire.PromptMessage(each.role, self._content(each.content)) for each in said.messages]
         description = UNSET if prompt.description is None else prompt.description
-        return self.results.encode(wire.GetPromptResult(messages, description))
+        kind, meta = self.results.type, self.results.meta
+        return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
 
     def _content(self, content: Content) -> wire.Content:
         """
@@ -177,18 +180,22 @@ def _text(lowering: Lowering, content: Text) -> wire.Content:
 
 
 def _image(lowering: Lowering, content: Image) -> wire.Content:
-    return wire.ImageContent(content.base64, str(content.mime_type), lowering.annotations(content))
+    return wire.ImageContent(
+        Raw(base64_json(content.data)), str(content.mime_type), lowering.annotations(content)
+    )
 
 
 def _audio(lowering: Lowering, content: Audio) -> wire.Content:
-    return wire.AudioContent(content.base64, str(content.mime_type), lowering.annotations(content))
+    return wire.AudioContent(
+        Raw(base64_json(content.data)), str(content.mime_type), lowering.annotations(content)
+    )
 
 
 def _audio_as_resource(lowering: Lowering, content: Audio) -> wire.Content:
     from hashlib import sha256
 
     uri = f"urn:sha256:{sha256(content.data).hexdigest()}"
-    contents = wire.ResourceContents(uri, str(content.mime_type), blob=content.base64)
+    contents = wire.ResourceContents(uri, str(content.mime_type), blob=Raw(base64_json(content.data)))
     return wire.EmbeddedContent(contents, lowering.annotations(content))
 
 
@@ -196,7 +203,7 @@ def _contents(content: EmbeddedResource) -> wire.ResourceContents:
     # The specification wants a type; where nobody has said one, the most general is true.
     if content.text is None:
         mime_type = content.mime_type or "application/octet-stream"
-        return wire.ResourceContents(content.uri, mime_type, blob=content.base64)
+        return wire.ResourceContents(content.uri, mime_type, blob=Raw(base64_json(content.blob or b"")))
     return wire.ResourceContents(content.uri, content.mime_type or "text/plain", text=content.text)
 
 

@@ -72,17 +72,24 @@ class Results:
         identity:
             What the server says of itself.
 
+    Attributes:
+        type:
+            What each result says of what it is.
+
+        meta:
+            What each says of the server.
+
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic#responses
     """
 
     def __init__(self, revision: Revision, identity: Identity | None = None) -> None:
         self._stateless = revision.stateless
-        self._type = "complete" if self._stateless else UNSET
+        self.type = "complete" if self._stateless else UNSET
         self._server: dict[str, Any] = {}
         if self._stateless and identity is not None:
             self._server = {wire.SERVER_INFO: wire.Implementation(identity.name, identity.version)}
-        self._meta = Raw(encode(self._server)) if self._server else UNSET
+        self.meta = Raw(encode(self._server)) if self._server else UNSET
 
     def encode(self, result: wire.Result) -> bytes:
         """
@@ -91,8 +98,8 @@ class Results:
         Raises:
             UnicodeEncodeError: If a text holds half of a surrogate pair.
         """
-        result.result_type = self._type
-        result.meta = self._meta
+        result.result_type = self.type
+        result.meta = self.meta
         return encode(result)
 
     def encode_question(self, result: wire.InputRequiredResult) -> bytes:
@@ -103,7 +110,7 @@ class Results:
             https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr
         """
         result.result_type = "input_required"
-        result.meta = self._meta
+        result.meta = self.meta
         return encode(result)
 
     def encode_end(self, stream: RequestId) -> bytes:
@@ -115,7 +122,7 @@ class Results:
                 The id of the request that opened it.
         """
         meta = {wire.SUBSCRIPTION_ID: stream, **self._server}
-        return encode(wire.Result(result_type=self._type, meta=Raw(encode(meta))))
+        return encode(wire.Result(result_type=self.type, meta=Raw(encode(meta))))
 
     def encode_kept(self, result: wire.Result, *, changes: bool) -> bytes:
         """

@@ -254,21 +254,26 @@ class Server:
         Returns:
             The request that is answered now, if any, and what is sent, if anything.
         """
+        question, answer = None, None
         if isinstance(event, Request):
+            request = event
             if self._audit is not None:
-                event.when_answered(self._audit.begin(event, self.catalog))
-            self._begin(event)
-            return event, self._handlers.serve(event)
-        if isinstance(event, bytes):
+                request.when_answered(self._audit.begin(request, self.catalog))
+        elif isinstance(event, bytes):
             return None, event
-        if isinstance(event, Cancelled):
+        elif isinstance(event, Cancelled):
             self._in_flight.cancel(event.request_id)
             return None, None
-        question = self._handlers.question(event)
-        if question is None:  # it was given up at the same moment
+        elif (question := self._handlers.question(event)) is None:  # it was given up at the same moment
             return None, None
-        self._begin(question.request)
-        return question.request, self._handlers.resume(question, event)
+        else:
+            request, answer = question.request, event.result
+        self._shifts.turn.current = request  # from now on somebody looks after this thread
+        if self._supervisor.asleep and self._handlers.relieved:
+            self._wake()
+        if question is None:
+            return request, self._handlers.serve(request)
+        return request, self._handlers.resume(question, answer)
 
     def _note(self, request: Request, reply: bytes) -> None:
         """
@@ -276,14 +281,6 @@ class Server:
         """
         if self._audit is not None:
             self._audit.begin(request, self.catalog)(reply)
-
-    def _begin(self, request: Request) -> None:
-        """
-        Have somebody look after the thread that works on *request*.
-        """
-        self._shifts.turn.current = request
-        if self._supervisor.asleep and self._handlers.relieved:
-            self._wake()
 
     def _wake(self) -> None:
         """

@@ -113,7 +113,7 @@ class Elicitation:
 
     def arguments(self, request: Request, prompt: CompiledPrompt) -> dict[str, Any] | None:
         """
-        Return the arguments of a request for *prompt*, with what the person has entered since.
+        Return the arguments of a further request for *prompt*, with what the person has entered since.
 
         Raises:
             InvalidParams: If it bears a state that is not from here, or answers without one.
@@ -122,7 +122,7 @@ class Elicitation:
         """
         params: wire.GetPromptParams = request.params
         answers, state = params.input_responses, params.request_state
-        if (state is UNSET and answers is UNSET) or not request.revision.stateless:
+        if not request.revision.stateless:
             return params.arguments
         if state is UNSET:
             if not prompt.elicit:

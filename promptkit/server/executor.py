@@ -32,12 +32,17 @@ class Executor:
 
         limit:
             How many pieces of work may go on at once. What was given up and does not stop counts.
+
+    Attributes:
+        full:
+            Whether as many go on as may.
     """
 
     def __init__(self, in_flight: InFlight, limit: int) -> None:
         self._in_flight = in_flight
         self._limit = limit
         self._working = 0
+        self.full = False
         self._lock = Lock()
         self._background: Background | None = None
 
@@ -48,7 +53,7 @@ class Executor:
         Raises:
             TooManyRequests: If as much goes on as may.
         """
-        if self._working >= self._limit:
+        if self.full:
             msg = f"{self._working} requests are being worked on, which is the limit: try again later"
             raise TooManyRequests(msg)
 
@@ -175,7 +180,9 @@ class Executor:
     def _enter(self) -> None:
         with self._lock:
             self._working += 1
+            self.full = self._working >= self._limit
 
     def _leave(self) -> None:
         with self._lock:
             self._working -= 1
+            self.full = self._working >= self._limit

@@ -6,6 +6,8 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, TypeVar
 
+from msgspec import UNSET
+
 from promptkit.catalog import CompiledPrompt
 from promptkit.completion import Completion
 from promptkit.errors import ArgumentErrors
@@ -132,13 +134,13 @@ class Handlers:
         """
         return self._elicitation.answered(response.request_id)
 
-    def resume(self, question: Question, response: Response) -> bytes | None:
+    def resume(self, question: Question, answer: Any) -> bytes | None:
         """
         Return the line that answers the request for which *question* was asked, or None.
         """
 
         def work(request: Request) -> bytes | None:
-            given = question.answered(response.result)
+            given = question.answered(answer)
             return self._render(request, question.snapshot, question.prompt, given)
 
         return reply_to(question.request, work, question.snapshot.catalog, self._limits.reply)
@@ -208,7 +210,8 @@ class Handlers:
         slow = self.snapshot.slow
         if (slow and (request.method, name) in slow) or (timeout is not None and not self.relieved):
             return False
-        self._executor.check_room()
+        if self._executor.full:
+            self._executor.check_room()
         return True
 
     def _later(self, request: Request, name: str, work: Callable[[], bytes]) -> None:
@@ -244,9 +247,12 @@ class Handlers:
         """
         Return a rendered prompt, or what has to be asked first.
         """
-        snapshot = self.snapshot
-        prompt = snapshot.catalog[request.params.name]
-        given = self._elicitation.arguments(request, prompt)
+        snapshot, params = self.snapshot, request.params
+        prompt = snapshot.catalog[params.name]
+        if params.request_state is UNSET and params.input_responses is UNSET:
+            given = params.arguments
+        else:  # it is asked for once more
+            given = self._elicitation.arguments(request, prompt)
         return self._render(request, snapshot, prompt, given)
 
     def _render(

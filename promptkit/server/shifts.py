@@ -25,6 +25,9 @@ __all__ = ["Shifts", "Turn"]
 #: How long a late reply waits for those before it at most, in seconds.
 _PATIENCE: Final = 1.0
 
+#: What is longer leaves at once, in bytes: a pipe holds no more, and several of them would fill memory.
+_LARGE: Final = 1 << 16
+
 
 class Turn:
     """
@@ -124,7 +127,7 @@ class Shifts:
 
     def work_off(self, events: Iterable[Event], turn: Turn | None = None) -> bool:
         """
-        Do what follows from *events*, and send what is answered at once, in one piece.
+        Do what follows from *events*, and send what is answered at once, in one piece unless that is large.
 
         Args:
             events:
@@ -156,6 +159,8 @@ class Shifts:
                 return False
             if reply is not None:
                 self._replies.append(reply if request is None else request.answer(reply))
+                if len(reply) > _LARGE:
+                    self._flush()
         self._flush()
         return True
 

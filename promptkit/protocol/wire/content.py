@@ -1,6 +1,6 @@
 """The content of a message, and of a resource."""
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 __all__ = [
     "Annotations",
@@ -39,7 +39,7 @@ class ImageContent(Struct, tag_field="type", tag="image", rename="camel"):
     An image, in base64.
     """
 
-    data: str
+    data: Raw
     mime_type: str
     annotations: Annotations | UnsetType = UNSET
 
@@ -49,7 +49,7 @@ class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
     A recording, in base64.
     """
 
-    data: str
+    data: Raw
     mime_type: str
     annotations: Annotations | UnsetType = UNSET
 
@@ -62,7 +62,7 @@ class ResourceContents(Struct, rename="camel"):
     uri: str
     mime_type: str | UnsetType = UNSET
     text: str | UnsetType = UNSET
-    blob: str | UnsetType = UNSET
+    blob: Raw | UnsetType = UNSET
 
 
 class EmbeddedContent(Struct, tag_field="type", tag="resource"):
