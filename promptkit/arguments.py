@@ -10,6 +10,7 @@ from reprlib import Repr
 from typing import Any, Final, get_args
 
 import attrs
+from msgspec import Struct
 
 from promptkit.completion import Completer
 from promptkit.diagnostics import Report, Rule
@@ -47,8 +48,7 @@ _short: Final = _Short()
 _short.maxstring = 60
 
 
-@attrs.frozen
-class Argument:
+class Argument(Struct, frozen=True):
     """
     One argument of a compiled prompt: what clients see of it, and how it is read.
 

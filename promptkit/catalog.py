@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 import attrs
+from msgspec import Struct
 
 from promptkit.arguments import Arguments
 from promptkit.completion import Completion
@@ -26,8 +27,7 @@ from promptkit.templates import Value
 __all__ = ["Catalog", "CompiledPrompt", "CompiledResource"]
 
 
-@attrs.frozen
-class CompiledPrompt:
+class CompiledPrompt(Struct, frozen=True):
     """
     One prompt as it is served.
 

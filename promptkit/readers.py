@@ -16,6 +16,7 @@ from uuid import UUID
 
 import attrs
 import msgspec
+from msgspec import Struct
 from msgspec import inspect as mi
 
 from promptkit.customs import CUSTOMS, expectations
@@ -37,8 +38,7 @@ from promptkit.scalars import (
 __all__ = ["Reader", "is_constrained", "is_enum", "is_list", "is_literal", "is_union", "plain", "reader_of"]
 
 
-@attrs.frozen
-class Reader:
+class Reader(Struct, frozen=True):
     """
     How values of one type are read.
 

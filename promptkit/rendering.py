@@ -4,7 +4,7 @@ import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
-import attrs
+from msgspec import Struct, structs
 
 from promptkit.diagnostics import Location
 from promptkit.messages import Message, Unsendable, Workflow, joined, messages_of
@@ -12,8 +12,7 @@ from promptkit.messages import Message, Unsendable, Workflow, joined, messages_o
 __all__ = ["Renderer"]
 
 
-@attrs.frozen
-class Renderer:
+class Renderer(Struct, frozen=True):
     """
     An author's function, and how to get a `Workflow` out of it.
 
@@ -26,19 +25,22 @@ class Renderer:
 
         location:
             Where the function is defined, for errors.
+
+        is_async:
+            Whether it has to be awaited, which *function* decides.
     """
 
     function: Callable[..., Any]
     name: str
     location: Location
-    is_async: bool = attrs.field(init=False)
+    is_async: bool = False
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         layers = (self.function, inspect.unwrap(self.function))  # a decorator may add or hide it
         is_async = any(map(inspect.iscoroutinefunction, layers)) or any(
             map(inspect.isasyncgenfunction, layers)
         )
-        object.__setattr__(self, "is_async", is_async)
+        structs.force_setattr(self, "is_async", is_async)
 
     def render(self, *args: Any, **kwargs: Any) -> Workflow:
         """

@@ -4,7 +4,6 @@ import threading
 from queue import Queue
 from typing import Annotated
 
-import attrs
 import pytest
 from msgspec import structs
 
@@ -412,7 +411,7 @@ class TestWhoComesFirst:
         What was cancelled does not answer the next request of its id.
         """
         in_flight, held, sent = job
-        following = attrs.evolve(held, request=structs.replace(held.request))
+        following = structs.replace(held, request=structs.replace(held.request))
         in_flight.cancel(1)
         in_flight.hold(following)
         in_flight.answer(held, b"late\n")

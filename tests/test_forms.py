@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NewType, Optional
 from uuid import UUID
 
-import attrs
 import jsonschema
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from promptkit import Arg, ArgumentErrors, prompt, register_type
 from promptkit.protocol import forms
@@ -259,7 +258,7 @@ class TestPublishedSchemas:
         A form with a field of every kind is what the revision's schema defines.
         """
         several = revision.elicitation_modes
-        every = [attrs.evolve(argument(each), name=f"field{i}", title="A") for i, each in enumerate(ASKED)]
+        every = [structs.replace(argument(each), name=f"field{i}", title="A") for i, each in enumerate(ASKED)]
 
         params = forms.elicitation(taking(str), every, modes=several, multi_select=several)
 
@@ -307,7 +306,7 @@ class TestPublishedSchemas:
         What is said of a form, and of a field of any kind, holds no URL.
         """
         several = revision.elicitation_modes
-        every = [attrs.evolve(argument(each), name=f"field{i}") for i, each in enumerate(ASKED)]
+        every = [structs.replace(argument(each), name=f"field{i}") for i, each in enumerate(ASKED)]
 
         asked = json.dumps(forms.elicitation(taking(str), every, modes=several, multi_select=several))
 

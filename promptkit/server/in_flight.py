@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from threading import Condition, Lock
 from typing import Final
 
-import attrs
+from msgspec import Struct
 
 from promptkit.errors import PromptkitError
 from promptkit.protocol.events import Request
@@ -16,8 +16,7 @@ __all__ = ["InFlight", "Job"]
 _MOST: Final = 1024
 
 
-@attrs.frozen(eq=False)
-class Job:
+class Job(Struct, frozen=True, eq=False):
     """
     One request that is answered later.
 
