@@ -280,11 +280,14 @@ def _json_reader(annotation: Any) -> Reader | None:
         return None
     if not _readable(tree, set()):
         return None
-    from promptkit.structuring import structurer  # most prompts do without
-
-    structure = structurer(annotation)
+    structure: Read | None = None
 
     def read(value: Any) -> Any:
+        nonlocal structure
+        if structure is None:
+            from promptkit.structuring import structurer  # takes longer to import than a server to start
+
+            structure = structurer(annotation)
         return structure(_decode(value) if isinstance(value, str) else value)
 
     example = example_text(tree)

@@ -31,8 +31,8 @@ def start(recipes):
     """A function that starts a client of a server with prompts that take their time."""
     started = []
 
-    def make(*options):
-        client = Process(recipes(recipe=BUSY), *options)
+    def make(*options, source=BUSY):
+        client = Process(recipes(recipe=source), *options)
         started.append(client.process)
         return client
 
@@ -119,6 +119,24 @@ class TestExecutor:
 
         assert [number in in_flight for number in (1, 2)] == [False, False]
 
+    def test_work_that_is_given_to_a_thread_by_one_that_was_relieved(self):
+        """
+        It is the work that answers, whoever was first to note that the request is answered later.
+        """
+        for relieved_first in (True, False):
+            sent, done = [], threading.Event()
+            in_flight = InFlight(lambda line, sent=sent, done=done: (sent.append(line), done.set()))
+            executor = Executor(in_flight, 9)
+            wanted = asked()
+            if relieved_first:
+                in_flight.adopt(job_of(wanted))
+            executor.run_function(wanted, lambda: b"done\n", 60, LATE)
+            if not relieved_first:
+                in_flight.adopt(job_of(wanted))
+
+            assert done.wait(10)
+            assert sent == [b"done\n"]
+
     def test_what_goes_on_after_it_was_cancelled_takes_its_place(self):
         """
         A coroutine that is cancelled and does not stop counts until it does.
@@ -176,6 +194,46 @@ class TestSupervisor:
         supervisor.wake()
 
         assert waits.wait(10)
+
+
+SLOW_TO_READ = """
+import time
+import attrs
+from promptkit import prompt
+
+@attrs.frozen
+class Change:
+    title: str
+
+    def __attrs_post_init__(self):
+        time.sleep(0.1)
+
+@prompt
+def review(change: Change):
+    return change.title
+
+@prompt
+async def later(change: Change):
+    return change.title
+
+@prompt(timeout=5)
+def timed(change: Change):
+    return change.title
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--max-renders", "1"]], ids=["", "one at a time"])
+@pytest.mark.parametrize("name", ["review", "later", "timed"])
+def test_arguments_that_take_long_to_read(start, name, options):
+    """
+    A thread that is relieved while it reads arguments goes on with the prompt, and answers.
+    """
+    client = start(*options, source=SLOW_TO_READ)
+    for number in (1, 2):
+        client.ask(number, "prompts/get", {"name": name, "arguments": {"change": '{"title": "Faster"}'}})
+        said = client.wait_for(number)["result"]["messages"]
+
+        assert said[0]["content"]["text"] == "Faster"
 
 
 def test_a_stuck_prompt_while_another_is_awaited(start):

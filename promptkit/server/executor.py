@@ -81,7 +81,7 @@ class Executor:
         """
         self.check_room()
         worker = Worker(lambda: self._in_flight.answer(job, work()))
-        job = self.adopt(request, worker, seconds, refusal)
+        job = self._in_flight.hold(self._job(request, worker, seconds, refusal))
         try:
             worker.start()
         except RuntimeError:  # there can be no more threads
@@ -97,10 +97,15 @@ class Executor:
 
         `run_function` explains the arguments.
         """
+        return self._in_flight.adopt(self._job(request, worker, seconds, refusal))
+
+    def _job(self, request: Request, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
+        """
+        Return the job that *worker* does from now on.
+        """
         self._enter()
         worker.when_over(self._leave)
-        deadline = time.monotonic() + seconds
-        return self._in_flight.adopt(Job(request, worker.abandon, refusal, deadline))
+        return Job(request, worker.abandon, refusal, time.monotonic() + seconds)
 
     def run_coroutine(
         self,

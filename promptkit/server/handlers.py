@@ -207,6 +207,8 @@ class Handlers:
         Raises:
             TooManyRequests: If it is, and as much goes on beside it as may.
         """
+        if request.held:  # reading its arguments took so long that another thread reads by now
+            return True
         slow = self.snapshot.slow
         if (slow and (request.method, name) in slow) or (timeout is not None and not self.relieved):
             return False
