@@ -138,7 +138,8 @@ class Executor:
             TooManyRequests: If as much goes on as may.
         """
         try:
-            self.check_room()
+            if not request.held:  # else it has its place: a thread was relieved in it
+                self.check_room()
             background = self._running_loop()
         except BaseException:
             coroutine.close()
