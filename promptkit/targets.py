@@ -15,10 +15,10 @@ def split_target(target: str) -> tuple[str, str]:
 
 def place_of(target: str) -> tuple[str, str] | None:
     """
-    Return the absolute path of the folder whose recipes *target* names, and what of it; None for a module.
+    Return the folder whose recipes *target* names, free of links, and what of it; None for a module.
     """
     name, attribute = split_target(target)
-    path = os.path.abspath(name)
+    path = os.path.realpath(name)
     if os.path.isdir(path):
         return path, attribute
     folder, file = os.path.split(path)

@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from promptkit import prompt, resource, user
 from promptkit.compiled.early import EarlyServer
-from promptkit.compiled.inputs import Inputs
+from promptkit.compiled.inputs import Inputs, value_of
 from promptkit.compiled.listings import key_of
 from promptkit.compiled.observation import observe
 from promptkit.compiled.store import Store
@@ -76,10 +77,11 @@ def start(environment):
     """A function that starts a server of a folder; whatever still runs at the end is ended."""
     started = []
 
-    def start(folder, *options, **variables):
-        command = [sys.executable, "-m", "promptkit", "serve", str(folder), *options]
+    def start(folder, *options, cwd=None, **variables):
+        code = "import sys; from promptkit.cli import main; sys.exit(main())"  # as the console script does
+        command = [sys.executable, "-c", code, "serve", str(folder), *options]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(command, env={**environment, **variables}, **pipes)
+        process = subprocess.Popen(command, env={**environment, **variables}, cwd=cwd, **pipes)
         started.append(process)
         return process
 
@@ -380,6 +382,109 @@ class TestNothingStale:
         assert told["method"] == "notifications/prompts/list_changed"
         assert len({json.dumps(each) for each in (second, third, fourth)}) == 3
 
+    def test_a_copy_of_the_folder(self, listed, talk):
+        """
+        A folder that was copied with all that is in it has no set of its own yet.
+        """
+        folder, _ = listed
+        copy = shutil.copytree(folder, folder.parent / "copy")
+        (copy / "words.txt").write_text("Other")
+
+        found = talk(copy, initialize("2025-11-25"), request(1, "prompts/list"))[1]["result"]["prompts"]
+        assert found[1]["description"] == "Other!"
+
+    def test_a_link_that_leads_elsewhere(self, recipes, talk):
+        """
+        A link to a folder stands for that folder, also where bytecode is kept in one place.
+        """
+        for name in ("v1", "v2"):
+            recipes(name, a=f"from promptkit import prompt\nprompt(name='{name}')(lambda: 'x')\n")
+        parent = recipes("v1").parent
+        session = [initialize("2025-11-25"), request(1, "prompts/list")]
+        kept = {"PYTHONPYCACHEPREFIX": str(parent / "kept")}
+        found = []
+        for name in ("v1", "v2", "v1"):
+            (parent / "cur").unlink(missing_ok=True)
+            (parent / "cur").symlink_to(name)
+            found.append(names(talk(parent / "cur", *session, **kept)[1]))
+
+        assert found == [["v1"], ["v2"], ["v1"]]
+
+    @pytest.mark.parametrize(
+        ("code", "described"),
+        [
+            ('sorted(k for k in os.environ if k.startswith("FEATURE_"))', ["[]", "['FEATURE_A']"]),
+            ('os.environb.get(b"FEATURE_A")', ["None", "b'1'"]),
+            ('open("here.txt").read()', ["one", "two"]),
+            ("__import__('elsewhere').WHICH", ["one", "two"]),
+        ],
+        ids=["names of variables", "bytes", "current folder", "path"],
+    )
+    def test_where_a_server_is_started(self, recipes, start, tmp_path, code, described):
+        """
+        What a recipe takes from the environment it was started in is taken anew in another one.
+        """
+        source = f"import os\nfrom promptkit import prompt\nwords = str({code})\n"
+        folder = recipes(a=f"{source}prompt(name='a', description=words)(lambda: 'x')\n")
+        found = []
+        for number, variables in [("one", {}), ("two", {"FEATURE_A": "1"}), ("one", {})]:
+            place = tmp_path / number
+            place.mkdir(exist_ok=True)
+            (place / "here.txt").write_text(number)
+            (place / "elsewhere.py").write_text(f"WHICH = {number!r}\n")
+            process = start(folder, cwd=place, PYTHONPATH=str(place), **variables)
+            say(process, initialize("2025-11-25"), request(1, "prompts/list"))
+            found.append([hear(process), hear(process)][1]["result"]["prompts"][0]["description"])
+            process.communicate()
+
+        assert found == [*described, described[0]]
+
+    def test_what_a_server_can_do_is_confirmed(self, recipes, talk):
+        """
+        If it turns out to declare something else the set is not used again.
+        """
+        folder = recipes(
+            a="""
+            import os
+            from pathlib import Path
+            from promptkit import prompt, resource
+            prompt(name="a")(lambda: "x")
+            if os.path.exists(Path(__file__).parent.parent / "flag"):
+                today = resource("notes://today")(lambda: "x")
+            """
+        )
+        declared = []
+        for _ in range(3):
+            declared.append(
+                "resources" in talk(folder, initialize("2025-11-25"))[0]["result"]["capabilities"]
+            )
+            (folder.parent / "flag").touch()
+
+        assert declared == [False, False, True]
+
+    def test_recipes_that_cannot_be_served_any_more(self, recipes, start):
+        """
+        What was asked for is refused, standard error says why, and nothing is kept.
+        """
+        folder = recipes(
+            a="""
+            import os
+            from pathlib import Path
+            from promptkit import prompt
+            if not os.path.exists(Path(__file__).parent.parent / "flag"):
+                chosen = prompt(name="a")(lambda: "x")
+            """
+        )
+        session = line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "a"}))
+        start(f"{folder / 'a.py'}:chosen").communicate(session, timeout=20)
+        assert len(sets(folder)) == 1
+        (folder.parent / "flag").touch()
+        process = start(f"{folder / 'a.py'}:chosen")
+        out, err = process.communicate(session, timeout=20)
+
+        assert "cannot be served" in json.loads(out.splitlines()[1])["error"]["message"]
+        assert (b"has no 'chosen'" in err, process.returncode, sets(folder)) == (True, 2, [])
+
     @pytest.mark.parametrize(
         "code",
         [
@@ -420,6 +525,27 @@ class TestWhereItIsKept:
 
         assert sets(folder) == []
 
+    @pytest.mark.parametrize("options", [["--no-watch"], ["--rate", "9"], ["--audit", os.devnull]])
+    def test_nothing_is_told_early_that_could_not_be_corrected_or_counted(self, recipes, talk, options):
+        """
+        Without a watch, with a rate and with an audit the recipes come first.
+        """
+        folder = recipes(gated=GATED.replace("while not gate.exists():", "while False:"))
+        talk(folder, initialize("2025-11-25"), options=options)
+
+        assert sets(folder) == []
+
+    @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are text on this system")
+    def test_a_folder_whose_name_is_no_text(self, recipes, talk, tmp_path):
+        """
+        It is served, and no set is kept of it.
+        """
+        folder = recipes(gated=GATED.replace("while not gate.exists():", "while False:"))
+        odd = folder.rename(os.fsdecode(os.fsencode(tmp_path) + b"/odd-\xff"))
+
+        assert 0 in talk(odd, initialize("2025-11-25"))
+        assert sets(odd) == []
+
     def test_nothing_is_kept_where_no_bytecode_is(self, recipes, talk):
         """
         Who wants no bytecode beside the sources wants no set there.
@@ -438,7 +564,7 @@ class TestWhereItIsKept:
 
         assert names(talk(folder, initialize("2025-11-25"), request(1, "prompts/list"))[1])[0] == "greet"
 
-    @pytest.mark.parametrize("options", [["--name", "other"], ["--page-size", "1"], ["--no-watch"]])
+    @pytest.mark.parametrize("options", [["--name", "other"], ["--page-size", "1"]])
     def test_each_way_to_serve_has_its_own(self, gated, talk, options):
         """
         What is served in another way is another set, and leaves the first alone.
@@ -461,7 +587,7 @@ def store(tmp_path, environment, monkeypatch):
     return store
 
 
-NOTHING = Inputs({}, {}, {}, {}, b"key")
+NOTHING = Inputs({}, {}, {}, {}, b"", value_of(repr(sys.path), b"key"), b"", b"key")
 
 
 def fill(store, *pages):
@@ -550,6 +676,16 @@ class TestTampering:
         fill(store, b"x")
         assert Path(store.file).is_dir()
 
+    @pytest.mark.parametrize("seconds", [25 * 3600, -3600], ids=["a day ago", "tomorrow"])
+    def test_an_old_one_is_not_read(self, store, seconds):
+        """
+        What nobody has confirmed for a day is made anew.
+        """
+        then = time.time() - seconds
+        os.utime(store.file, (then, then))
+
+        assert read(store) is None
+
     def test_another_version_is_not_read(self, store, monkeypatch):
         """
         A set of another promptkit, msgspec or Python is made anew.
@@ -561,7 +697,7 @@ class TestTampering:
 
 WRITER = """
 import sys
-from promptkit.compiled.inputs import Inputs
+from promptkit.compiled.inputs import Inputs, value_of
 from promptkit.compiled.listings import key_of
 from promptkit.compiled.store import Store
 from promptkit.protocol.results import Capabilities
@@ -569,7 +705,7 @@ folder, letter = sys.argv[1:]
 store = Store(folder)
 pages = [(key_of("prompts/list", "2025-11-25", str(n)), letter.encode() * 5000 + b"%d" % n) for n in range(9)]
 for _ in range(100):
-    store.write(Inputs({}, {}, {}, {}, b"key"), Capabilities(), pages)
+    store.write(Inputs({}, {}, {}, {}, b"", b"", b"", b"key"), Capabilities(), pages)
 """
 
 
@@ -711,6 +847,20 @@ class TestObservation:
             file.read_text()
 
         assert observation.inputs() is None
+
+    def test_the_names_of_variables_are_no_input_unless_they_are_looked_through(self, tmp_path, monkeypatch):
+        """
+        A variable that is set later matters to whoever looks through all of them, and to nobody else.
+        """
+        with observe(str(tmp_path)) as careless:
+            os.environ.get("SOMETHING")
+        with observe(str(tmp_path)) as careful:
+            list(os.environ)
+        found = careless.inputs(), careful.inputs()
+        assert [inputs.hold for inputs in found] == [True, True]
+        monkeypatch.setenv("SOMETHING_NEW", "1")
+
+        assert [inputs.hold for inputs in found] == [True, False]
 
     def test_devices_are_not_read(self, tmp_path):
         """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from promptkit.compiled.early import EarlyServer
 from promptkit.compiled.listings import key_of
 from promptkit.compiled.store import Store
+from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
 from promptkit.targets import place_of
@@ -91,6 +92,14 @@ class CompiledSet:
         with observe(self._store.folder) as self._observation:
             return load()
 
+    def give_up(self) -> None:
+        """
+        Keep nothing, and leave no request open: these recipes cannot be served.
+        """
+        self._store.discard()
+        if self._early is not None:
+            self._early.refuse(InternalError("the recipes cannot be served: standard error says why"))
+
     def settle(self, server: "Server", *, healthy: bool) -> None:
         """
         Find out whether what was told is true, and keep what is, on a thread. Returns at once.
@@ -122,7 +131,8 @@ class CompiledSet:
         """
         found, self._found = self._found, None
         if found is not None:
-            if self._early is not None and not server.confirm(self._early.told):
+            confirmed = self._early is None or server.confirm(self._early.told)
+            if not confirmed or server.capabilities != found.index.capabilities:
                 # It depends on more than is known: of these inputs nothing is told early again.
                 self._store.write(found.index.inputs, server.capabilities, ())
         elif healthy and self._observation is not None and (inputs := self._observation.inputs()):

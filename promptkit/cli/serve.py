@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
 from promptkit.cli.compiled_set import CompiledSet
+from promptkit.errors import LoadError
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
 from promptkit.transports import stdio
@@ -58,10 +59,9 @@ def run(options: Namespace) -> int:
     early = kept.answer(_identity(options), _limits(options), wire, done) if kept else None
     if early:
         early.wanted.wait(_PATIENCE)
-    if not (early and early.idle):
-        served = _serve(options, wire, audit, kept, early)
-        if served is not Exit.FINE:
-            return served
+    served = _serve(options, wire, audit, kept, early)
+    if served is not Exit.FINE:
+        return served
     if audit is not None:
         audit.close()
     for stream in (sys.stdout, sys.stderr):
@@ -79,16 +79,23 @@ def _serve(
     early: "EarlyServer | None",
 ) -> Exit:
     """
-    Import the recipes, and serve them until the client hangs up.
+    Import the recipes, and serve them until the client hangs up. Raises LoadError if there are none.
     """
     from promptkit.cli.recipes import complain  # recipes run from here on
     from promptkit.reloading import Reloader
     from promptkit.server import Server
 
     reloader = Reloader(options.target, complain)
-    catalog = kept.load(reloader.load) if kept else reloader.load()
+    try:
+        catalog = kept.load(reloader.load) if kept else reloader.load()
+    except LoadError:
+        if kept:
+            kept.give_up()
+        raise
     complain(catalog)
     if options.strict and not catalog.healthy:
+        if kept:
+            kept.give_up()
         return Exit.FAULTY
     watches = options.watch and reloader.watches
     server = Server(
@@ -116,11 +123,14 @@ def _serve(
 
 def _kept(options: Namespace) -> CompiledSet | None:
     """
-    Return the compiled set of the target, unless every request is to be counted or noted.
+    Return the compiled set of the target, if nothing is against using one.
+
+    Without a watch clients could not be told if it said something else than the recipes; and it
+    neither counts requests nor notes them.
     """
-    if not options.cache or options.audit is not None or options.rate is not None:
+    if not (options.cache and options.watch) or options.audit is not None or options.rate is not None:
         return None
-    return CompiledSet.of(options.target, options.name, options.page_size, options.watch)
+    return CompiledSet.of(options.target, options.name, options.page_size)
 
 
 def _identity(options: Namespace) -> Identity:

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from promptkit.compiled.listings import Listings
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Event, Request
-from promptkit.protocol.jsonrpc import encode_result
+from promptkit.protocol.jsonrpc import ProtocolError, encode_error, encode_result
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import Revision
@@ -69,7 +69,8 @@ class EarlyServer:
         self._lock = Lock()
         self._over = False
         self._thread: Thread | None = None
-        self._rest = b""
+        self._read: Callable[[], bytes] = bytes
+        self._rest: bytes | None = None
 
     def read_from(self, read: Callable[[], bytes], done: Callable[[], object]) -> None:
         """
@@ -83,15 +84,9 @@ class EarlyServer:
                 Called if the client has ended the input and waits for nothing: nobody needs the
                 recipes any more, however long their import takes.
         """
-        self._thread = Thread(target=self._read_on, args=(read, done), name="promptkit-early", daemon=True)
+        self._read = read
+        self._thread = Thread(target=self._read_on, args=(done,), name="promptkit-early", daemon=True)
         self._thread.start()
-
-    @property
-    def idle(self) -> bool:
-        """
-        Whether the client has ended the input, and waits for nothing.
-        """
-        return self.ended and not self._held
 
     def hand_over(self) -> list[Event]:
         """
@@ -104,21 +99,30 @@ class EarlyServer:
             self._listings = None
             return self._held
 
+    def refuse(self, error: ProtocolError) -> None:
+        """
+        Answer with *error* what was to be answered still: there will be no server.
+        """
+        requests = [event for event in self.hand_over() if isinstance(event, Request)]
+        self._send(b"".join(each.answer(encode_error(each.id, error)) for each in requests))
+
     def read_rest(self) -> bytes:
         """
         Return what was being read when another server took over, as soon as it arrives.
         """
         if self._thread is not None:
             self._thread.join()
-        return self._rest
+        if self._rest is not None:
+            return self._rest
+        return b"" if self.ended else self._read()  # a thread may have come to its end otherwise
 
-    def _read_on(self, read: Callable[[], bytes], done: Callable[[], object]) -> None:
+    def _read_on(self, done: Callable[[], object]) -> None:
         """
         Read and answer, until somebody else does.
         """
         data = b"-"
         while data:
-            data = read()
+            data = self._read()
             with self._lock:
                 if self._over:
                     self._rest = data

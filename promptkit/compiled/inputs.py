@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
@@ -9,7 +10,16 @@ from msgspec import Struct
 
 from promptkit.digests import digest
 
-__all__ = ["ABSENT", "Inputs", "Stamp", "content_of", "names_in", "stamp_of", "value_of"]
+__all__ = [
+    "ABSENT",
+    "Inputs",
+    "Stamp",
+    "content_of",
+    "current_folder",
+    "names_in",
+    "stamp_of",
+    "value_of",
+]
 
 #: What tells one state of a file from another without reading it.
 Stamp: TypeAlias = tuple[int, int, int]
@@ -35,6 +45,15 @@ class Inputs(Struct, frozen=True, array_like=True):
         variables:
             By name: the digest of a variable of the environment.
 
+        all_variables:
+            The digest of the names of all of them, if somebody looked through them.
+
+        path:
+            The digest of where Python looks for modules.
+
+        here:
+            The digest of the current folder, if a path was relative to it.
+
         key:
             Goes into the digests of the variables, which may be secrets.
     """
@@ -43,6 +62,9 @@ class Inputs(Struct, frozen=True, array_like=True):
     names: Mapping[str, bytes]
     stamps: Mapping[str, Stamp | None]
     variables: Mapping[str, bytes]
+    all_variables: bytes
+    path: bytes
+    here: bytes
     key: bytes
 
     @property
@@ -52,7 +74,10 @@ class Inputs(Struct, frozen=True, array_like=True):
         """
         environment = os.environ
         return (
-            all(value_of(environment.get(name), self.key) == was for name, was in self.variables.items())
+            self.path in (ABSENT, value_of(repr(sys.path), self.key))
+            and self.here in (ABSENT, value_of(current_folder(), self.key))
+            and self.all_variables in (ABSENT, value_of(repr(sorted(environment)), self.key))
+            and all(value_of(environment.get(name), self.key) == was for name, was in self.variables.items())
             and all(names_in(path) == was for path, was in self.names.items())
             and all(content_of(path) == was for path, was in self.contents.items())
             and all(stamp_of(path) == was for path, was in self.stamps.items())
@@ -105,8 +130,18 @@ def stamp_of(path: str) -> Stamp | None:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
+def current_folder() -> str | None:
+    """
+    Return the current folder; None if it is not there any more.
+    """
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
 def value_of(value: str | None, key: bytes) -> bytes:
     """
-    Return the digest of the value of a variable, `ABSENT` if it is not set.
+    Return the digest of a value, the one of a variable for instance; `ABSENT` if there is none.
     """
     return ABSENT if value is None else digest(value.encode(errors="surrogateescape"), key=key)

@@ -3,11 +3,11 @@
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from promptkit.compiled.inputs import ABSENT, Inputs, content_of, names_in, stamp_of, value_of
+from promptkit.compiled.inputs import ABSENT, Inputs, content_of, current_folder, names_in, stamp_of, value_of
 
 __all__ = ["Observation", "observe"]
 
@@ -50,7 +50,11 @@ class Observation:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._environment = dict(os.environ)
+        self._path = list(sys.path)
+        self._here = current_folder()
         self._variables: set[str] = set()
+        self._looks_through_variables = False
+        self._is_relative = False
         self._opened: set[str] = set()
         self._names = {folder: names_in(folder)}
         self._elsewhere = False
@@ -61,6 +65,12 @@ class Observation:
         Note that a variable of the environment was asked for.
         """
         self._variables.add(name)
+
+    def note_variables(self) -> None:
+        """
+        Note that somebody looked through the names of all variables.
+        """
+        self._looks_through_variables = True
 
     def note(self, event: str, args: tuple[Any, ...]) -> None:
         """
@@ -87,14 +97,20 @@ class Observation:
         large = {path for path in read if (stamp_of(path) or (0, 0))[1] > _LARGE}
         stamped, contents = modules - own | large, own | read - large
         names = {path: names_in(path) for path in sorted(self._names)}
-        if self._elsewhere or names != self._names or any(map(self._is_new, contents | large)):
+        if self._elsewhere or names != self._names or any(map(self._is_new, contents | stamped)):
             return None
         key = os.urandom(16)
+        # What is installed later, in place of a module that was missing, shows in these folders.
+        stamped.update(folder for folder in self._path if folder.startswith((sys.prefix, sys.base_prefix)))
+        all_names = repr(sorted(self._environment)) if self._looks_through_variables else None
         return Inputs(
             contents={path: content_of(path) for path in sorted(contents)},
             names=names,
             stamps={path: stamp_of(path) for path in sorted(stamped)},
             variables={name: value_of(self._environment.get(name), key) for name in sorted(self._variables)},
+            all_variables=value_of(all_names, key),
+            path=value_of(repr(self._path), key),
+            here=value_of(self._here if self._is_relative else None, key),
             key=key,
         )
 
@@ -104,7 +120,7 @@ class Observation:
         """
         writes = flags & _WRITING if mode is None else not {"w", "a", "x", "+"}.isdisjoint(mode)
         if isinstance(path, str | bytes) and not writes:
-            self._opened.add(os.path.abspath(os.fsdecode(path)))
+            self._opened.add(self._absolute(path))
 
     def _note_listing(self, path: object) -> None:
         """
@@ -112,11 +128,19 @@ class Observation:
         """
         if not isinstance(path, str | bytes | None):
             return
-        folder = os.path.abspath(os.fsdecode(path or "."))
+        folder = self._absolute(path or ".")
         imported = folder in sys.path_importer_cache and not self._is_within(folder)
         if not imported and folder not in self._names:
             self._names[folder] = ABSENT  # to look through it is such an event, too
             self._names[folder] = names_in(folder)
+
+    def _absolute(self, path: str | bytes) -> str:
+        """
+        Return *path* as it is wherever the current folder is, and note if that matters.
+        """
+        text = os.fsdecode(path)
+        self._is_relative = self._is_relative or not os.path.isabs(text)
+        return os.path.abspath(text)
 
     def _is_within(self, path: str) -> bool:
         return path.startswith(self._folder + os.sep)
@@ -146,23 +170,49 @@ def observe(folder: str) -> Iterator[Observation]:
             The absolute path of the folder of the recipes.
     """
     global _hooked, _current  # noqa: PLW0603 (the interpreter has one set of hooks, which stay)
-    environment, observation = os.environ, Observation(folder)
-    encode = environment.encodekey
-
-    def encode_noted(name: str) -> Any:
-        observation.note_variable(name)
-        return encode(name)
-
+    observation = Observation(folder)
     if not _hooked:
         sys.addaudithook(_hear)
         _hooked = True
-    environment.encodekey = encode_noted
     _current = observation
     try:
-        yield observation
+        with _noted_environment(observation):
+            yield observation
     finally:
         _current = None
-        environment.encodekey = encode
+
+
+@contextmanager
+def _noted_environment(observation: Observation) -> Iterator[None]:
+    """
+    Note which variables are read, by name or all of them.
+    """
+    mappings: list[Any] = [os.environ]
+    if os.supports_bytes_environ:
+        mappings.append(os.environb)
+    plain = [(mapping.encodekey, mapping.decodekey) for mapping in mappings]
+
+    def noting(encode: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def encode_noted(name: Any) -> Any:
+            observation.note_variable(os.fsdecode(name))
+            return encode(name)
+
+        return encode_noted
+
+    def noting_all(decode: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def decode_noted(name: Any) -> Any:
+            observation.note_variables()
+            return decode(name)
+
+        return decode_noted
+
+    for mapping, (encode, decode) in zip(mappings, plain, strict=True):
+        mapping.encodekey, mapping.decodekey = noting(encode), noting_all(decode)
+    try:
+        yield
+    finally:
+        for mapping, (encode, decode) in zip(mappings, plain, strict=True):
+            mapping.encodekey, mapping.decodekey = encode, decode
 
 
 def _hear(event: str, args: tuple[Any, ...]) -> None:

@@ -8,6 +8,7 @@ by it. The file is trusted if it is its reader's own, or root's, and nobody else
 import os
 import stat
 import sys
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from importlib.util import cache_from_source
@@ -28,6 +29,10 @@ _MAGIC: Final = b"promptkit compiled set\n"
 #: What stands before the index: what the file is, the length of the index, and its digest.
 _HEAD: Final = len(_MAGIC) + 8 + 16
 
+#: How long a set is used, in seconds. What it depends on may not all be known, and a client that only
+#: lists and leaves may be gone before the recipes are imported.
+_LIFETIME: Final = 24 * 60 * 60
+
 _MADE_BY: Final = f"promptkit {VERSION}, msgspec {msgspec.__version__}, Python {sys.version}"
 
 _FLAGS: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -42,7 +47,7 @@ class Store:
 
     Args:
         folder:
-            The absolute path of the folder of the recipes.
+            The folder of the recipes, an absolute path free of links.
 
         *purpose:
             What else the set depends on: the target, and how it is served.
@@ -50,7 +55,8 @@ class Store:
 
     def __init__(self, folder: str, *purpose: object) -> None:
         self.folder = folder
-        name = digest(repr(purpose).encode(errors="surrogateescape"))[:6].hex()
+        # The folder itself is a part of that: a copy of it may bring the sets of the first along.
+        name = digest(repr((folder, *purpose)).encode(errors="surrogateescape"))[:6].hex()
         self.file = cache_from_source(os.path.join(folder, f"promptkit-{name}.py")).removesuffix(".pyc")
         self.file += ".compiled"
 
@@ -93,21 +99,27 @@ class Store:
         """
         if sys.dont_write_bytecode:
             return
-        index, body = _packed(inputs, capabilities, pages)
-        head = _MAGIC + len(index).to_bytes(8, "big") + digest(index)
-        scratch = f"{self.file}.{os.getpid()}"
-        with suppress(OSError):
+        scratch = f"{self.file}.{os.getpid()}-{os.urandom(4).hex()}"
+        with suppress(OSError, UnicodeEncodeError):  # a path may be of bytes that are no text
+            index, body = _packed(inputs, capabilities, pages)
+            head = _MAGIC + len(index).to_bytes(8, "big") + digest(index)
             os.makedirs(os.path.dirname(self.file), exist_ok=True)
-            with suppress(FileNotFoundError):
-                os.unlink(scratch)  # left behind by a process of the same number
             try:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
                 with open(os.open(scratch, flags, 0o600), "wb") as file:
                     file.write(b"".join((head, index, *body)))
                 os.replace(scratch, self.file)
             except BaseException:
-                os.unlink(scratch)
+                with suppress(FileNotFoundError):
+                    os.unlink(scratch)
                 raise
+
+    def discard(self) -> None:
+        """
+        Keep no set any more.
+        """
+        with suppress(OSError):
+            os.unlink(self.file)
 
 
 def _packed(
@@ -140,6 +152,8 @@ def _index(descriptor: int) -> tuple[Index, int] | None:
     status = os.fstat(descriptor)
     shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and hasattr(os, "geteuid")
     if not stat.S_ISREG(status.st_mode) or shared or status.st_uid not in _TRUSTED:
+        return None
+    if not 0 <= time.time() - status.st_mtime < _LIFETIME:
         return None
     head = os.read(descriptor, _HEAD)
     size = int.from_bytes(head[len(_MAGIC) :][:8], "big")

@@ -205,7 +205,7 @@ class Server:
         """
         snapshot = self._handlers.snapshot
         changed = {question[0] for question, result in told.items() if not snapshot.says(question, result)}
-        if changed and snapshot.capabilities.changes:
+        if changed:
             self._tell(changed)
         return not changed
 

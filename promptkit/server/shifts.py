@@ -91,6 +91,7 @@ class Shifts:
         self._worker: Worker | None = None
         self._lock = Lock()
         self._forked = False
+        self._busy = False
 
     @property
     def current(self) -> Request | None:
@@ -140,6 +141,7 @@ class Shifts:
             Whether it still is. If not, another thread has done the rest, and reads.
         """
         mine = turn or self.turn
+        self._busy = True
         self._events.extend(events)
         while self._events:
             event = self._events.popleft()
@@ -162,6 +164,7 @@ class Shifts:
                 if len(reply) > _LARGE:
                     self._flush()
         self._flush()
+        self._busy = False
         return True
 
     def settle(self, deadline: float) -> None:
@@ -172,7 +175,7 @@ class Shifts:
             deadline:
                 How long to wait at most, by `time.monotonic`.
         """
-        while (self._events or self._replies or self.current) and time.monotonic() < deadline:
+        while self._busy and time.monotonic() < deadline:
             time.sleep(0.001)
 
     def relieve(self, stuck: Request, late: Callable[[Request, Worker], Job]) -> None:
