@@ -7,6 +7,7 @@ See https://json-schema.org/draft/2020-12/schema.
 """
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from types import NoneType
 from typing import Any, Final, get_args
 
@@ -20,6 +21,9 @@ from promptkit.readers import is_enum, is_list, is_literal, is_union, plain
 from promptkit.writing import json_of
 
 __all__ = ["schema_of"]
+
+#: Types of values without parts.
+_FLAT: Final = (str, int, float, bool)
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -81,6 +85,24 @@ def _property(argument: Argument, definitions: dict[str, Any]) -> dict[str, Any]
 def _schema(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     """
     Return the schema of a type; what it refers to goes into *definitions*.
+    """
+    if annotation in _FLAT or is_literal(annotation):
+        found: dict[str, Any] = msgspec.json.decode(_flat(annotation))
+        return found
+    return _made(annotation, definitions)
+
+
+@lru_cache(maxsize=1024)
+def _flat(annotation: Any) -> bytes:
+    """
+    Return the schema of a type that refers to no other, as JSON: most parameters share a few such types.
+    """
+    return msgspec.json.encode(_made(annotation, {}))
+
+
+def _made(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
+    """
+    Return what `_schema` does, made anew.
     """
     try:
         (schema,), components = msgspec.json.schema_components(

@@ -5,15 +5,19 @@ import time
 
 import pytest
 
+from promptkit import prompt
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import Params
+from promptkit.server import Server
 from promptkit.server.executor import Executor
 from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.supervisor import Supervisor
 from tests.test_stalls import BUSY, Process
-from tests.wire import request
+from tests.wire import initialize, line, request
 
 LATE = InternalError("too late")
 
@@ -220,6 +224,34 @@ async def later(change: Change):
 def timed(change: Change):
     return change.title
 """
+
+
+@prompt
+def greet():
+    """Say hello."""
+    return "Hello."
+
+
+def test_a_thread_that_is_relieved_before_it_begins(monkeypatch):
+    """
+    A request whose thread was held up right before the work on it is not taken for its own double.
+    """
+    sent, ended = [], threading.Event()
+    server = Server(compile(Recipes(prompts=(greet,))), sent.append)
+    serve = server._handlers.serve
+
+    def serve_relieved(asked_for):
+        server._shifts.relieve(asked_for, server._handlers.detach)
+        return serve(asked_for)
+
+    monkeypatch.setattr(server._handlers, "serve", serve_relieved)
+    lines = [line(initialize("2025-11-25")), line(request(1, "prompts/get", {"name": "greet"})), b""]
+    server.read_from(iter(lines).__next__, ended.set)
+    assert ended.wait(10)
+    server.close(10)
+
+    assert b"Hello." in sent[-1]
+    assert b"".join(sent).count(b'"id":1,') == 1
 
 
 @pytest.mark.parametrize("options", [[], ["--max-renders", "1"]], ids=["", "one at a time"])

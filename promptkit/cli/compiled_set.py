@@ -75,7 +75,10 @@ class CompiledSet:
             done:
                 Called if it wants nothing more before that.
         """
-        if self._found is None or not self._found.index.pages:
+        if self._found is None:
+            return None
+        if not self._found.index.pages:
+            self._found.close()
             return None
         self._early = EarlyServer(self._found, identity, limits, wire.write)
         self._early.read_from(wire.read, done)

@@ -9,7 +9,7 @@ from promptkit.catalog import Catalog
 from promptkit.compiled.early import Question
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
-from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import LISTS, PAGE_SIZE
@@ -259,6 +259,9 @@ class Server:
             request = event
             if self._audit is not None:
                 request.when_answered(self._audit.begin(request, self.catalog))
+            if request.id in self._in_flight.ids:  # later it could be its own: this thread may be relieved
+                refused = InvalidRequest(f"id {request.id!r} is in use by a request that still runs")
+                return request, encode_error(request.id, refused)
         elif isinstance(event, bytes):
             return None, event
         elif isinstance(event, Cancelled):

@@ -17,8 +17,6 @@ from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
 from promptkit.protocol.jsonrpc import (
     InternalError,
-    InvalidRequest,
-    encode_error,
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import Lowering, lowering_for
@@ -115,9 +113,6 @@ class Handlers:
         """
         Return the line that answers *request*, or None if it is answered later.
         """
-        if request.id in self._in_flight.ids:
-            refused = InvalidRequest(f"id {request.id!r} is in use by a request that still runs")
-            return encode_error(request.id, refused)
         work = self._by_method[request.method] if self._requests.unlimited else self._counted
         return reply_to(request, work, self.snapshot.catalog, self._limits.reply)
 
