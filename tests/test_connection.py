@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Cancelled, Request
+from promptkit.protocol.events import Cancelled, Request, Response
 from promptkit.protocol.methods import METHODS
 from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import REVISIONS, Era
@@ -454,3 +454,18 @@ def test_every_released_revision_is_known():
     """
     assert [*HANDSHAKES, "2026-07-28"] == list(REVISIONS)
     assert [date for date, revision in REVISIONS.items() if revision.era is Era.HANDSHAKE] == HANDSHAKES
+
+
+def test_an_answer_is_taken_from_when_on_it_is_expected():
+    """
+    A client cannot answer what it was not asked yet, nor the same question twice.
+    """
+    connection = Connection(Identity("promptkit", "1"))
+    number, _ = connection.ask("elicitation/create", {})
+    answer = line({"jsonrpc": "2.0", "id": number, "result": {"action": "decline"}})
+    before = connection.receive_data(answer)
+    connection.expect(number)
+    after = [connection.receive_data(answer), connection.receive_data(answer)]
+
+    assert before == []
+    assert after == [[Response(number, {"action": "decline"})], []]

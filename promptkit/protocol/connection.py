@@ -120,14 +120,18 @@ class Connection:
 
     def ask(self, method: str, params: Any) -> tuple[RequestId, bytes]:
         """
-        Ask the client for something; a `Response` with the same id will bear the answer.
+        Return what asks the client for something: the id of the request, and the line to be sent.
 
-        Returns:
-            The id of the request, and the line to be sent.
+        Before it is sent, `expect` has to be called.
         """
         request_id = f"promptkit-{next(self._numbers)}"
-        self._asked.add(request_id)
         return request_id, encode_request(request_id, method, params)
+
+    def expect(self, request_id: RequestId) -> None:
+        """
+        Take an answer from now on: a `Response` with this id will bear it.
+        """
+        self._asked.add(request_id)
 
     def withdraw(self, request_id: RequestId) -> bytes:
         """

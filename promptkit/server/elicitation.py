@@ -192,6 +192,7 @@ class Elicitation:
         withdraw = partial(self._withdraw, question_id)
         job = Job(request, withdraw, refusal=question.errors, deadline=deadline, works=False)
         self._open[question_id] = question, self._in_flight.hold(job)
+        self._connection.expect(question_id)  # not before: a client may answer what it was not asked yet
         self._send(line)
 
     def answered(self, question_id: RequestId) -> Question | None:
