@@ -305,6 +305,7 @@ class TestQuestions:
         """
         connection = connect("2025-06-18")
         number, sent = connection.ask("elicitation/create", {"message": "?"})
+        connection.expect(number)
         answer = line({"jsonrpc": "2.0", "id": number, "result": {"action": "cancel"}})
 
         assert json.loads(sent)["id"] == number
@@ -317,6 +318,7 @@ class TestQuestions:
         """
         connection = connect("2025-06-18")
         number, _ = connection.ask("elicitation/create", {})
+        connection.expect(number)
         refusal = {"jsonrpc": "2.0", "id": number, "error": {"code": -1, "message": "no"}}
 
         assert connection.receive_data(line(refusal)) == [Response(number, None)]
@@ -335,6 +337,7 @@ class TestQuestions:
         """
         connection = connect("2025-06-18")
         number, _ = connection.ask("elicitation/create", {})
+        connection.expect(number)
 
         told = json.loads(connection.withdraw(number))
 
