@@ -16,8 +16,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct, structs
 
-from promptkit.diagnostics import Diagnostic, Location, Rule
+from promptkit.diagnostics import Diagnostic
 from promptkit.errors import LoadError
+from promptkit.import_errors import import_failed
 from promptkit.media import reads
 from promptkit.packages import import_package, imported_files
 from promptkit.prompts import Prompt, declared
@@ -117,7 +118,7 @@ def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Rec
     except BaseException as error:  # noqa: BLE001 (an author's __init__.py may raise anything)
         _check_keyboard(error)
         init = folder / "__init__.py"
-        return Recipes(diagnostics=(_import_failed(init, folder, error),), read=(init,))
+        return Recipes(diagnostics=(import_failed(init, folder, error),), read=(init,))
     modules, diagnostics = [], []
     with _Noting(declared) as made, _Noting(reads) as media:
         for file in files:
@@ -125,7 +126,7 @@ def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Rec
                 modules.append(importlib.import_module(f"{package}.{file.stem}"))
             except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
                 _check_keyboard(error)
-                diagnostics.append(_import_failed(file, folder, error))
+                diagnostics.append(import_failed(file, folder, error))
     if attribute and modules:
         found = _named(f"{files[0]}:{attribute}", modules[0], attribute)
     else:
@@ -147,10 +148,10 @@ def _load_module(target: str, name: str, attribute: str) -> Recipes:
         if error.name and (name == error.name or name.startswith(f"{error.name}.")):
             reason = "it is no folder, no file and no module"
             raise LoadError(target, reason) from None
-        return Recipes(diagnostics=(_import_failed(Path(name), None, error),))
+        return Recipes(diagnostics=(import_failed(Path(name), None, error),))
     except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
         _check_keyboard(error)
-        return Recipes(diagnostics=(_import_failed(Path(name), None, error),))
+        return Recipes(diagnostics=(import_failed(Path(name), None, error),))
     if attribute:
         return _named(target, module, attribute)
     file = getattr(module, "__file__", None)
@@ -220,42 +221,6 @@ class _Noting(Generic[T]):
         self._listener.reset(self._token)
 
 
-def _import_failed(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
-    """
-    Return the diagnostic for a recipe that raised *error* when it was imported.
-    """
-    from traceback import format_exception_only  # only a broken recipe needs it
-
-    said = format_exception_only(error)[-1].strip()
-    return Diagnostic(
-        Rule.IMPORT_FAILED,
-        f"recipe {file.stem!r} cannot be imported: {said}",
-        _import_remedy(file, error),
-        _place_of(error, file, folder),
-    )
-
-
-def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location:
-    """
-    Return where, in *file* or beside it, *error* was raised.
-    """
-    from traceback import extract_tb
-
-    from promptkit.sources import span_at
-
-    if isinstance(error, SyntaxError) and error.filename:
-        column = max(error.offset or 0, 0)
-        goes_on = (error.end_lineno or 0, error.end_offset or 0) > (error.lineno or 0, column)
-        end = error.end_offset if goes_on and error.end_lineno == error.lineno else column + 1
-        return Location(error.filename, error.lineno or 0, column, end if column and end else 0)
-    location = Location(str(file))
-    for frame in extract_tb(error.__traceback__):
-        if Path(frame.filename).parent == folder or frame.filename == str(file):
-            line, end = frame.lineno or 0, frame.end_colno if frame.end_lineno == frame.lineno else None
-            location = Location(frame.filename, *span_at(frame.filename, line, frame.colno or 0, end))
-    return location
-
-
 def _check_keyboard(error: BaseException) -> None:
     """
     Raise *error* if somebody has pressed Ctrl-C, and no recipe has raised it by itself.
@@ -265,18 +230,3 @@ def _check_keyboard(error: BaseException) -> None:
     """
     if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         raise error
-
-
-def _import_remedy(file: Path, error: BaseException) -> str:
-    """
-    Return what to do about a recipe, *file*, that raised *error* when it was imported.
-    """
-    if "." in file.stem:
-        return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
-    if isinstance(error, ModuleNotFoundError):
-        return f"correct the name (no file beside the recipe has it), or install it: {sys.executable} -m pip"
-    if isinstance(error, SyntaxError):
-        return "correct the syntax; the line is where Python stopped understanding"
-    if isinstance(error, SystemExit):
-        return "do not exit while a recipe is imported; raise PromptError inside the prompt"
-    return "correct the line; the other recipes are served all the same"

@@ -6,7 +6,7 @@ The watching is done by the library watchfiles, on a thread of its own, once tha
 
 import sys
 from collections.abc import Callable, Iterable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
@@ -19,6 +19,7 @@ from promptkit.diagnostics import Severity
 from promptkit.files import Files, find_files
 from promptkit.loader import load
 from promptkit.packages import keep_imports
+from promptkit.standard_error import say
 from promptkit.targets import split_target
 
 __all__ = ["Reloader"]
@@ -113,7 +114,7 @@ class Reloader:
                 self._watch()
             except Exception as error:  # noqa: BLE001 (what watches files fails in many ways)
                 if not self._watching and not isinstance(error, FileNotFoundError):
-                    _say(f"later changes of {self._target!r} are not seen, as it cannot be watched: {error}")
+                    say(f"later changes of {self._target!r} are not seen, as it cannot be watched: {error}")
                     return
                 self._stop.wait(_ROUND / 1000)
 
@@ -196,7 +197,7 @@ class Reloader:
             reason = str(error) or type(error).__name__
             if self._told != reason:
                 self._told = reason
-                _say(f"the recipes as they were are still served: {reason}")
+                say(f"the recipes as they were are still served: {reason}")
             return
         if not self._settled:  # files changed while they were read, and are read again
             put_back()
@@ -225,7 +226,7 @@ class Reloader:
         if catalog.diagnostics:
             _guarded("complain", self._complain, catalog)
         if held:
-            _say("the recipes as they were are still served")
+            say("the recipes as they were are still served")
 
 
 def _broken(catalog: Catalog) -> set[str]:
@@ -243,13 +244,4 @@ def _guarded(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> No
     try:
         call(catalog)
     except Exception as error:  # noqa: BLE001 (the next change may go well)
-        _say(f"cannot {what} the changed recipes: {type(error).__name__}: {error}")
-
-
-def _say(line: str) -> None:
-    """
-    Print a line on standard error, whoever reads it.
-    """
-    with suppress(Exception):  # an author may have closed or replaced it
-        sys.stderr.write(f"promptkit: {line}\n")
-        sys.stderr.flush()
+        say(f"cannot {what} the changed recipes: {type(error).__name__}: {error}")

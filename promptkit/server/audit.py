@@ -26,6 +26,7 @@ from promptkit.catalog import Catalog
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.server.subjects import Subject, subject_of
+from promptkit.standard_error import say
 
 if sys.platform != "win32":
     import fcntl
@@ -150,12 +151,10 @@ class Audit:
         if self._complained:
             return
         self._complained = True
-        with suppress(OSError, ValueError):  # nobody may be reading stderr any more
-            print(  # noqa: T201 (it is for whoever runs the server)
-                f"promptkit: cannot write to the audit file {str(self._file)!r}: {error.strerror or error}; "
-                "serving goes on, and requests are noted again as soon as it can be written",
-                file=sys.stderr,
-            )
+        say(
+            f"cannot write to the audit file {str(self._file)!r}: {error.strerror or error}; "
+            "serving goes on, and requests are noted again as soon as it can be written"
+        )
 
     def _open(self) -> int:
         """

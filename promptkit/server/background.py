@@ -6,7 +6,6 @@ Importing this module imports asyncio, so it is done when the first such prompt 
 
 import asyncio
 import os
-import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -15,6 +14,8 @@ from threading import Thread
 from typing import Any, Final, TypeVar
 
 import attrs
+
+from promptkit.standard_error import say
 
 __all__ = ["Background"]
 
@@ -224,5 +225,4 @@ def _complain(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
     """
     error = context.get("exception")
     if error is not None:
-        with suppress(Exception):  # nobody may be reading stderr any more
-            sys.stderr.write(f"promptkit: what a prompt has left behind raised {type(error).__name__}\n")
+        say(f"what a prompt has left behind raised {type(error).__name__}")

@@ -5,7 +5,6 @@ Neither an error nor a log repeats the value of an argument that is marked as a 
 """
 
 import os
-import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +17,7 @@ from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import TOLD, InternalError, encode_error, encode_result
 from promptkit.server.subjects import Subject, subject_of
 from promptkit.server.workers import Abandoned
+from promptkit.standard_error import say
 
 __all__ = ["MISUSE", "called", "misused", "reply_to"]
 
@@ -125,8 +125,7 @@ def _internal_error(request: Request, error: BaseException, catalog: Catalog) ->
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
         trace = _redacted("".join(traceback.format_exception(error)), subject)
-    with suppress(Exception):  # nobody may be reading stderr any more
-        sys.stderr.write(f"promptkit: error {correlation} in {shown}:\n{trace}")
+    say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
 
 

@@ -6,11 +6,9 @@ author's code another one goes on with the rest, and with reading.
 """
 
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from threading import Event as Flag
 from threading import Lock
 from typing import Final
@@ -19,6 +17,7 @@ from promptkit.protocol.events import Event, Request
 from promptkit.protocol.jsonrpc import InternalError, encode_error
 from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.workers import Worker
+from promptkit.standard_error import say
 
 __all__ = ["Shifts", "Turn"]
 
@@ -234,8 +233,7 @@ class Shifts:
         """
         Return what is answered if there is a fault in what works off *event*; reading goes on.
         """
-        with suppress(Exception):  # nobody may be reading stderr any more
-            sys.stderr.write(f"promptkit: a message could not be worked off: {error!r}\n")
+        say(f"a message could not be worked off: {error!r}")
         if not isinstance(event, Request):
             return None, None
         return event, encode_error(event.id, InternalError(f"{event.method} failed"))

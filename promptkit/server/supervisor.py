@@ -1,10 +1,10 @@
 """The supervisor: a thread that looks after the others, and sleeps while there is nothing to see."""
 
-import sys
 from collections.abc import Callable
-from contextlib import suppress
 from threading import Event, Lock, Thread
 from typing import Final
+
+from promptkit.standard_error import say
 
 __all__ = ["Supervisor"]
 
@@ -62,6 +62,5 @@ class Supervisor:
         try:
             return self._look()
         except Exception as error:  # noqa: BLE001 (without it nothing would hold any more)
-            with suppress(Exception):  # nobody may be reading stderr any more
-                sys.stderr.write(f"promptkit: looking after requests failed: {error!r}\n")
+            say(f"looking after requests failed: {error!r}")
             return _NAP

@@ -18,6 +18,8 @@ from itertools import chain, count, repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from promptkit.standard_error import say
+
 if TYPE_CHECKING:
     from promptkit.compiled.early import EarlyServer
     from promptkit.server import Server
@@ -209,8 +211,7 @@ def _is_over(wire: Wire) -> bool:
     except Exception:  # noqa: BLE001 (authors raise anything)
         import traceback  # hardly ever needed
 
-        with suppress(Exception):  # nobody may be reading stderr any more
-            sys.stderr.write(f"promptkit: a signal handler failed:\n{traceback.format_exc()}")
+        say(f"a signal handler failed:\n{traceback.format_exc().rstrip()}")
     return False
 
 
