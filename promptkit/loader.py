@@ -6,26 +6,34 @@ recipe: that is a diagnostic, and the other recipes are loaded.
 """
 
 import importlib
+import os
 import signal
+import stat
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar
+from fnmatch import fnmatchcase
+from functools import partial, reduce
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import Struct, structs
+import attrs
+from msgspec import Struct
 
-from promptkit.diagnostics import Diagnostic
+from promptkit.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors import LoadError
+from promptkit.finders import namespace_of
 from promptkit.import_errors import import_failed
+from promptkit.interpreter import end_child, intact
 from promptkit.media import reads
-from promptkit.packages import import_package, imported_files
+from promptkit.packages import import_package, read_files
 from promptkit.prompts import Prompt, declared
 from promptkit.resources import Resource
-from promptkit.targets import split_target
+from promptkit.targets import project_root, split_target, suggest
 
-__all__ = ["TESTS", "Recipes", "load"]
+__all__ = ["TESTS", "Declarations", "Recipes", "load"]
 
 T = TypeVar("T")
 
@@ -33,22 +41,44 @@ T = TypeVar("T")
 TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
 
-class Recipes(Struct, frozen=True):
+class Declarations(Struct, frozen=True):
+    """
+    What one file declares.
+
+    Args:
+        file:
+            The recipe file; None if what is declared was not loaded from one.
+
+        prompts:
+            Its prompts, and those of its package that it holds and no other recipe defines.
+
+        resources:
+            The resources that it holds.
+
+        diagnostics:
+            Why it could not be imported.
+    """
+
+    file: Path | None = None
+    prompts: tuple[Prompt[..., Any], ...] = ()
+    resources: tuple[Resource[..., Any], ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@attrs.frozen(init=False)
+class Recipes:
     """
     What was found at a target, before anything of it is compiled.
 
     Args:
         prompts:
-            Every prompt, once.
+            Prompts that come from no file of their own, such as those of a test.
 
         resources:
-            Every resource, once.
+            Resources that come from no file of their own.
 
-        diagnostics:
-            The recipes that could not be imported.
-
-        files:
-            The recipe files, in the order in which they were imported.
+        by_file:
+            What each file declares, in the order in which they were imported.
 
         root:
             The folder or file that was named, if it was one.
@@ -57,15 +87,57 @@ class Recipes(Struct, frozen=True):
             All files that were read to import them: modules, and media.
     """
 
-    prompts: tuple[Prompt[..., Any], ...] = ()
-    resources: tuple[Resource[..., Any], ...] = ()
-    diagnostics: tuple[Diagnostic, ...] = ()
-    files: tuple[Path, ...] = ()
-    root: Path | None = None
-    read: tuple[Path, ...] = ()
+    by_file: tuple[Declarations, ...]
+    root: Path | None
+    read: tuple[Path, ...]
+
+    def __init__(
+        self,
+        prompts: Iterable[Prompt[..., Any]] = (),
+        resources: Iterable[Resource[..., Any]] = (),
+        *,
+        by_file: Iterable[Declarations] = (),
+        root: Path | None = None,
+        read: Iterable[Path] = (),
+    ) -> None:
+        loose = Declarations(None, tuple(prompts), tuple(resources))
+        found = (loose, *by_file) if loose.prompts or loose.resources else tuple(by_file)
+        self.__attrs_init__(found, root, tuple(read))
+
+    @property
+    def prompts(self) -> tuple[Prompt[..., Any], ...]:
+        """
+        Every prompt, once.
+        """
+        return tuple(dict.fromkeys(prompt for found in self.by_file for prompt in found.prompts))
+
+    @property
+    def resources(self) -> tuple[Resource[..., Any], ...]:
+        """
+        Every resource, once.
+        """
+        return tuple(dict.fromkeys(resource for found in self.by_file for resource in found.resources))
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """
+        Why recipes could not be imported, each reason once.
+        """
+        return tuple(dict.fromkeys(reason for found in self.by_file for reason in found.diagnostics))
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """
+        The recipe files, in the order in which they were imported.
+        """
+        return tuple(found.file for found in self.by_file if found.file is not None)
 
 
-def load(target: str | Path) -> Recipes:
+def _ignore(_: Path) -> None:
+    """Do nothing."""
+
+
+def load(target: str | Path, importing: Callable[[Path], None] = _ignore) -> Recipes:
     """
     Import the recipes at *target*, anew, and return what they declare.
 
@@ -75,6 +147,10 @@ def load(target: str | Path) -> Recipes:
             with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``,
             where the object is a prompt, a resource, or several.
 
+        importing:
+            Called with each file of a folder before it is imported. What it raises counts as
+            raised by the file, which is not imported then.
+
     Raises:
         LoadError: If there is no such folder, file, module or object.
     """
@@ -82,126 +158,202 @@ def load(target: str | Path) -> Recipes:
         reason = "name a folder, a file or a module"
         raise LoadError(str(target), reason)
     name, attribute = split_target(str(target))
-    path = Path(name)
-    if path.is_dir():
-        found = _load_files(path.resolve(), _recipe_files(path.resolve()))
-        return structs.replace(found, root=path.resolve())
-    if path.is_file():
-        if path.suffix != ".py":
+    try:
+        path = os.path.realpath(name)
+    except (OSError, ValueError) as error:  # the current folder is gone, or it is no path at all
+        raise LoadError(str(target), f"it cannot be found: {error}") from None
+    if os.path.isdir(path):
+        return _load_folder(Path(path), str(target), importing)
+    if os.path.isfile(path):
+        if not path.endswith(".py"):
             raise LoadError(str(target), "it is no Python file")
-        file = path.resolve()
-        return _load_files(file.parent, [file], attribute)
-    if name.endswith(".py") or len(path.parts) != 1:
-        raise LoadError(str(target), "there is no such file or folder")
-    return _load_module(str(target), name, attribute)
+        return _load_files(Path(path).parent, [Path(path)], importing, attribute)
+    if name.endswith(".py") or os.sep in name or "/" in name:
+        raise LoadError(str(target), f"there is no such file or folder{suggest(name)}")
+    return _load_module(str(target), name, attribute, importing)
 
 
-def _recipe_files(folder: Path) -> list[Path]:
+def _load_folder(folder: Path, target: str, importing: Callable[[Path], None]) -> Recipes:
     """
-    Return the recipes in *folder*, in a fixed order.
+    Import the recipes in *folder*. Raises LoadError if it cannot be looked into.
     """
-    return [
-        file
-        for file in sorted(folder.glob("*.py"))
-        if file.is_file()
-        and not file.name.startswith(("_", "."))  # editors and archives leave files that begin with a dot
-        and not any(file.match(pattern) for pattern in TESTS)
-    ]
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise LoadError(target, f"it cannot be read: {error.strerror}") from None
+    files, unreadable = [], []
+    for file in (folder / name for name in sorted(names) if _is_recipe(name)):
+        try:
+            mode = os.stat(file).st_mode
+        except OSError as error:  # a link that leads nowhere, in circles or into a locked folder
+            unreadable.append(_unreadable(file, error.strerror))
+            continue
+        if stat.S_ISREG(mode):
+            files.append(file)
+        elif not stat.S_ISDIR(mode):
+            unreadable.append(_unreadable(file, "it is a pipe, a socket or a device"))
+    return _load_files(folder, files, importing, unreadable=unreadable, root=folder)
 
 
-def _load_files(folder: Path, files: Sequence[Path], attribute: str = "") -> Recipes:
+def _is_recipe(name: str) -> bool:
+    """
+    Return whether a file of that name is a recipe. Editors and archives leave some that begin with a dot.
+    """
+    if not name.endswith(".py") or name.startswith(("_", ".")):
+        return False
+    return not any(fnmatchcase(name, pattern) for pattern in TESTS)
+
+
+def _unreadable(file: Path, reason: str | None) -> Declarations:
+    """
+    Return what stands for a recipe that cannot even be opened.
+    """
+    fault = Diagnostic(
+        Rule.IMPORT_FAILED,
+        f"recipe {file.stem!r} cannot be read: {reason}",
+        "mend or remove it; the other recipes are served all the same",
+        Location(str(file)),
+    )
+    return Declarations(file, diagnostics=(fault,))
+
+
+def _load_files(  # noqa: PLR0913 (they are the ways to name recipes)
+    folder: Path,
+    files: Sequence[Path],
+    importing: Callable[[Path], None],
+    attribute: str = "",
+    *,
+    unreadable: Iterable[Declarations] = (),
+    root: Path | None = None,
+) -> Recipes:
     """
     Import *files* of *folder* as modules of one package.
     """
-    try:
-        package = import_package(folder)
-    except BaseException as error:  # noqa: BLE001 (an author's __init__.py may raise anything)
-        _check_keyboard(error)
-        init = folder / "__init__.py"
-        return Recipes(diagnostics=(import_failed(init, folder, error),), read=(init,))
-    modules, diagnostics = [], []
+    init = folder / "__init__.py"
     with _Noting(declared) as made, _Noting(reads) as media:
-        for file in files:
-            try:
-                modules.append(importlib.import_module(f"{package}.{file.stem}"))
-            except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
-                _check_keyboard(error)
-                diagnostics.append(import_failed(file, folder, error))
-    if attribute and modules:
-        found = _named(f"{files[0]}:{attribute}", modules[0], attribute)
-    else:
-        found = _collect(package, modules, made, diagnostics, files)
-    return structs.replace(found, read=tuple({*files, *imported_files(package), *media}))
+        package = _attempt(init, folder, importing, lambda: import_package(folder))
+        found: list[Declarations | ModuleType] = [
+            Declarations(file, diagnostics=package.diagnostics)
+            if isinstance(package, Declarations)
+            else _attempt(file, folder, importing, partial(package.import_file, file.stem))
+            for file in files
+        ]
+    read = {*files, *read_files(), *media}
+    failed = [failed for failed in found if isinstance(failed, Declarations)]
+    if isinstance(package, Declarations):
+        return Recipes(by_file=[package, *failed, *unreadable], root=root, read={init, *read})
+    if attribute and isinstance(found[0], ModuleType):
+        return _named(f"{files[0]}:{attribute}", files[0], found[0], attribute, read)
+    modules = [
+        (file, f"{package.name}.{file.stem}", module)
+        for file, module in zip(files, found, strict=True)
+        if not isinstance(module, Declarations)
+    ]
+    by_file = [*_collect(package.name, modules, made), *failed, *unreadable]
+    return Recipes(by_file=sorted(by_file, key=lambda one: str(one.file)), root=root, read=read)
 
 
-def _load_module(target: str, name: str, attribute: str) -> Recipes:
+def _attempt(
+    file: Path, folder: Path | None, importing: Callable[[Path], None], call: Callable[[], T]
+) -> T | Declarations:
+    """
+    Import *file* by *call*; return what that returns, or why it cannot be done.
+    """
+    process = os.getpid()
+    try:
+        importing(file)
+        return call()
+    except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
+        end_child(process)
+        _check_keyboard(error)
+        return _failed(file, folder, error)
+    finally:
+        end_child(process)
+
+
+def _failed(file: Path, folder: Path | None, error: BaseException) -> Declarations:
+    """
+    Return what stands for a recipe whose import has raised *error*.
+    """
+    return Declarations(file, diagnostics=(import_failed(file, folder, error),))
+
+
+def _load_module(target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> Recipes:
     """
     Import a dotted module, as Python would in the current folder.
     """
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)  # last, so that it shadows nothing
-    try:
-        with _Noting(declared) as made:
-            module = importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
-            reason = "it is no folder, no file and no module"
-            raise LoadError(target, reason) from None
-        return Recipes(diagnostics=(import_failed(Path(name), None, error),))
-    except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
-        _check_keyboard(error)
-        return Recipes(diagnostics=(import_failed(Path(name), None, error),))
+    with suppress(OSError):  # the current folder may be gone
+        here = os.getcwd()
+        # Last, so that they shadow nothing.
+        sys.path += [
+            place for place in (here, project_root(os.path.join(here, name))) if place not in sys.path
+        ]
+    process = os.getpid()
+    with _Noting(declared) as made:
+        try:
+            with intact():
+                module = importlib.import_module(name)
+        except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
+            end_child(process)
+            _check_keyboard(error)
+            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            if missing and f"{name}.".startswith(f"{missing}."):
+                reason = f"it is no folder, no file and no module{suggest(name)}"
+                raise LoadError(target, reason) from None
+            return Recipes(by_file=[_failed(Path(name), None, error)])
+    end_child(process)
+    names = namespace_of(module)
+    file = Path(names["__file__"]) if isinstance(names.get("__file__"), str) else None
     if attribute:
-        return _named(target, module, attribute)
-    file = getattr(module, "__file__", None)
-    if hasattr(module, "__path__") and file:
-        return _load_files(Path(file).parent, _recipe_files(Path(file).parent))
-    return _collect(name, [module], made, [], [Path(file)] if file else [])
+        return _named(target, file or Path(name), module, attribute, ())
+    if "__path__" in names and file is not None:
+        return _load_folder(file.parent, target, importing)
+    return Recipes(by_file=_collect(name, [(file or Path(name), name, module)], made))
 
 
-def _named(target: str, module: ModuleType, attribute: str) -> Recipes:
+def _named(target: str, file: Path, module: ModuleType, attribute: str, read: Iterable[Path]) -> Recipes:
     """
     Return the prompts and resources that *module* calls *attribute*.
     """
-    found: Any = module
-    for part in attribute.split("."):
-        if not hasattr(found, part):
-            raise LoadError(target, f"{module.__name__} has no {attribute!r}")
-        found = getattr(found, part)
-    items = [found] if isinstance(found, Prompt | Resource) else found
-    if not isinstance(items, Iterable) or not all(isinstance(item, Prompt | Resource) for item in items):
+    try:
+        found = reduce(getattr, attribute.split("."), module)
+        items = [found] if isinstance(found, Prompt | Resource) else list(found)
+    except AttributeError:
+        raise LoadError(target, f"{module.__name__} has no {attribute!r}") from None
+    except Exception:  # noqa: BLE001 (it is an author's object, which may raise anything)
+        items = [None]
+    if not all(isinstance(item, Prompt | Resource) for item in items):
         raise LoadError(target, f"{attribute!r} is neither a prompt nor a resource, nor several of them")
-    return Recipes(
-        prompts=tuple(item for item in items if isinstance(item, Prompt)),
-        resources=tuple(item for item in items if isinstance(item, Resource)),
-        files=(Path(str(module.__file__)),),
-    )
+    prompts = tuple(item for item in items if isinstance(item, Prompt))
+    resources = tuple(item for item in items if isinstance(item, Resource))
+    return Recipes(by_file=[Declarations(file, prompts, resources)], read=read)
 
 
 def _collect(
-    package: str,
-    modules: Iterable[ModuleType],
-    made: Iterable[Prompt[..., Any]],
-    diagnostics: Iterable[Diagnostic],
-    files: Iterable[Path],
-) -> Recipes:
+    package: str, modules: Sequence[tuple[Path, str, object]], made: Sequence[Prompt[..., Any]]
+) -> list[Declarations]:
     """
-    Return what *modules* declare, or hold of what their package declares, each once.
+    Return what *modules* declare, or hold of what their package declares.
 
     Looking at names alone would miss a prompt whose name was defined again below it.
     """
-    names = {module.__name__ for module in modules}
-    held = [value for module in modules for value in vars(module).values()]
-    prompts = [prompt for prompt in made if prompt.__module__ in names]
-    prompts += [v for v in held if isinstance(v, Prompt) and f"{v.__module__}.".startswith(f"{package}.")]
-    resources = [v for v in held if isinstance(v, Resource)]
-    return Recipes(
-        tuple(dict.fromkeys(prompts)),
-        tuple(dict.fromkeys(resources)),
-        tuple(diagnostics),
-        tuple(files),
-    )
+    own: dict[str, list[Prompt[..., Any]]] = {name: [] for _, name, _ in modules}
+    for prompt in made:
+        if prompt.__module__ in own:
+            own[prompt.__module__].append(prompt)
+    found = []
+    for file, name, module in modules:
+        held = list(namespace_of(module).values())
+        prompts = own[name] + [
+            value
+            for value in held
+            if issubclass(type(value), Prompt)
+            and f"{value.__module__}.".startswith(f"{package}.")
+            and value.__module__ not in own.keys() - {name}
+        ]
+        resources = [value for value in held if issubclass(type(value), Resource)]
+        found.append(Declarations(file, tuple(dict.fromkeys(prompts)), tuple(dict.fromkeys(resources))))
+    return found
 
 
 class _Noting(Generic[T]):

@@ -8,17 +8,71 @@ import importlib
 import importlib.util
 import linecache
 import sys
-from collections.abc import Callable, Sequence
-from importlib.machinery import BYTECODE_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-__all__ = ["import_package", "imported_files", "keep_imports"]
+from promptkit.finders import Finder, Project, Siblings, Sources, finders, namespace_of, place_module
+from promptkit.interpreter import intact
+from promptkit.targets import project_root
+
+__all__ = ["KeptImports", "Package", "give_up_imports", "import_package", "read_files"]
+
+#: The folders that were imported already.
+_imported: set[str] = set()
 
 
-def import_package(folder: Path) -> str:
+class Package:
     """
-    Make *folder* a package, freshly imported, and return its name.
+    A folder of recipes, freshly imported as a package.
+
+    Args:
+        name:
+            What it is called in Python.
+
+        sources:
+            What finds its modules.
+    """
+
+    def __init__(self, name: str, sources: Sources) -> None:
+        self.name = name
+        self._sources = sources
+        parts = name.split(".")
+        names = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+        self._parents = {name: sys.modules[name] for name in names}
+
+    def import_file(self, stem: str) -> ModuleType:
+        """
+        Import one file, unless that was done by another, and return the module that was executed.
+
+        Args:
+            stem:
+                The name of the file, without its suffix.
+
+        Raises:
+            BaseException: Whatever the file raises.
+        """
+        name = f"{self.name}.{stem}"
+        executed = self._sources.executed
+        if name not in executed:
+            sys.modules.update(self._parents)  # an earlier recipe may have taken them out
+            if not _is_busy(sys.modules.get(name)):
+                sys.modules.pop(name, None)  # or have put something in this one's place
+            try:
+                with intact():
+                    module = importlib.import_module(name)
+            except KeyError:
+                if name not in executed:
+                    raise
+            else:
+                return executed.get(name, module)
+        return executed[name]
+
+
+def import_package(folder: Path) -> Package:
+    """
+    Make *folder* a package, freshly imported, and return it.
 
     It gets its own name wherever that is free, so that tests and recipes may import from
     it; and one that shadows nothing where a module of that name exists.
@@ -38,44 +92,89 @@ def import_package(folder: Path) -> str:
     if len(parts) > 1 and str(root) not in sys.path:
         sys.path.append(str(root))
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    again = _find_below(name, folder)
+    sources = _find_below(name, folder)
     _forget(name, folder)
-    if len(parts) > 1:
-        importlib.import_module(name)
-    else:
-        _make_package(name, folder, again=again)
-    return name
+    with intact():
+        if len(parts) > 1:
+            importlib.import_module(name)
+        else:
+            _make_package(name, folder, sources)
+    return Package(name, sources)
 
 
-def imported_files(package: str) -> tuple[Path, ...]:
+def read_files() -> set[Path]:
     """
-    Return the files of the modules that a package consists of by now.
+    Return the files that were read for the last package, of its folder and of the project around it.
+    """
+    files: set[str] = set()
+    for finder in finders():
+        if isinstance(finder, Sources):
+            files |= finder.read
+        elif isinstance(finder, Project):
+            files.update(path for path, _ in list(finder.stamps.values()))
+    return set(map(Path, files))
+
+
+def give_up_imports(thread: int) -> None:
+    """
+    Take back what a thread was importing that is not waited for any more.
+
+    Else whoever imports the same modules would wait for the lock that it holds.
 
     Args:
-        package:
-            What `import_package` returned.
+        thread:
+            Its identifier.
     """
-    modules = [module for key, module in list(sys.modules.items()) if _is_within(key, package)]
-    files = {getattr(module, "__file__", None) for module in modules}
-    return tuple(sorted(Path(file) for file in files if file))
+    locks = vars(importlib._bootstrap)["_module_locks"]  # noqa: SLF001 (they are nowhere else)
+    for name, reference in list(locks.items()):
+        lock = reference()
+        if lock is not None and lock.owner == thread:
+            locks.pop(name, None)
+            sys.modules.pop(name, None)
 
 
-def keep_imports() -> Callable[[], None]:
+class KeptImports:
     """
-    Note what is imported now, and return a function that puts back what was replaced since.
+    What is imported at one moment, to be put back where a later load fails.
 
     What runs already may import a neighbour late, and should then find what belongs to it.
     """
-    modules, finders = dict(sys.modules), _finders()
 
-    def put_back() -> None:
-        for finder in _finders():
+    def __init__(self) -> None:
+        self._modules = dict(sys.modules)
+        self._finders = finders()
+
+    def put_back(self) -> None:
+        """
+        Put back everything that was replaced since.
+        """
+        for finder in finders():
             finder.leave()
-        sys.modules.update({name: m for name, m in modules.items() if sys.modules.get(name) is not m})
-        for finder in finders:
+        for name, module in self._modules.items():
+            if sys.modules.get(name) is not module:
+                place_module(name, module)
+        for finder in self._finders:
             finder.enter()
 
-    return put_back
+    def fill_in(self) -> None:
+        """
+        Put back what could not be imported anew, of the recipes and of the project around them.
+        """
+        missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
+        stamps = {
+            name: stamp for project in _projects(self._finders) for name, stamp in project.stamps.items()
+        }
+        for project in _projects(finders()):
+            for name, module in missing.items():
+                if _is_within(name, project.package):
+                    place_module(name, module)
+                elif name in stamps:
+                    place_module(name, module)
+                    project.adopt(name, stamps[name][0])
+
+
+def _projects(entered: Iterable[Finder]) -> list[Project]:
+    return [finder for finder in entered if isinstance(finder, Project)]
 
 
 def _free_name(folder: Path) -> str:
@@ -86,23 +185,21 @@ def _free_name(folder: Path) -> str:
     if not name.isidentifier() or name in sys.stdlib_module_names or name == "promptkit":
         return f"recipes_{name}"
     loaded = sys.modules.get(name)
-    places = getattr(loaded, "__path__", None)
+    places = namespace_of(loaded).get("__path__")
     if loaded is None and (spec := importlib.util.find_spec(name)) is not None:
         loaded, places = ModuleType(name), spec.submodule_search_locations
     ours = loaded is None or str(folder) in map(str, places or ())
     return name if ours else f"recipes_{name}"
 
 
-def _make_package(name: str, folder: Path, *, again: bool) -> None:
+def _make_package(name: str, folder: Path, sources: Sources) -> None:
     """
     Put a package for *folder* into `sys.modules`, its ``__init__.py`` executed if it has one.
     """
     init = folder / "__init__.py"
     if init.is_file():
-        loader = _FromSource(name, str(init)) if again else None
-        places = [str(folder)]
         spec = importlib.util.spec_from_file_location(
-            name, init, loader=loader, submodule_search_locations=places
+            name, init, loader=sources.loader(name, str(init)), submodule_search_locations=[str(folder)]
         )
     else:
         spec = ModuleSpec(name, None, is_package=True)
@@ -121,167 +218,45 @@ def _is_within(name: str, package: str) -> bool:
     return name == package or name.startswith(f"{package}.")
 
 
+def _is_busy(module: object) -> bool:
+    """
+    Return whether a module is being imported right now: it is whoever asked to load.
+    """
+    spec = namespace_of(module).get("__spec__")
+    return type(spec) is ModuleSpec and getattr(spec, "_initializing", False)
+
+
 def _forget(name: str, folder: Path) -> None:
     """
     Take a package and all below it out of `sys.modules`, so that it is imported anew.
     """
     importlib.invalidate_caches()
     for key, module in list(sys.modules.items()):
-        # A module that is being imported right now is whoever asked to load.
-        busy = getattr(getattr(module, "__spec__", None), "_initializing", False)
-        if _is_within(key, name) and not busy:
+        if _is_within(key, name) and not _is_busy(module):
             del sys.modules[key]
     for file in [file for file in list(linecache.cache) if Path(file).is_relative_to(folder)]:
         linecache.cache.pop(file, None)
 
 
-def _finders() -> "list[_Finder]":
+def _find_below(name: str, folder: Path) -> Sources:
     """
-    Return what this module has put into `sys.meta_path`.
+    Find modules in *folder* from now on, and in the project around it, and in no other.
     """
-    return [finder for finder in sys.meta_path if isinstance(finder, _Finder)]
-
-
-def _find_below(name: str, folder: Path) -> bool:
-    """
-    Find modules in *folder* from now on, and in no other; return whether they were found before.
-    """
-    finders = _finders()
-    for finder in finders:
+    root = project_root(folder)
+    entered = finders()
+    for finder in entered:
         finder.leave()
-    again = any(finder.folder == folder for finder in finders)
-    if again:
-        _Sources(name, folder).enter()
-    _Siblings(name, folder).enter()
-    return again
-
-
-class _Finder:
-    """
-    Takes part in imports as long as one package is the one that is loaded.
-
-    It is of no class of `importlib.abc`, which brings archives, temporary files and random numbers.
-    """
-
-    def __init__(self, package: str, folder: Path) -> None:
-        self.package = package
-        self.folder = folder
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """
-        Return how to import *fullname*; None if it is none of these modules.
-        """
-        raise NotImplementedError
-
-    def enter(self) -> None:
-        """
-        Be asked from now on, once nothing else has found a module.
-        """
-        sys.meta_path.append(self)
-
-    def leave(self) -> None:
-        """
-        Be asked no more.
-        """
-        sys.meta_path.remove(self)
-
-
-class _Sources(_Finder):
-    """
-    Finds the modules of a package that was imported before, to be read from their sources.
-    """
-
-    def enter(self) -> None:
-        """
-        Be asked from now on, before anything else.
-        """
-        sys.meta_path.insert(0, self)
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> ModuleSpec | None:
-        """
-        Return how to import *fullname*, if it is the package or in its folder.
-        """
-        below = path is not None and any(Path(place).is_relative_to(self.folder) for place in path)
-        if not below and fullname != self.package:
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and type(spec.loader) is SourceFileLoader:
-            spec.loader = _FromSource(fullname, spec.loader.path)
-        return spec
-
-
-class _FromSource(SourceFileLoader):
-    """
-    Loads a module without looking at its bytecode, which it writes for the next process.
-
-    Python tells whether bytecode is stale by the whole second in which its source was written, and
-    by its size. Edits may follow each other faster.
-    """
-
-    def get_data(self, path: str) -> bytes:
-        """
-        Return the content of a file. Raises `OSError` for bytecode, as if there were none.
-        """
-        if path.endswith(tuple(BYTECODE_SUFFIXES)):
-            raise FileNotFoundError(path)
-        return super().get_data(path)
-
-
-class _Siblings(_Finder):
-    """
-    Finds ``import helpers`` beside a recipe, once nothing else has found such a module.
-
-    The module is the package's own (``recipes.helpers``), so that it exists once.
-    """
-
-    def __init__(self, package: str, folder: Path) -> None:
-        super().__init__(package, folder)
-        self.found: set[str] = set()
-
-    def leave(self) -> None:
-        """
-        Find nothing any more, and take back what was found: another folder has its own.
-        """
-        super().leave()
-        for key in list(sys.modules):
-            if key.partition(".")[0] in self.found:
-                del sys.modules[key]
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,  # noqa: ARG002 (the protocol of finders)
-    ) -> ModuleSpec | None:
-        """
-        Return how to import *fullname*, if a file or folder beside the recipes is called so.
-        """
-        beside = self.folder / fullname
-        if path is not None or not (beside.with_suffix(".py").is_file() or beside.is_dir()):
-            return None
-        return ModuleSpec(fullname, self)  # type: ignore[arg-type]  # it has what imports ask for
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """
-        Return the package's own module.
-        """
-        module = importlib.import_module(f"{self.package}.{spec.name}")
-        self.own_spec = module.__spec__
-        self.found.add(spec.name)
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        """
-        Give the module its own name back; it has been executed already.
-        """
-        module.__spec__ = self.own_spec
+    before = None
+    for project in _projects(entered):
+        if (project.folder, project.root) == (folder, root):
+            before = project
+        else:
+            project.forget()
+    found = Project(name, folder, root, before)
+    if found.has_changed:
+        found.forget()
+    sources = Sources(name, folder, again=str(folder) in _imported)
+    for finder in (sources, Siblings(name, folder, root), found):
+        finder.enter()
+    _imported.add(str(folder))
+    return sources

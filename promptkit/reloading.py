@@ -4,8 +4,9 @@ Reloading: recipes are compiled anew when their files change, beside the catalog
 The watching is done by the library watchfiles, on a thread of its own, once that is started.
 """
 
+import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
@@ -13,12 +14,12 @@ from typing import Final
 
 from msgspec import structs
 
-from promptkit import compiler
 from promptkit.catalog import Catalog
-from promptkit.diagnostics import Severity
-from promptkit.files import Files, find_files
-from promptkit.loader import load
-from promptkit.packages import keep_imports
+from promptkit.compiler import CompiledFile, compile_files, compose, merge, owners_of
+from promptkit.files import Files, Stamp, find_files, stamp_of
+from promptkit.import_thread import Hanging, ImportHangs, ImportThread
+from promptkit.loader import Recipes, load
+from promptkit.packages import KeptImports
 from promptkit.standard_error import say
 from promptkit.targets import split_target
 
@@ -32,13 +33,22 @@ _PATIENCE: Final = 1000
 #: How often to look whether the watched folders are still in their places, in milliseconds.
 _ROUND: Final = 250
 
+#: How often to look at all files where they cannot be watched, in seconds.
+_POLL: Final = 1.0
+
+#: After how many seconds a file whose import has not ended is told of, and is given up as soon as
+#: anything is edited; and after how many it is given up in any case.
+_SLOW: Final = 5.0
+_HANGS: Final = 60.0
+
 
 class Reloader:
     """
     Loads the recipes at a target, and does so anew whenever their files change.
 
-    What is published is never worse than what was: a catalog in which a file is broken that was
-    not, or that has lost all of its prompts, is held back until that is mended.
+    Each file keeps what it last declared without a fault until it is mended; all others are
+    published as they are now. If all prompts and resources would be gone, what was served stays:
+    a folder is empty for a moment while a branch is switched.
 
     Args:
         target:
@@ -56,16 +66,18 @@ class Reloader:
         self._stop = Event()
         self._folder: Path | None = None
         self._suffix, self._target = "", str(target)
-        if Path(name).exists():
-            path = Path.cwd() / name  # a recipe may change the current folder
+        if os.path.exists(name):
+            path = Path(os.path.abspath(name))  # a recipe may change the current folder
             self._folder, self._suffix = (path, "") if path.is_dir() else (path.parent, ".py")
             self._target = f"{path}:{attribute}" if attribute else str(path)
-        self._served = Catalog()
-        self._files_served: frozenset[Path] = frozenset()
-        self._files: frozenset[Path] = frozenset()
+        self._served: Sequence[CompiledFile] = ()
+        self._read: frozenset[Path] = frozenset()
         self._known = Files({}, {}, frozenset(), "")
         self._settled = self._watching = True
+        self._hanging: dict[Path, Hanging] = {}
+        self._took: dict[Path, float] = {}
         self._told: object = None
+        self._passed_over: tuple[str, ...] = ()
 
     @property
     def watches(self) -> bool:
@@ -81,10 +93,16 @@ class Reloader:
         Raises:
             LoadError: If there is nothing at the target.
         """
-        self._served = self._compile()
-        self._files_served = self._files
-        self._told = self._served.diagnostics, False
-        return self._served
+        self._known = before = self._look()
+        thread = ImportThread(self._load, {})
+        thread.run()  # right here: nobody is served yet, and Ctrl-C is heard
+        recipes, files = thread.result()
+        self._took = thread.took
+        self._served = merge((), files)
+        self._note(before, recipes, self._served)
+        catalog = compose(self._served, root=recipes.root)
+        self._told = catalog.diagnostics
+        return catalog
 
     def start(self, publish: Callable[[Catalog], None]) -> None:
         """
@@ -106,7 +124,7 @@ class Reloader:
 
     def _run(self) -> None:
         """
-        Watch until told to stop, or until that turns out to be impossible.
+        Watch until told to stop; where that turns out to be impossible, look again and again.
         """
         while not self._stop.is_set():
             self._watching = False
@@ -114,9 +132,17 @@ class Reloader:
                 self._watch()
             except Exception as error:  # noqa: BLE001 (what watches files fails in many ways)
                 if not self._watching and not isinstance(error, FileNotFoundError):
-                    say(f"later changes of {self._target!r} are not seen, as it cannot be watched: {error}")
-                    return
+                    say(f"{self._target!r} cannot be watched, and is looked at every second: {error}")
+                    self._poll()
                 self._stop.wait(_ROUND / 1000)
+
+    def _poll(self) -> None:
+        """
+        Look at all files every second, until told to stop.
+        """
+        while not self._stop.wait(_POLL):
+            if not self._settled or self._look().files != self._known.files:
+                self._reload()
 
     def _watch(self) -> None:
         """
@@ -125,6 +151,7 @@ class Reloader:
         from watchfiles import watch  # slow to import
 
         watched = self._look()
+        self._tell_passed_over(watched)
         rounds = watch(
             *watched.watchable,
             recursive=False,
@@ -159,82 +186,143 @@ class Reloader:
         """
         if self._folder is None:
             return self._known
-        return find_files(self._folder, self._files, self._suffix)
+        return find_files(self._folder, self._read, self._suffix)
 
-    def _compile(self) -> Catalog:
+    def _note(self, before: Files, recipes: Recipes, files: Sequence[CompiledFile]) -> None:
         """
-        Return the catalog of what the files are now, and note what that was.
-
-        Raises:
-            LoadError: If there is nothing at the target.
+        Note which files *recipes* were made from, and whether any has changed while they were read.
         """
-        self._settled = True
-        self._known = before = self._look()
-        if (structuring := sys.modules.get("promptkit.structuring")) is not None:
-            structuring.forget_types()  # which are replaced by those of the modules to be loaded
-        recipes = load(self._target)
-        catalog = compiler.compile(recipes)
-        self._files = self._files_served.union(recipes.read)
+        sound = all(file.is_sound and not file.age for file in files)
+        # What is served as it was may have read what its file does not name any more.
+        self._read = frozenset(recipes.read) if sound else self._read.union(recipes.read)
         after = self._look()
         known = {path: before.files.get(path, stamp) for path, stamp in after.files.items()}
         self._known = structs.replace(after, files=known)
         read = before.files.keys() & set(map(str, recipes.read))
         self._settled = all(before.files[path] == after.files.get(path) for path in read)
-        return catalog
 
     def _reload(self) -> None:
         """
-        Compile the recipes anew, and publish them if nothing is worse than it was.
+        Compile the recipes anew, and publish them unless nothing would be left.
         """
         self._settled = not self._look().is_being_written(_QUIET / 1000)
         if not self._settled:
             return  # it is looked at again in the next round
-        put_back = keep_imports()
+        imports = KeptImports()
+        self._known = before = self._look()
         try:
-            catalog = self._compile()
+            recipes, files = self._import()
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
-            put_back()
+            imports.put_back()
+            self._settled = not isinstance(error, ImportHangs)  # which came too late to concern a file
             reason = str(error) or type(error).__name__
             if self._told != reason:
                 self._told = reason
                 say(f"the recipes as they were are still served: {reason}")
             return
+        merged = merge(self._served, files)
+        self._note(before, recipes, merged)
         if not self._settled:  # files changed while they were read, and are read again
-            put_back()
-        elif self._is_worse(catalog):
-            put_back()
-            self._tell(catalog, held=True)
-        else:
-            self._served, self._files_served = catalog, self._files
-            _guarded("publish", self._publish, catalog)
-            self._tell(catalog, held=False)
-
-    def _is_worse(self, catalog: Catalog) -> bool:
-        """
-        Return whether *catalog* must not take the place of the one that is served.
-        """
-        return bool(_broken(catalog) - _broken(self._served)) or (not catalog and bool(self._served))
-
-    def _tell(self, catalog: Catalog, *, held: bool) -> None:
-        """
-        Say what is wrong with the recipes, unless that has just been said.
-        """
-        told = catalog.diagnostics, held
-        if told == self._told:
+            imports.put_back()
             return
-        self._told = told
-        if catalog.diagnostics:
+        catalog = compose(merged, owners=owners_of(self._served), root=recipes.root)
+        self._take(merged, catalog, imports)
+
+    def _take(self, merged: Sequence[CompiledFile], catalog: Catalog, imports: KeptImports) -> None:
+        """
+        Publish *catalog*, which is made of the files that were *merged*, and say what is still old.
+        """
+        lost = not any(file.served for file in merged) and any(file.served for file in self._served)
+        if lost:
+            imports.put_back()
+            self._tell(catalog, "the recipes as they were are still served, as nothing would be left")
+            return
+        anew = [file for file in merged if not file.age]
+        gone = {file.file for file in self._served} - {file.file for file in merged}
+        if anew or gone:
+            if len(anew) < len(merged):
+                imports.fill_in()
+            _guarded("publish", self._publish, catalog)
+        else:
+            imports.put_back()
+        self._served = merged
+        self._tell(catalog, _what_is_old(merged))
+
+    def _import(self) -> tuple[Recipes, list[CompiledFile]]:
+        """
+        Import and compile the recipes on another thread; leave out a file whose import hangs.
+
+        Raises:
+            LoadError: If there is nothing at the target.
+        """
+        while True:
+            thread = ImportThread(self._load, self._hanging)
+            thread.start()
+            told: Path | None = None
+            while not thread.wait(_ROUND / 1000):
+                if self._stop.is_set():
+                    raise ImportHangs
+                file, seconds = thread.current()
+                if file is None or seconds < _SLOW + 2 * self._took.get(file, 0.0):
+                    continue
+                if file != told:
+                    told = file
+                    say(f"{file} has been importing for {seconds:.0f} s; it is served as it was before")
+                if seconds < _HANGS and self._look().files == self._known.files:
+                    continue
+                # It may have been mended just now: it hung as it was when the load began.
+                self._hanging[file] = {path: self._stamp(path) for path in thread.involved(file)}
+                if not thread.leave(file, 1.0):
+                    break
+            else:
+                self._took |= thread.took
+                return thread.result()
+
+    def _stamp(self, path: str) -> Stamp | None:
+        """
+        Return what a file was when the load began; what it is now, if nobody looked then.
+        """
+        known = self._known.files
+        return known[path] if path in known else stamp_of(path)
+
+    def _load(self, importing: Callable[[Path], None]) -> tuple[Recipes, list[CompiledFile]]:
+        """
+        Return the recipes as they are now, compiled file by file.
+        """
+        if (structuring := sys.modules.get("promptkit.structuring")) is not None:
+            structuring.forget_types()  # which are replaced by those of the modules to be loaded
+        recipes = load(self._target, importing)
+        return recipes, compile_files(recipes)
+
+    def _tell(self, catalog: Catalog, what: str) -> None:
+        """
+        Say what is wrong with the recipes, unless that has just been said, and *what* is served.
+        """
+        if catalog.diagnostics != self._told and catalog.diagnostics:
             _guarded("complain", self._complain, catalog)
-        if held:
-            say("the recipes as they were are still served")
+        self._told = catalog.diagnostics
+        if what:
+            say(what)
+
+    def _tell_passed_over(self, watched: Files) -> None:
+        """
+        Say which folders cannot be looked into, unless that has just been said.
+        """
+        if watched.passed_over != self._passed_over:
+            self._passed_over = watched.passed_over
+            for reason in watched.passed_over:
+                say(f"changes are not seen in {reason}")
 
 
-def _broken(catalog: Catalog) -> set[str]:
+def _what_is_old(files: Sequence[CompiledFile]) -> str:
     """
-    Return the files in which something is wrong that keeps it from being served.
+    Return which files are not served as they are now, and which have a fault; nothing if none.
     """
-    found = catalog.diagnostics
-    return {diagnostic.location.file for diagnostic in found if diagnostic.severity is Severity.ERROR}
+    old = [file.file.name for file in files if file.age and file.file]
+    faulty = [file.file.name for file in files if not file.age and not file.is_sound and file.file]
+    said = [f"still as before, until mended: {', '.join(old)}"] if old else []
+    said += [f"at fault: {', '.join(faulty)}"] if faulty else []
+    return f"reloaded; {'; '.join(said)}" if said else ""
 
 
 def _guarded(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:

@@ -12,8 +12,8 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|digests|encoding|packages|sources|standard_error|targets|visible",
-    "version|diagnostics|context|fields|misfits",
+    "annotations|digests|encoding|finders|interpreter|sources|standard_error|targets|visible",
+    "packages|version|diagnostics|context|fields|misfits",
     "errors",
     "media",
     "content|icons",
@@ -31,7 +31,7 @@ ORDER = (
     "import_errors",
     "loader|lints",
     "compiler|files|protocol",
-    "compiled",
+    "compiled|import_thread",
     "reloading|server",
     "transports",
     "cli",
