@@ -14,8 +14,8 @@ from msgspec import Struct, structs
 
 from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
 from promptkit.diagnostics import Diagnostic, Location, Rule, Severity
-from promptkit.loader import Declarations, Recipes
 from promptkit.prompts import Prompt
+from promptkit.recipes import Declarations, Recipes
 from promptkit.resources import Resource
 from promptkit.targets import recipes_near, shown
 

@@ -13,8 +13,9 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-from promptkit.finders import Finder, Project, Siblings, Sources, finders, namespace_of, place_module
+from promptkit.finders import Finder, Siblings, Sources, finders, namespace_of, place_module
 from promptkit.interpreter import intact
+from promptkit.project import Project
 from promptkit.targets import project_root
 
 __all__ = ["KeptImports", "Package", "give_up_imports", "import_package", "read_files"]

@@ -18,8 +18,9 @@ from promptkit.catalog import Catalog
 from promptkit.compiler import CompiledFile, compile_files, compose, merge, owners_of
 from promptkit.files import Files, Stamp, find_files, stamp_of
 from promptkit.import_thread import Hanging, ImportHangs, ImportThread
-from promptkit.loader import Recipes, load
+from promptkit.loader import load
 from promptkit.packages import KeptImports
+from promptkit.recipes import Recipes
 from promptkit.standard_error import say
 from promptkit.targets import split_target
 

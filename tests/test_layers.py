@@ -13,8 +13,8 @@ PACKAGE = Path(promptkit.__file__).parent
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
     "annotations|digests|encoding|finders|interpreter|sources|standard_error|targets|visible",
-    "packages|version|diagnostics|context|fields|misfits",
-    "errors",
+    "project|version|diagnostics|context|fields|misfits",
+    "errors|packages",
     "media",
     "content|icons",
     "messages",
@@ -28,7 +28,7 @@ ORDER = (
     "documents",
     "catalog",
     "prompts|resources",
-    "import_errors",
+    "import_errors|recipes",
     "loader|lints",
     "compiler|files|protocol",
     "compiled|import_thread",
