@@ -355,6 +355,348 @@ class TestWhatIsHeldBack:
         assert capsys.readouterr().err == said
 
 
+BAD_PROMPT = """
+@prompt
+def bad(text) -> str:
+    return text
+"""
+NOTE = """
+from promptkit import resource
+
+@resource("note:{word}")
+def note() -> str:
+    return {says!r}
+"""
+
+
+def note(says, word="it"):
+    return NOTE.format(says=says, word=word)
+
+
+class TestEachFileByItself:
+    def test_a_broken_file_keeps_its_prompts_while_others_go_on(self, watched, capsys):
+        """
+        While one file is broken, others are edited, added and removed; at each reload it is said
+        which are old, and which have a fault.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"), leave=greet("go", "leave"))
+        author.write("greet.py", BROKEN)
+        author.codes()
+        author.write("part.py", greet("see you", "part"))
+        author.wait_for(greet="one", part="see you", leave="go")
+        author.write("extra.py", greet("more", "extra"))
+        author.wait_for(greet="one", part="see you", leave="go", extra="more")
+        (author.folder / "leave.py").unlink()
+        author.wait_for(greet="one", part="see you", extra="more")
+        author.write("greet.py", greet("two"))
+        author.wait_for(greet="two", part="see you", extra="more")
+
+        said = capsys.readouterr().err.splitlines()
+        assert set(said) == {"promptkit: reloaded; still as before, until mended: greet.py"}
+        assert len(said) >= 4
+
+    def test_a_file_is_kept_whole(self, watched):
+        """
+        One prompt at fault keeps the sound ones of its file as they were, too: they belong together.
+        """
+        author = watched(pair=greet("one") + greet("bye", "part"), other=greet("x", "other"))
+        author.write("pair.py", greet("two") + greet("see you", "part") + BAD_PROMPT)
+        codes = author.codes()
+        author.write("other.py", greet("y", "other"))
+
+        author.wait_for(greet="one", part="bye", other="y")
+        assert codes == ["PK301"]
+
+    def test_what_was_at_fault_from_the_start_is_taken_when_it_gets_better(self, watched, capsys):
+        """
+        A file that never was sound is served as far as it can be, until it loses something.
+        """
+        author = watched(pair=greet("one") + BAD_PROMPT)
+        author.write("pair.py", greet("two") + BAD_PROMPT)
+        author.wait_for(greet="two")
+        author.write("pair.py", BROKEN)
+        author.codes()
+        author.write("other.py", greet("x", "other"))
+        author.wait_for(greet="two", other="x")
+        author.write("pair.py", greet("tri"))
+
+        author.wait_for(greet="tri", other="x")
+        assert "promptkit: reloaded; at fault: pair.py" in capsys.readouterr().err
+
+    def test_a_file_that_was_broken_from_the_start_is_mended(self, watched):
+        """
+        It is served as soon as it can be imported.
+        """
+        author = watched(greet=greet("one"), late=BROKEN)
+        author.write("late.py", greet("now", "late"))
+
+        author.wait_for(greet="one", late="now")
+
+    def test_a_fault_that_moves(self, watched):
+        """
+        The fault of one file is mended while that of another begins.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        author.write("greet.py", BROKEN)
+        author.codes()
+        author.write("part.py", BROKEN)
+        author.codes()
+        author.write("greet.py", greet("two"))
+        author.wait_for(greet="two", part="bye")
+        author.write("part.py", greet("see you", "part"))
+
+        author.wait_for(greet="two", part="see you")
+
+    def test_a_broken_helper(self, watched):
+        """
+        Each file that imports a broken helper is kept; the others are not.
+        """
+        uses = "from _text import WORD\n"
+        author = watched(
+            _text="WORD = 'w'",
+            greet=uses + greet("").replace("return ''", "return WORD"),
+            part=uses + greet("", "part").replace("return ''", "return WORD"),
+            other=greet("x", "other"),
+        )
+        author.write("_text.py", BROKEN)
+        author.codes()
+        author.write("other.py", greet("y", "other"))
+        author.wait_for(greet="w", part="w", other="y")
+        author.write("_text.py", "WORD = 'v'")
+
+        author.wait_for(greet="v", part="v", other="y")
+
+    def test_a_prompt_of_a_helper(self, watched):
+        """
+        Of a prompt that two files hold of a helper, the youngest is served when one file is kept.
+        """
+        author = watched(
+            _text=greet("one"), first="from ._text import greet", second="from ._text import greet"
+        )
+        author.write("first.py", BROKEN)
+        author.codes()
+        author.write("_text.py", greet("two"))
+        author.wait_for(greet="two")
+        author.write("second.py", BROKEN)
+        author.codes()
+        author.write("third.py", greet("x", "third"))
+
+        author.wait_for(greet="two", third="x")
+
+    def test_the_init_of_the_package(self, watched):
+        """
+        While it is broken every file is kept, and files that are removed go.
+        """
+        author = watched(__init__="", greet=greet("one"), part=greet("bye", "part"))
+        author.write("__init__.py", BROKEN)
+        codes = author.codes()
+        (author.folder / "part.py").unlink()
+        author.wait_for(greet="one")
+        author.write("__init__.py", "")
+        author.write("greet.py", greet("two"))
+
+        author.wait_for(greet="two")
+        assert codes == ["PK101"]
+
+    def test_a_duplicate_that_an_edit_makes(self, watched):
+        """
+        What a file has been serving remains its own, whichever file comes first.
+        """
+        author = watched(b=greet("bee") + greet("mine", "own"), c=greet("x", "c"))
+        author.write("a.py", greet("usurped") + greet("a", "first"))
+        (found,) = author.complaints.get(timeout=PATIENCE).diagnostics
+        author.wait_for(greet="bee", own="mine", c="x", first="a")
+        author.write("c.py", greet("y", "c") + greet("mine, too", "own"))
+        author.codes()
+        author.write("a.py", greet("a2", "first"))
+        author.wait_for(greet="bee", own="mine", c="x", first="a2")
+        author.write("b.py", greet("bee"))
+
+        author.wait_for(greet="bee", own="mine, too", c="y", first="a2")
+        assert found.location.file == str(author.folder / "a.py")
+        assert f"already defined at {author.folder / 'b.py'}" in found.message
+
+    def test_a_prompt_that_moves_out_of_a_broken_file(self, watched):
+        """
+        A file that is sound has precedence over what a broken one declared before.
+        """
+        author = watched(a=greet("one") + greet("bye", "part"))
+        author.write("a.py", BROKEN)
+        author.codes()
+        author.write("b.py", greet("two"))
+
+        author.wait_for(greet="two", part="bye")
+
+    def test_resources_are_kept_like_prompts(self, watched):
+        """
+        A file with resources alone keeps them, and a folder of those is not emptied either.
+        """
+        author = watched(a=note("one"), b=note("two", "that"))
+        author.write("a.py", BROKEN)
+        author.codes()
+        author.write("b.py", note("tri", "that"))
+        catalog = author.next()
+        while catalog.read("note:that").text != "tri":
+            catalog = author.next()
+        (author.folder / "b.py").unlink()
+        (author.folder / "a.py").unlink()
+        author.complaints.get(timeout=PATIENCE)
+        author.write("c.py", note("for", "more"))
+        last = author.next()
+        while [found.uri_template for found in last.resources] != ["note:more"]:
+            last = author.next()
+
+        assert catalog.read("note:it").text == "one"
+        assert last.read("note:more").text == "for"
+
+    def test_one_object_of_a_file(self, watched):
+        """
+        A single file is kept, too, while it is broken, whatever of it is named.
+        """
+        author = watched(target="greet.py:greet", greet=greet("one"))
+        author.write("greet.py", BROKEN)
+        author.codes()
+        author.write("greet.py", greet("two"))
+
+        author.wait_for(greet="two")
+
+    def test_a_broken_rename(self, watched):
+        """
+        A file that is renamed is another file: the old one is gone.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        (author.folder / "greet.py").rename(author.folder / "hello.py")
+        author.wait_for(greet="one", part="bye")
+        author.write("hello.py", BROKEN)
+        author.codes()
+        author.write("part.py", greet("see you", "part"))
+
+        author.wait_for(greet="one", part="see you")
+
+    def test_a_late_import_in_a_sound_file(self, watched):
+        """
+        What a sound file imports when it is rendered is there, though it cannot be imported anew.
+        """
+        late = greet("").replace("return ''", "from ._text import WORD; return WORD")
+        author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
+        author.write("_text.py", BROKEN)
+        author.codes()
+        author.write("part.py", greet("bye", "part"))
+
+        author.wait_for(greet="one", part="bye")
+
+
+class TestTheProject:
+    @pytest.fixture
+    def project(self, tmp_path, monkeypatch):
+        """The project's folder, with a module of its own."""
+        monkeypatch.delitem(sys.modules, "lib", raising=False)
+        monkeypatch.delitem(sys.modules, "lib.util", raising=False)
+        (tmp_path / "pyproject.toml").touch()
+        lib = tmp_path / "lib"
+        lib.mkdir()
+        (lib / "util.py").write_text("WORD = 'one'")
+        return lib
+
+    def test_an_edit_of_the_projects_module(self, watched, project):
+        """
+        What recipes import from their project is watched, and imported anew when it has changed.
+        """
+        uses = "from lib.util import WORD\n" + greet("").replace("return ''", "return WORD")
+        author = watched(greet=uses)
+        (project / "util.py").write_text("WORD = 'two'")
+        author.wait_for(greet="two")
+        (project / "util.py").write_text(BROKEN)
+        author.codes()
+        author.write("part.py", greet("bye", "part"))
+        author.wait_for(greet="two", part="bye")
+        (project / "util.py").write_text("WORD = 'tri'")
+
+        author.wait_for(greet="tri", part="bye")
+
+    def test_the_projects_module_is_broken_from_the_start(self, watched, project):
+        """
+        Its mending is seen.
+        """
+        (project / "util.py").write_text(BROKEN)
+        author = watched(greet="from lib import util\n" + greet("one"))
+        (project / "util.py").write_text("")
+
+        author.wait_for(greet="one")
+
+    def test_an_edit_of_a_recipe_leaves_the_project_alone(self, watched, project):
+        """
+        What a module of the project registers when it is imported is registered once.
+        """
+        (project / "util.py").write_text(f"{RAN}")
+        author = watched(greet="import lib.util\n" + greet("one"))
+        author.wait_for_import()
+        author.write("greet.py", "import lib.util\n" + greet("two"))
+        author.wait_for(greet="two")
+
+        assert sys.imported.empty()
+
+
+class TestImportsThatHang:
+    @pytest.fixture(autouse=True)
+    def soon(self, monkeypatch):
+        """What hangs is told of soon."""
+        monkeypatch.setattr("promptkit.reloading._SLOW", 0.2)
+
+    @pytest.mark.parametrize(
+        "hangs",
+        ["while True: pass", "import sys; sys.release.wait()", "from ._endless import x"],
+        ids=["python", "waiting", "helper"],
+    )
+    def test_later_edits_are_served(self, watched, capsys, monkeypatch, hangs):
+        """
+        It is said which file hangs; edits of others are served, and so is the file once it is mended.
+        """
+        monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
+        author = watched(greet=greet("one"), part=greet("bye", "part"), zoo=greet("z", "zoo"))
+        author.write("_endless.py", "import time\nwhile True: time.sleep(0.01)")
+        author.write("greet.py", f"{RAN}\n{hangs}\n" + greet("two"))
+        author.wait_for_import()
+        author.write("part.py", greet("see you", "part"))
+        author.wait_for(greet="one", part="see you", zoo="z")
+        author.write("greet.py", greet("tri"))
+        author.wait_for(greet="tri", part="see you", zoo="z")
+        sys.release.set()
+
+        said = capsys.readouterr().err
+        assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s" in said
+        assert "still as before, until mended: greet.py" in said
+
+    def test_a_helper_that_is_mended(self, watched):
+        """
+        A recipe whose helper hangs is tried again when the helper is written.
+        """
+        author = watched(greet=greet("one"), _text="")
+        author.write("_text.py", f"{RAN}\nwhile True: pass")
+        author.write("greet.py", "from . import _text\n" + greet("two"))
+        author.wait_for_import()
+        author.write("part.py", greet("bye", "part"))
+        author.wait_for(greet="one", part="bye")
+        author.write("_text.py", "")
+
+        author.wait_for(greet="two", part="bye")
+
+    def test_the_end_while_an_import_hangs(self, watched):
+        """
+        The watching ends soon all the same.
+        """
+        author = watched(greet=greet("one"))
+        author.write("greet.py", f"{RAN}\nwhile not sys.over: pass")
+        sys.over = False
+        author.wait_for_import()
+        (thread,) = [t for t in threading.enumerate() if t.name == "promptkit-reload"]
+        author.reloader.close()
+        thread.join(PATIENCE)
+        sys.over = True
+
+        assert not thread.is_alive()
+
+
 class TestWatching:
     def test_a_folder_that_is_replaced(self, watched, capsys):
         """
