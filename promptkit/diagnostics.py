@@ -1,12 +1,27 @@
 """Diagnostics: what is wrong with an author's code, as data with an address and a remedy."""
 
+from contextlib import suppress
 from enum import Enum, unique
 from pathlib import Path
 from typing import Any, Final, Self
 
 from msgspec import Struct, field
 
-__all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity"]
+__all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity", "printable"]
+
+#: What prints as a space, though Python does not call it printable.
+_SPACES: Final = "\u00a0\u2002\u2003\u2009\u202f\u3000"
+
+
+def printable(text: str) -> str:
+    """
+    Return *text* on one line, with escapes in place of what would steer a terminal or is no text.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or c in _SPACES else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 class Severity(Enum):
@@ -106,9 +121,10 @@ class Location(Struct, frozen=True, order=True):
         """
         Return ``recipes/review.py:12``, the path relative to the current folder if below it.
         """
-        file, here = Path(self.file), Path.cwd()
-        path = file.relative_to(here) if file.is_relative_to(here) else file
-        return f"{path}:{self.line}" if self.line else str(path)
+        path = Path(self.file)
+        with suppress(OSError, ValueError):  # the current folder is gone, or not above it
+            path = path.relative_to(Path.cwd())
+        return f"{printable(str(path))}:{self.line}" if self.line else printable(str(path))
 
     def part(self, name: str) -> "Location":
         """
@@ -171,7 +187,7 @@ class Diagnostic(Struct, frozen=True):
             "severity": self.severity.value,
             "message": self.message,
             "remedy": self.remedy,
-            "file": self.location.file,
+            "file": self.location.file.encode(errors="backslashreplace").decode(),
             "line": self.location.line,
             "column": self.location.column,
             "end_column": self.location.end,

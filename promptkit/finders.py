@@ -29,7 +29,9 @@ def finders() -> "list[Finder]":
     """
     Return what this module has put into `sys.meta_path`.
     """
-    return [finder for finder in sys.meta_path if isinstance(finder, Finder)]
+    entered: list[Any] = list(sys.meta_path)
+    # An author's finder may have a `__class__` that raises anything.
+    return [finder for finder in entered if issubclass(type(finder), Finder)]
 
 
 def namespace_of(module: object) -> Mapping[str, Any]:
@@ -229,7 +231,7 @@ class Siblings(Finder):
         Return whether anything else has a module called *name*.
         """
         for finder in list(sys.meta_path):
-            if isinstance(finder, Finder):
+            if issubclass(type(finder), Finder):
                 continue
             places = [place for place in sys.path if place != self._root] if finder is PathFinder else None
             if finder.find_spec(name, places, target) is not None:

@@ -52,15 +52,21 @@ def _put_right(ours: list[Any], before: list[Any], now: object) -> list[Any]:
     """
     Return the list *ours* with what is in it *now*, and what was there *before*.
     """
-    kept = (
-        [item for item in now if isinstance(item, str) or hasattr(item, "find_spec")]
-        if isinstance(now, list)
-        else []
-    )
+    kept = [item for item in now if type(item) is str or _finds(item)] if isinstance(now, list) else []
     if kept != before or now is not ours:
         lost = [item for item in before if item not in kept]
         ours[:] = [*kept, *lost]
     return ours
+
+
+def _finds(finder: Any) -> bool:
+    """
+    Return whether imports may ask *finder*, else each of them would fail.
+    """
+    try:
+        return callable(finder.find_spec)
+    except Exception:  # noqa: BLE001 (an author's object may raise anything)
+        return False
 
 
 def _handlers() -> dict[signal.Signals, Any]:

@@ -19,7 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, Generic, TypeVar
 
-from promptkit.diagnostics import Diagnostic, Location, Rule
+from msgspec import structs
+
+from promptkit.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors import LoadError
 from promptkit.finders import namespace_of
 from promptkit.import_errors import import_failed
@@ -114,13 +116,16 @@ def _unreadable(file: Path, reason: str | None) -> Declarations:
     """
     Return what stands for a recipe that cannot even be opened.
     """
-    fault = Diagnostic(
+    return Declarations(file, diagnostics=(_fault(file, f"cannot be read: {reason}"),))
+
+
+def _fault(file: Path, what: str) -> Diagnostic:
+    return Diagnostic(
         Rule.IMPORT_FAILED,
-        f"recipe {file.stem!r} cannot be read: {reason}",
+        printable(f"recipe {file.stem!r} {what}"),
         "mend or remove it; the other recipes are served all the same",
         Location(str(file)),
     )
-    return Declarations(file, diagnostics=(fault,))
 
 
 def _load_files(  # noqa: PLR0913 (they are the ways to name recipes)
@@ -181,7 +186,12 @@ def _failed(file: Path, folder: Path | None, error: BaseException) -> Declaratio
     """
     Return what stands for a recipe whose import has raised *error*.
     """
-    return Declarations(file, diagnostics=(import_failed(file, folder, error),))
+    try:
+        fault = import_failed(file, folder, error)
+    except BaseException as other:  # noqa: BLE001 (to say what an author's exception is runs its code)
+        _check_keyboard(other)
+        fault = _fault(file, f"cannot be imported: {type(error).__name__}, which cannot be described")
+    return Declarations(file, diagnostics=(structs.replace(fault, message=printable(fault.message)),))
 
 
 def _load_module(target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> Recipes:
@@ -202,7 +212,7 @@ def _load_module(target: str, name: str, attribute: str, importing: Callable[[Pa
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             end_child(process)
             _check_keyboard(error)
-            missing = error.name if isinstance(error, ModuleNotFoundError) else None
+            missing = error.name if type(error) is ModuleNotFoundError else None
             if missing and f"{name}.".startswith(f"{missing}."):
                 reason = f"it is no folder, no file and no module{suggest(name)}"
                 raise LoadError(target, reason) from None
@@ -286,5 +296,6 @@ def _check_keyboard(error: BaseException) -> None:
     Raises:
         KeyboardInterrupt: If that is so. A server has another handler: it is a recipe's there.
     """
-    if isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    pressed = issubclass(type(error), KeyboardInterrupt)  # an author's `__class__` may raise anything
+    if pressed and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         raise error

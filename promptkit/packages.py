@@ -63,9 +63,9 @@ class Package:
             try:
                 with intact():
                     module = importlib.import_module(name)
-            except KeyError:
+            except Exception:
                 if name not in executed:
-                    raise
+                    raise  # else it has only put something else into `sys.modules`
             else:
                 return executed.get(name, module)
         return executed[name]

@@ -49,6 +49,7 @@ class Project(Finder):
         self.root = root
         self.stamps: dict[str, tuple[str, Stamp | None]] = {} if before is None else dict(before.stamps)
         self.again: set[str] = set() if before is None else set(before.again)
+        self.namespaces: set[str] = set() if before is None else set(before.namespaces)
         self._has_added = False
 
     def enter(self) -> None:
@@ -82,11 +83,11 @@ class Project(Finder):
         if not self._may_have(fullname, path):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
-        if (
-            spec is None
-            or type(spec.loader) is not SourceFileLoader
-            or not self._has(file := spec.loader.path)
-        ):
+        if spec is None:
+            return None
+        if spec.loader is None and any(map(self._has, spec.submodule_search_locations or ())):
+            self.namespaces.add(fullname)  # a folder without an __init__.py
+        if type(spec.loader) is not SourceFileLoader or not self._has(file := spec.loader.path):
             return None
         self.stamps[fullname] = file, _stamp(file)
         if fullname not in self.again:
@@ -111,10 +112,11 @@ class Project(Finder):
         """
         Take the modules out of `sys.modules`, so that they are imported anew.
         """
-        for name in list(self.stamps):
+        for name in (*self.stamps, *self.namespaces):
             remove_module(name)
         self.again.update(self.stamps)
         self.stamps.clear()
+        self.namespaces.clear()
 
     def _may_have(self, name: str, path: Sequence[str] | None) -> bool:
         """

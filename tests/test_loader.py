@@ -1,7 +1,15 @@
+import errno
+import json
+import os
+import signal
+import socket
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from promptkit.compiler import compile
 from promptkit.diagnostics import Rule
 from promptkit.errors import LoadError
 from promptkit.loader import load
@@ -378,3 +386,375 @@ class TestBrokenRecipes:
         (found,) = load("cellar.dark").diagnostics
 
         assert found.message.endswith("No module named 'no_such_module'")
+
+
+class TestFilesThatCannotBeRead:
+    @pytest.fixture
+    def folder(self, recipes):
+        """A folder with one sound recipe."""
+        return recipes(hello=HELLO)
+
+    def said(self, folder):
+        """What is said of a folder, of which the sound recipe is always found."""
+        loaded = load(folder)
+        assert names(loaded) == ["hello"]
+        return [(found.rule, found.message) for found in loaded.diagnostics]
+
+    @pytest.mark.parametrize(
+        ("leads_to", "reason"),
+        [
+            ("loop.py", "Too many levels of symbolic links"),
+            ("nowhere.py", "No such file or directory"),
+            ("hello.py/inside.py", "Not a directory"),
+            ("x" * 300, "File name too long"),
+        ],
+    )
+    def test_a_link_that_leads_to_no_file(self, folder, leads_to, reason):
+        """
+        It is told of, and the others are loaded.
+        """
+        (folder / "loop.py").symlink_to(leads_to)
+
+        assert self.said(folder) == [(Rule.IMPORT_FAILED, f"recipe 'loop' cannot be read: {reason}")]
+
+    def test_a_link_into_a_forbidden_folder(self, folder, monkeypatch):
+        """
+        So is one whose end may not be looked at.
+        """
+        (folder / "secret.py").touch()
+        stat = os.stat
+
+        def refuse(path, **options):
+            if str(path).endswith("secret.py"):
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            return stat(path, **options)
+
+        monkeypatch.setattr(os, "stat", refuse)
+
+        assert self.said(folder) == [
+            (Rule.IMPORT_FAILED, "recipe 'secret' cannot be read: Permission denied")
+        ]
+
+    @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
+    def test_what_is_no_regular_file(self, folder, kind, monkeypatch):
+        """
+        Nobody waits for the other end of a pipe.
+        """
+        monkeypatch.chdir(folder)
+        if kind == "pipe":
+            os.mkfifo("odd.py")
+        elif kind == "socket":
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind("odd.py")
+        else:
+            Path("odd.py").symlink_to(os.devnull)
+
+        reason = "it is a pipe, a socket or a device"
+        assert self.said(folder) == [(Rule.IMPORT_FAILED, f"recipe 'odd' cannot be read: {reason}")]
+
+    def test_a_folder_that_may_not_be_looked_into(self, folder, monkeypatch):
+        """
+        Nothing is made up of it.
+        """
+
+        def refuse(path):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+
+        monkeypatch.setattr(os, "listdir", refuse)
+
+        with pytest.raises(LoadError, match="it cannot be read: Permission denied"):
+            load(folder)
+
+    @pytest.mark.parametrize("name", [b"caf\xe9.py", b"new\nline.py", b"\x1b[31mred.py", b"dir\xff"])
+    def test_names_that_are_no_text(self, recipes, name):
+        """
+        Files and folders may be called anything; what is said of them can be printed.
+        """
+        folder = recipes(hello=HELLO)
+        odd = Path(os.fsdecode(os.fsencode(folder) + b"/" + name))
+        if name.endswith(b".py"):
+            odd.write_text("1 / 0")
+        else:
+            odd.mkdir()
+            (odd / "bad.py").write_text("1 / 0")
+
+        found = load(folder if name.endswith(b".py") else odd).diagnostics
+
+        assert len(found) == 1
+        text = str(found[0])
+        assert [c for line in text.splitlines() for c in line if not c.isprintable()] == []
+        assert len(text.splitlines()) == 2
+        assert found[0].as_data()["file"].encode()
+
+    @pytest.mark.parametrize(
+        "target", ["x\0y", "a" * 5000, "a/" * 3000, "\ud800", "\udcff.py", "loop", "loop.py"]
+    )
+    def test_targets_that_are_no_paths(self, tmp_path, monkeypatch, target):
+        """
+        Whatever is named, it is loaded or refused.
+        """
+        monkeypatch.chdir(tmp_path)
+        Path("loop").symlink_to("loop")
+        Path("loop.py").symlink_to("loop.py")
+
+        with pytest.raises(LoadError):
+            load(target)
+
+
+class TestWhatRecipesDoToImports:
+    """Whatever a recipe does, its neighbours are loaded, and its own prompts wherever that can be."""
+
+    SIBLING = HELLO.replace("hello", "zoo")
+
+    @pytest.mark.parametrize(
+        "trick",
+        [
+            "sys.modules[__name__] = object()",
+            "sys.modules[__name__] = Liar()",
+            "sys.modules[__name__] = None",
+            "del sys.modules[__name__]",
+            "sys.modules[__name__] = types.ModuleType('other')",
+            "sys.modules.pop(__package__)",
+            "sys.modules[__package__] = None",
+            "sys.modules[__package__ + '.zoo'] = None",
+            "sys.modules[__package__ + '.zoo'] = Liar()",
+            "sys.modules[__package__ + '.zoo'] = types.ModuleType('zoo')",
+            "__name__ = 'promptkit'",
+            "__spec__ = __file__ = __path__ = Liar()",
+            "sys.meta_path.clear()",
+            "sys.meta_path = []",
+            "sys.meta_path[:] = [Liar()]",
+            "sys.path.clear()",
+            "sys.path = None",
+            "sys.path_importer_cache.clear()",
+            "sys.setrecursionlimit(60)",
+            "liar = Liar()",
+        ],
+    )
+    def test_its_prompts_and_its_neighbours(self, recipes, trick):
+        """
+        Modules that replace or remove themselves and others are loaded as if they had not.
+        """
+        liar = (
+            "import sys, types\nclass Liar:\n    def __getattribute__(self, name): raise RuntimeError(name)\n"
+        )
+        folder = recipes(hello=f"{liar}{HELLO}\n{trick}\n", zoo=self.SIBLING)
+
+        for _ in range(2):
+            loaded = load(folder)
+
+            assert (names(loaded), loaded.diagnostics) == (["hello", "zoo"], ())
+            assert json.__name__ == "json"
+
+    @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGPIPE"])
+    def test_handlers_of_signals(self, recipes, name):
+        """
+        A server can still be ended after a recipe has set a handler of its own.
+        """
+        before = signal.getsignal(getattr(signal, name))
+        load(recipes(hello=f"import signal\nsignal.signal(signal.{name}, lambda *_: None)\n{HELLO}"))
+
+        assert signal.getsignal(getattr(signal, name)) is before
+
+    def test_a_resource_of_a_module_that_replaces_itself(self, recipes):
+        """
+        What a module holds is looked for in the module that was executed.
+        """
+        source = """
+        import sys
+        from promptkit import resource
+
+        @resource("note:it")
+        def note() -> str:
+            return ""
+
+        sys.modules[__name__] = "something else"
+        """
+
+        assert [found.name for found in load(recipes(note=source)).resources] == ["note"]
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            "raise BaseException",
+            "raise GeneratorExit",
+            "raise KeyError(__name__)",
+            "raise BaseExceptionGroup('g', [SystemExit()])",
+            "class E(BaseException):\n    def __str__(self): raise self\nraise E",
+            "class E(Exception):\n    def __repr__(self): raise SystemExit\nraise E(E())",
+            "class E(Exception):\n    __class__ = property(lambda self: 1 / 0)\nraise E",
+            "import asyncio\nraise asyncio.CancelledError",
+            "raise SyntaxError('x', (None, None, None, None))",
+            "raise SyntaxError('x', ('\\udcff', -1, 99, 'text', 0, -7))",
+            "raise ModuleNotFoundError(name=7)",
+            "raise UnicodeDecodeError('utf-8', b'x', 0, 1, '\\x1b[31m')",
+            "raise StopIteration",
+            "def f(): f()\nf()",
+            "exec('(' * 5000)",
+        ],
+    )
+    def test_strange_exceptions(self, recipes, source):
+        """
+        Whatever a recipe raises is one diagnostic that can be printed.
+        """
+        loaded = load(recipes(broken=source, hello=HELLO))
+
+        (found,) = loaded.diagnostics
+        assert names(loaded) == ["hello"]
+        assert str(found).splitlines()[0].isprintable()
+        assert "".join(map(str, found.as_data().values())).encode()
+
+
+class TestForks:
+    @pytest.mark.parametrize("end", ["pass", "raise SystemExit(3)", "1 / 0", "import no_such_module"])
+    def test_a_child_that_goes_on(self, recipes, tmp_path, end):
+        """
+        A child that a recipe has forked ends with the recipe: it loads, says and serves nothing.
+        """
+        folder = recipes(a=f"import os\nif not os.fork():\n    {end}\n{HELLO}", b="print('imported')")
+        code = (
+            "from promptkit.loader import load\n"
+            f"print(len(load({str(folder)!r}).prompts))\n"
+            "import os\nos.wait()\n"
+        )
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+        assert ran.stdout.splitlines() == ["imported", "1"]
+
+
+class TestACurrentFolderThatIsGone:
+    def test_everything_else_goes_on(self, recipes, tmp_path, monkeypatch):
+        """
+        Recipes that are named by their whole path are loaded, and their faults are told of.
+        """
+        folder = recipes(hello=HELLO, broken="1 / 0")
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+
+        loaded = load(folder)
+
+        assert names(loaded) == ["hello"]
+        assert f"{folder / 'broken.py'}:1: error" in str(compile(loaded).diagnostics[0])
+        for target in ("recipes", "recipes.py", "recipes:x", ".", "json.nothing"):
+            with pytest.raises(LoadError):
+                load(target)
+
+
+class TestTheProjectAround:
+    @pytest.fixture
+    def project(self, tmp_path, monkeypatch):
+        """A project with a module of its own, which no other test has imported."""
+        monkeypatch.delitem(sys.modules, "mylib", raising=False)
+        (tmp_path / "pyproject.toml").touch()
+        (tmp_path / "mylib").mkdir()
+        (tmp_path / "mylib" / "util.py").write_text("WORD = 'x'")
+        return tmp_path
+
+    USES = "from mylib.util import WORD\n" + HELLO
+
+    @pytest.mark.parametrize("folder", ["recipes", "src/app/recipes", "mylib/recipes"])
+    @pytest.mark.parametrize("target", ["{}", "{}/hello.py", "{}/hello.py:hello"])
+    def test_its_modules_are_found(self, project, recipes, monkeypatch, folder, target):
+        """
+        However deep recipes lie, and however they are named, they import from their project.
+        """
+        found = load(target.format(recipes(folder=folder, hello=self.USES)))
+
+        assert (names(found), found.diagnostics) == (["hello"], ())
+        assert project / "mylib" / "util.py" in found.read
+        assert sys.path[-1] == str(project)
+
+    def test_siblings_come_first(self, project, recipes):
+        """
+        A file beside the recipe counts more than the project's: the root is last.
+        """
+        (project / "words.py").write_text("WORD = 'project'")
+        source = "import words\n" + HELLO.replace('f"Hello, {name}."', "words.WORD")
+        folder = recipes(hello=source, words="WORD = 'sibling'")
+
+        (hello,) = load(folder).prompts
+
+        assert hello("") == "sibling"
+
+    def test_it_shadows_nothing(self, project, recipes):
+        """
+        A folder of the project that is called like an installed or standard module hides neither.
+        """
+        for name in ("json", "attrs", "time", "promptkit"):
+            (project / name).mkdir()
+            (project / name / "__init__.py").write_text("raise RuntimeError")
+        folder = recipes(hello="import json, attrs, time, promptkit.fragments\n" + HELLO)
+
+        assert load(folder).diagnostics == ()
+
+    def test_another_project_has_its_own(self, project, recipes):
+        """
+        What was imported of one project is not found by the recipes of another.
+        """
+        load(recipes(hello=self.USES))
+        other = project / "other"
+        other.mkdir()
+        (other / ".git").touch()
+
+        (found,) = load(recipes(folder="other/recipes", hello=self.USES)).diagnostics
+
+        assert "No module named 'mylib'" in found.message
+        assert str(project) not in sys.path
+
+    def test_a_module_as_target(self, project, recipes, monkeypatch):
+        """
+        A dotted module finds its project from any folder of it.
+        """
+        recipes(folder="deep/inner", hallo=self.USES)
+        monkeypatch.chdir(project / "deep")
+
+        assert names(load("inner.hallo")) == ["hello"]
+
+
+class TestWhatWasPerhapsMeant:
+    @pytest.mark.parametrize(
+        ("folder", "target", "meant"),
+        [
+            ("prompts", "recipes/", "prompts/"),
+            ("prompts", "./recipes", "prompts/"),
+            ("src/prompts", "src/recipes", "src/prompts/"),
+            ("src/prompts", "prompts/", "src/prompts/"),
+            ("prompts", "prompt", "prompts/"),
+        ],
+    )
+    def test_a_target_that_is_not_there(self, recipes, monkeypatch, folder, target, meant):
+        """
+        A folder that is near and holds recipes is named.
+        """
+        recipes(folder=folder, hello=HELLO)
+        recipes(folder="scripts", tool="print('no recipe')")
+        monkeypatch.chdir(recipes(folder="."))
+
+        with pytest.raises(LoadError) as refused:
+            load(target)
+
+        assert str(refused.value).endswith(f"; did you mean '{meant}'?")
+
+    @pytest.mark.parametrize("target", [".", "src", "docs"])
+    def test_a_folder_without_recipes(self, recipes, tmp_path, monkeypatch, target):
+        """
+        So it is where nothing is found.
+        """
+        recipes(folder="src/prompts", hello=HELLO)
+        recipes(folder="docs")
+        monkeypatch.chdir(tmp_path)
+
+        (found,) = compile(load(target)).diagnostics
+
+        assert found.remedy.startswith("name 'src/prompts/', where some are, or decorate a function")
+
+    def test_nothing_is_near(self, tmp_path, monkeypatch):
+        """
+        Nothing is made up.
+        """
+        monkeypatch.chdir(tmp_path)
+
+        with pytest.raises(LoadError, match=r"folder$"):
+            load("some/where")
