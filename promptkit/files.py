@@ -142,7 +142,7 @@ class _Walk:
                 if not _is_folder(entry):
                     yield entry
                 elif self._deep:
-                    below.append(os.path.realpath(entry.path))
+                    below.append(os.path.realpath(entry.path) if entry.is_symlink() else entry.path)
             ahead += reversed(below)
 
     def _entries(self, folder: str) -> list["os.DirEntry[str]"]:

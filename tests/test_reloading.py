@@ -1,3 +1,4 @@
+import errno
 import gc
 import importlib
 import os
@@ -979,3 +980,162 @@ class TestFindingFiles:
 
         assert found.concerns(str(tmp_path / "dot.png"))
         assert found.files != find_files(tmp_path / "recipes", [tmp_path / "dot.png"]).files
+
+    @pytest.fixture
+    def deep(self, tmp_path):
+        """A folder with 2,200 others in one another, which pytest could not remove."""
+        here = os.open(tmp_path, os.O_RDONLY)
+        for _ in range(2200):
+            os.mkdir("d", dir_fd=here)
+            below = os.open("d", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+        yield tmp_path
+        top, rest = tmp_path / "d", tmp_path / "rest"
+        while (top / "d").exists():
+            (top / "d").rename(rest)
+            top.rmdir()
+            rest.rename(top)
+
+    def test_folders_within_folders(self, deep):
+        """
+        However deep they are, as many are walked as have a path that the system takes.
+        """
+        (deep / "a.py").touch()
+        found = find_files(deep)
+
+        assert set(found.files) == {str(deep / "a.py")}
+        assert len(found.watchable) > 1000
+
+    def test_too_many_folders(self, tmp_path, monkeypatch):
+        """
+        A walk comes to an end, and says that it did not see everything.
+        """
+        monkeypatch.setattr("promptkit.files._MOST_FOLDERS", 3)
+        for name in "abcd":
+            (tmp_path / name).mkdir()
+
+        found = find_files(tmp_path)
+
+        assert len(found.inside) == 3
+        assert "further folders: there are too many" in found.passed_over[0]
+
+    @pytest.mark.parametrize("end", ["loop", "nowhere", "a.py/x", "x" * 300])
+    def test_links_that_lead_nowhere(self, tmp_path, end):
+        """
+        They are files that are not there, and everything else is found.
+        """
+        (tmp_path / "a.py").touch()
+        (tmp_path / "loop").symlink_to(end)
+
+        assert str(tmp_path / "a.py") in find_files(tmp_path).files
+
+    @pytest.mark.parametrize("error", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO])
+    def test_folders_that_cannot_be_looked_into(self, tmp_path, monkeypatch, error):
+        """
+        They are passed over, which is said; a folder that has just gone is not worth a word.
+        """
+        for name in ("locked", "gone", "open"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "a.py").touch()
+        scandir = os.scandir
+
+        def refuse(path):
+            if str(path).endswith("locked"):
+                raise OSError(error, os.strerror(error), path)
+            if str(path).endswith("gone"):
+                raise FileNotFoundError(errno.ENOENT, "gone", path)
+            return scandir(path)
+
+        monkeypatch.setattr(os, "scandir", refuse)
+        found = find_files(tmp_path)
+
+        assert set(found.files) == {str(tmp_path / "open" / "a.py")}
+        assert found.passed_over == (f"{str(tmp_path / 'locked')!r}: {os.strerror(error)}",)
+
+    def test_names_that_are_no_text(self, tmp_path):
+        """
+        Their folders cannot be watched, their files can be looked at.
+        """
+        odd = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+        Path(odd).mkdir()
+        Path(odd, "a.py").touch()
+        found = find_files(tmp_path)
+
+        assert found.watchable == [str(tmp_path)]
+        assert str(Path(odd, "a.py")) in found.files
+        assert len(found.passed_over) == 1
+        assert found.passed_over[0].isprintable()
+
+
+class TestOddEntriesWhileWatching:
+    def test_the_others_are_watched(self, author, capsys):
+        """
+        Links, pipes and odd names among recipes, from the start and later, end no watch.
+        """
+        made = author(greet=greet("one"))
+        folder = made.folder
+
+        def litter(word):
+            (folder / f"loop{word}").symlink_to(f"loop{word}")
+            (folder / f"{word}.py").symlink_to(f"{word}.py")
+            (folder / f"up{word}").symlink_to(folder.parent, target_is_directory=True)
+            os.mkfifo(folder / f"pipe{word}.py")
+            Path(os.fsdecode(os.fsencode(folder) + b"/\xff" + word.encode())).mkdir()
+            Path(os.fsdecode(os.fsencode(folder) + b"/\xfe\n" + word.encode() + b".py")).write_text("")
+
+        litter("early")
+        made.start()
+        made.write("greet.py", greet("two"))
+        made.wait_for(greet="two")
+        litter("late")
+        made.write("greet.py", greet("tri"))
+        made.wait_for(greet="tri")
+        made.write("greet.py", greet("for"))
+        made.wait_for(greet="for")
+
+        said = capsys.readouterr().err
+        assert "\\udcffearly': its name is no UTF-8" in said
+        assert "cannot be watched" not in said
+
+    def test_a_current_folder_that_is_gone(self, author, tmp_path, monkeypatch):
+        """
+        Recipes are watched all the same.
+        """
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        made = author(greet=greet("one"))
+        made.start()
+        made.write("greet.py", greet("two"))
+
+        made.wait_for(greet="two")
+
+    def test_a_file_that_becomes_unreadable(self, watched):
+        """
+        It is kept as it was, like one that is broken.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        (author.folder / "greet.py").unlink()
+        (author.folder / "greet.py").symlink_to("greet.py")
+        codes = author.codes()
+        author.write("part.py", greet("see you", "part"))
+
+        author.wait_for(greet="one", part="see you")
+        assert codes == ["PK101"]
+
+    def test_a_child_that_a_recipe_forks_while_it_is_reloaded(self, watched):
+        """
+        The child neither publishes nor watches: it ends where the import ends.
+        """
+        author = watched(greet=greet("one"))
+        author.write(
+            "greet.py",
+            "import os, sys\nchild = os.fork()\nif child: sys.imported.put(child)\n" + greet("two"),
+        )
+        author.wait_for(greet="two")
+        child = sys.imported.get(timeout=PATIENCE)
+
+        assert os.waitpid(child, 0) == (child, 0)
