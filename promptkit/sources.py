@@ -6,7 +6,9 @@ Files are read only once something is wrong, or when `promptkit check` looks for
 
 import ast
 import linecache
+import os
 import re
+import stat
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
@@ -41,16 +43,29 @@ def line_of(file: str, line: int) -> str:
     """
     Return a line of a file, without its end; ``""`` if there is none.
     """
-    linecache.checkcache(file)
-    return linecache.getline(file, line).rstrip("\n")
+    lines = _lines(file)
+    return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
 
 
 def function_at(file: str, line: int) -> Function | None:
     """
     Return the function that begins on a line, with its decorators, if one does.
     """
+    return _functions("".join(_lines(file))).get(line)
+
+
+def _lines(file: str) -> list[str]:
+    """
+    Return the lines of a file; none of a pipe or a device, whose end may never come.
+    """
+    try:
+        is_special = not stat.S_ISREG(os.stat(file).st_mode)
+    except (OSError, ValueError):  # it may be known all the same
+        is_special = False
+    if is_special:
+        return []
     linecache.checkcache(file)
-    return _functions("".join(linecache.getlines(file))).get(line)
+    return linecache.getlines(file)
 
 
 @lru_cache(maxsize=2)  # what is wrong with one file is found at once

@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from promptkit.diagnostics import Location
@@ -63,3 +65,13 @@ class TestLocations:
         line = source.splitlines()[place.line - 1]
         assert line[place.column - 1 : place.end - 1].strip() in (shown, "")
         assert place.column > 0
+
+
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_pipe_is_not_read(tmp_path, line):
+    """
+    Nobody waits for what somebody may write into it.
+    """
+    os.mkfifo(tmp_path / "odd.py")
+
+    assert Location(str(tmp_path / "odd.py"), line).part("def").line == line
