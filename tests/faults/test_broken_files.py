@@ -1,0 +1,159 @@
+"""Servers whose recipes break, hang, fork and lie about while they serve."""
+
+import json
+import os
+import time
+
+import pytest
+
+from tests.wire import modern, request
+
+PROMPT = '''
+from promptkit import prompt
+
+@prompt
+def {0}():
+    """Say {1}."""
+    return "{1}"
+'''
+
+
+class Told:
+    """
+    What a client is served, and told of changes.
+    """
+
+    def __init__(self, serving):
+        self.serving, self.asked = serving, 0
+
+    def says(self, name):
+        """What a prompt says; None if there is none."""
+        self.asked += 1
+        reply, _ = self.serving.ask(request(self.asked, "prompts/get", {"name": name}))
+        return reply["result"]["messages"][0]["content"]["text"] if "result" in reply else None
+
+    def wait(self, **said):
+        """Wait until prompts say just that."""
+        until = time.monotonic() + 20
+        while {name: self.says(name) for name in said} != said:
+            assert time.monotonic() < until, self.serving.log.read_text()
+            time.sleep(0.02)  # there is nothing to wait for: a client may ask at any time
+
+    def changes(self):
+        """How often the client was told that the list has changed."""
+        return sum(b"prompts/list_changed" in text for _, text in self.serving.lines)
+
+
+@pytest.fixture
+def told(serve, recipes):
+    """A function that starts a server of files, and returns its folder and its client."""
+
+    def start(**files):
+        folder = recipes(**files)
+        serving = serve("--no-cache", folder=folder)
+        serving.open("2025-11-25")
+        told = Told(serving)
+        return folder, told
+
+    return start
+
+
+def test_one_broken_file_among_others(told):
+    """
+    Others are edited, added and removed; the client is told when its list has changed, and only then.
+    """
+    folder, client = told(a=PROMPT.format("a", "one"), b=PROMPT.format("b", "one"))
+    client.wait(a="one", b="one")
+    (folder / "a.py").write_text("def broken(:")
+    (folder / "b.py").write_text(PROMPT.format("b", "two"))
+    client.wait(a="one", b="two")
+    (folder / "b.py").write_text(
+        PROMPT.format("b", "two").replace("    return", "    # and so on\n    return")
+    )
+    (folder / "c.py").write_text(PROMPT.format("c", "new"))
+    client.wait(a="one", b="two", c="new")
+    before = client.changes()
+    (folder / "c.py").unlink()
+    client.wait(a="one", b="two", c=None)
+    (folder / "a.py").write_text(PROMPT.format("a", "one") + "# mended")
+    (folder / "b.py").write_text(PROMPT.format("b", "two").replace('return "two"', 'return "tri"'))
+    client.wait(a="one", b="tri", c=None)
+
+    assert (before, client.changes()) == (2, 3)  # of words, of one more, and of one less
+    assert "still as before, until mended: a.py" in client.serving.log.read_text()
+    assert client.serving.end()[1] == 0
+
+
+@pytest.mark.parametrize("hangs", ["while True: pass", "import time; time.sleep(10**6)", "open(FIFO)"])
+def test_a_hanging_import(told, tmp_path, hangs):
+    """
+    Later edits are served, the hanging file is named, and the end of input ends the process.
+    """
+    os.mkfifo(tmp_path / "fifo")
+    folder, client = told(a=PROMPT.format("a", "one"), b=PROMPT.format("b", "one"))
+    client.wait(a="one", b="one")
+    (folder / "a.py").write_text(hangs.replace("FIFO", repr(str(tmp_path / "fifo"))))
+    until = time.monotonic() + 30
+    while "a.py has been importing for 5 s" not in client.serving.log.read_text():
+        assert time.monotonic() < until
+        assert client.says("a") == "one"
+        time.sleep(0.05)  # a file has no event to wait for
+    (folder / "b.py").write_text(PROMPT.format("b", "two"))
+    client.wait(a="one", b="two")
+    (folder / "a.py").write_text(PROMPT.format("a", "two"))
+    client.wait(a="two", b="two")
+
+    assert client.serving.end()[1] == 0
+
+
+def test_children_of_imports(told, tmp_path):
+    """
+    A process that a recipe forks, at the start or later, writes nothing to the client, and ends.
+    """
+    forks = (
+        f"import os\nif not os.fork(): open({str(tmp_path / 'pids')!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
+    )
+    folder, client = told(a=forks + PROMPT.format("a", "one"))
+    client.wait(a="one")
+    (folder / "a.py").write_text(forks + PROMPT.format("a", "two"))
+    client.wait(a="two")
+    pids = pids.read_text().split()
+
+    assert len(pids) >= 2
+    assert client.serving.end()[1] == 0
+    until = time.monotonic() + 20
+    while any(map(_runs, pids)):
+        assert time.monotonic() < until
+        time.sleep(0.05)  # the system takes a moment to forget them
+    ids = [json.loads(text).get("id") for _, text in client.serving.lines if text]
+    assert len(ids) == len(set(ids)) + ids.count(None) - (None in ids)
+
+
+def _runs(pid):
+    """Whether a process runs."""
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_folder_full_of_odd_entries(told, tmp_path):
+    """
+    It starts, serves, and sees edits.
+    """
+    folder, client = told(a=PROMPT.format("a", "one"))
+    client.serving.end()
+    (folder / "self").symlink_to("self")
+    (folder / "self.py").symlink_to("self.py")
+    (folder / "all").symlink_to("/proc/self/fd", target_is_directory=True)
+    os.mkfifo(folder / "pipe.py")
+    os.mkdir(os.fsencode(folder) + b"/\xff")  # noqa: PTH102 (its name is no text)
+    folder, client = told()
+    client.wait(a="one")
+    (folder / "a.py").write_text(PROMPT.format("a", "two"))
+    client.wait(a="two")
+    lists, _ = client.serving.ask(modern("list", "prompts/list"))
+
+    assert [found["name"] for found in lists["result"]["prompts"]] == ["a"]
+    assert client.serving.end()[1] == 0
