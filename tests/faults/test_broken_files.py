@@ -110,14 +110,14 @@ def test_children_of_imports(told, tmp_path):
     """
     A process that a recipe forks, at the start or later, writes nothing to the client, and ends.
     """
-    forks = (
-        f"import os\nif not os.fork(): open({str(tmp_path / 'pids')!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
-    )
+    written = tmp_path / "pids"
+    note = f"print(os.getpid(), file=open({str(written)!r}, 'a'))"
+    forks = f"import os\nif not os.fork(): {note}\n"
     folder, client = told(a=forks + PROMPT.format("a", "one"))
     client.wait(a="one")
     (folder / "a.py").write_text(forks + PROMPT.format("a", "two"))
     client.wait(a="two")
-    pids = pids.read_text().split()
+    pids = written.read_text().split()
 
     assert len(pids) >= 2
     assert client.serving.end()[1] == 0
