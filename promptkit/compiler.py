@@ -5,7 +5,7 @@ Every function here is pure. `compile` finds every fault in one pass, and equal 
 equal catalog. What one file declares is compiled by itself, and the files' pieces are composed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 
 from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
 from promptkit.diagnostics import Diagnostic, Location, Rule, Severity
+from promptkit.loader import fault_of
 from promptkit.prompts import Prompt
 from promptkit.recipes import Declarations, Recipes
 from promptkit.resources import Resource
@@ -116,7 +117,9 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
     return compose(compile_files(recipes, lint=lint), root=recipes.root)
 
 
-def compile_files(recipes: Recipes, *, lint: bool = False) -> list[CompiledFile]:
+def compile_files(
+    recipes: Recipes, *, lint: bool = False, compiling: Callable[[Path], None] = lambda _: None
+) -> list[CompiledFile]:
     """
     Compile what each file declares, by itself.
 
@@ -126,8 +129,11 @@ def compile_files(recipes: Recipes, *, lint: bool = False) -> list[CompiledFile]
 
         lint:
             As for `compile`.
+
+        compiling:
+            Called with each file before it is compiled. What it raises is a fault of the file.
     """
-    return [_compile_file(found, lint=lint) for found in recipes.by_file]
+    return [_attempt(found, lint, compiling) for found in recipes.by_file]
 
 
 def compose(
@@ -199,6 +205,24 @@ def owners_of(files: Sequence[CompiledFile]) -> Owners:
     """
     places = {id(declaration): file.file for file in reversed(files) for declaration in file.declarations}
     return {declaration.key: places[id(declaration)] for declaration in _unique(files, {})[0]}
+
+
+def _attempt(declared: Declarations, lint: bool, compiling: Callable[[Path], None]) -> CompiledFile:  # noqa: FBT001
+    """
+    Compile what one file declares; whatever its defaults, annotations and completers raise is its fault.
+    """
+    file = declared.file
+    if file is None:
+        return _compile_file(declared, lint=lint)
+    try:
+        if declared.prompts or declared.resources:
+            compiling(file)
+        return _compile_file(declared, lint=lint)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 (it is authors' code that runs)
+        fault = fault_of(file, file.parent, error)
+        return CompiledFile(file, (), (*declared.diagnostics, fault), is_sound=False)
 
 
 def _compile_file(declared: Declarations, *, lint: bool) -> CompiledFile:

@@ -33,7 +33,7 @@ from promptkit.recipes import Declarations, Recipes
 from promptkit.resources import Resource
 from promptkit.targets import project_root, split_target, suggest
 
-__all__ = ["TESTS", "Recipes", "load"]
+__all__ = ["TESTS", "Recipes", "fault_of", "load"]
 
 T = TypeVar("T")
 
@@ -177,21 +177,31 @@ def _attempt(
     except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
         end_child(process)
         _check_keyboard(error)
-        return _failed(file, folder, error)
+        return Declarations(file, diagnostics=(fault_of(file, folder, error),))
     finally:
         end_child(process)
 
 
-def _failed(file: Path, folder: Path | None, error: BaseException) -> Declarations:
+def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
     """
-    Return what stands for a recipe whose import has raised *error*.
+    Return what is said of a recipe in which *error* was raised.
+
+    Args:
+        file:
+            The recipe.
+
+        folder:
+            Where its neighbours lie, if it has any.
+
+        error:
+            What was raised.
     """
     try:
         fault = import_failed(file, folder, error)
     except BaseException as other:  # noqa: BLE001 (to say what an author's exception is runs its code)
         _check_keyboard(other)
         fault = _fault(file, f"cannot be imported: {type(error).__name__}, which cannot be described")
-    return Declarations(file, diagnostics=(structs.replace(fault, message=printable(fault.message)),))
+    return structs.replace(fault, message=printable(fault.message))
 
 
 def _load_module(target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> Recipes:
@@ -216,7 +226,8 @@ def _load_module(target: str, name: str, attribute: str, importing: Callable[[Pa
             if missing and f"{name}.".startswith(f"{missing}."):
                 reason = f"it is no folder, no file and no module{suggest(name)}"
                 raise LoadError(target, reason) from None
-            return Recipes(by_file=[_failed(Path(name), None, error)])
+            fault = fault_of(Path(name), None, error)
+            return Recipes(by_file=[Declarations(Path(name), diagnostics=(fault,))])
     end_child(process)
     names = namespace_of(module)
     file = Path(names["__file__"]) if isinstance(names.get("__file__"), str) else None

@@ -126,7 +126,7 @@ class Project(Finder):
         if top == "promptkit" or top in sys.stdlib_module_names:
             return False
         if path is not None:
-            return any(place.startswith(self.root) for place in path)
+            return any(isinstance(place, str) and place.startswith(self.root) for place in path)
         beside = os.path.join(self.root, name)
         return os.path.isfile(f"{beside}.py") or os.path.isdir(beside)
 

@@ -16,6 +16,7 @@ from msgspec import structs
 
 from promptkit.catalog import Catalog
 from promptkit.compiler import CompiledFile, compile_files, compose, merge, owners_of
+from promptkit.diagnostics import printable
 from promptkit.files import Files, Stamp, find_files, stamp_of
 from promptkit.import_thread import Hanging, ImportHangs, ImportThread
 from promptkit.loader import load
@@ -217,7 +218,7 @@ class Reloader:
             imports.put_back()
             self._settled = not isinstance(error, ImportHangs)  # which came too late to concern a file
             reason = str(error) or type(error).__name__
-            if self._told != reason:
+            if self._told != reason and not self._stop.is_set():
                 self._told = reason
                 say(f"the recipes as they were are still served: {reason}")
             return
@@ -268,7 +269,9 @@ class Reloader:
                     continue
                 if file != told:
                     told = file
-                    say(f"{file} has been importing for {seconds:.0f} s; it is served as it was before")
+                    say(
+                        f"{printable(str(file))} has been importing for {seconds:.0f} s; it is served as it was before"
+                    )
                 if seconds < _HANGS and self._look().files == self._known.files:
                     continue
                 # It may have been mended just now: it hung as it was when the load began.
@@ -293,7 +296,7 @@ class Reloader:
         if (structuring := sys.modules.get("promptkit.structuring")) is not None:
             structuring.forget_types()  # which are replaced by those of the modules to be loaded
         recipes = load(self._target, importing)
-        return recipes, compile_files(recipes)
+        return recipes, compile_files(recipes, compiling=importing)
 
     def _tell(self, catalog: Catalog, what: str) -> None:
         """
@@ -319,8 +322,8 @@ def _what_is_old(files: Sequence[CompiledFile]) -> str:
     """
     Return which files are not served as they are now, and which have a fault; nothing if none.
     """
-    old = [file.file.name for file in files if file.age and file.file]
-    faulty = [file.file.name for file in files if not file.age and not file.is_sound and file.file]
+    old = [printable(file.file.name) for file in files if file.file and file.age]
+    faulty = [printable(file.file.name) for file in files if file.file and not file.age and not file.is_sound]
     said = [f"still as before, until mended: {', '.join(old)}"] if old else []
     said += [f"at fault: {', '.join(faulty)}"] if faulty else []
     return f"reloaded; {'; '.join(said)}" if said else ""

@@ -267,3 +267,34 @@ def test_a_diagnostic_is_data_for_machines(recipes):
         "column": 7,
         "end_column": 8,
     } == json.loads(json.dumps(found.as_data()))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        (
+            "class D(str):\n    def __eq__(self, other): raise SystemExit\n    __hash__ = None\n"
+            "    def __repr__(self): raise SystemExit\n\n@prompt\ndef p(a: str = D()) -> str:\n    return a\n"
+        ),
+        (
+            "class L(list):\n    def __iter__(self): raise BaseException\n\n@prompt\n"
+            "def p(a: Annotated[str, Arg(complete=L())]) -> str:\n    return a\n"
+        ),
+        (
+            "class A:\n    def __class_getitem__(cls, key): raise GeneratorExit\n\n@prompt\n"
+            "def p(a: 'A[1]') -> str:\n    return a\n"
+        ),
+    ],
+    ids=["default", "completer", "annotation"],
+)
+def test_what_authors_objects_raise(recipes, source):
+    """
+    Defaults, annotations and completers may raise anything: the others are served.
+    """
+    head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n\n"
+    folder = recipes(odd=head + source, sound=f"{head}@prompt\ndef plan() -> str:\n    return ''\n")
+
+    catalog = compile(load(folder))
+
+    assert "plan" in catalog
+    assert str(catalog.diagnostics)

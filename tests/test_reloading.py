@@ -668,6 +668,32 @@ class TestImportsThatHang:
         assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s" in said
         assert "still as before, until mended: greet.py" in said
 
+    def test_a_compilation_that_hangs(self, watched):
+        """
+        What runs of a file after its import, such as completers, hangs no less.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        endless = f"""
+from typing import Annotated
+from promptkit import Arg, prompt
+{RAN}
+
+class Endless:
+    def __iter__(self):
+        while True: pass
+
+@prompt
+def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
+    return a
+"""
+        author.write("greet.py", endless)
+        author.wait_for_import()
+        author.write("part.py", greet("see you", "part"))
+        author.wait_for(greet="one", part="see you")
+        author.write("greet.py", greet("two"))
+
+        author.wait_for(greet="two", part="see you")
+
     def test_a_helper_that_is_mended(self, watched):
         """
         A recipe whose helper hangs is tried again when the helper is written.
