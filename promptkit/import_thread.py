@@ -74,7 +74,7 @@ class ImportThread(Thread, Generic[T]):
         """
         Wait for the end at most so long, and return whether it has come.
         """
-        return self._over.wait(seconds)
+        return self._over.wait(seconds) or not self.is_alive()
 
     def result(self) -> T:
         """

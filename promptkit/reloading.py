@@ -257,30 +257,39 @@ class Reloader:
         Raises:
             LoadError: If there is nothing at the target.
         """
-        while True:
+        over = False
+        while not over:
             thread = ImportThread(self._load, self._hanging)
             thread.start()
-            told: Path | None = None
-            while not thread.wait(_ROUND / 1000):
-                if self._stop.is_set():
-                    raise ImportHangs
-                file, seconds = thread.current()
-                if file is None or seconds < _SLOW + 2 * self._took.get(file, 0.0):
-                    continue
-                if file != told:
-                    told = file
-                    say(
-                        f"{printable(str(file))} has been importing for {seconds:.0f} s; it is served as it was before"
-                    )
-                if seconds < _HANGS and self._look().files == self._known.files:
-                    continue
+            over = self._wait_for(thread)
+        self._took |= thread.took
+        return thread.result()
+
+    def _wait_for(self, thread: ImportThread[tuple[Recipes, list[CompiledFile]]]) -> bool:
+        """
+        Wait until *thread* is done, and return True; return False if it was given up.
+
+        A file whose import takes long is told of. It is left out once anything is edited, as the
+        author does not wait for it any longer, or in the end.
+        """
+        told: Path | None = None
+        while not thread.wait(_ROUND / 1000):
+            if self._stop.is_set():
+                raise ImportHangs
+            file, seconds = thread.current()
+            if file is None or seconds < _SLOW + 2 * self._took.get(file, 0.0):
+                continue
+            if file != told:
+                told, name = file, printable(str(file))
+                say(
+                    f"{name} has been importing for {seconds:.0f} s; so far the recipes are served as they were"
+                )
+            if seconds >= _HANGS or self._look().files != self._known.files:
                 # It may have been mended just now: it hung as it was when the load began.
                 self._hanging[file] = {path: self._stamp(path) for path in thread.involved(file)}
                 if not thread.leave(file, 1.0):
-                    break
-            else:
-                self._took |= thread.took
-                return thread.result()
+                    return False
+        return True
 
     def _stamp(self, path: str) -> Stamp | None:
         """
