@@ -281,9 +281,7 @@ class Reloader:
                 continue
             if file != told:
                 told, name = file, printable(str(file))
-                say(
-                    f"{name} has been importing for {seconds:.0f} s; so far the recipes are served as they were"
-                )
+                say(f"{name} has been importing for {seconds:.0f} s; the recipes are still served as before")
             if seconds >= _HANGS or self._look().files != self._known.files:
                 # It may have been mended just now: it hung as it was when the load began.
                 self._hanging[file] = {path: self._stamp(path) for path in thread.involved(file)}
