@@ -32,16 +32,19 @@ class Package:
         name:
             What it is called in Python.
 
+        module:
+            The package itself.
+
         sources:
             What finds its modules.
     """
 
-    def __init__(self, name: str, sources: Sources) -> None:
+    def __init__(self, name: str, module: ModuleType, sources: Sources) -> None:
         self.name = name
         self._sources = sources
         parts = name.split(".")
-        names = (".".join(parts[:count]) for count in range(1, len(parts) + 1))
-        self._parents = {name: sys.modules[name] for name in names}
+        above = (".".join(parts[:count]) for count in range(1, len(parts)))
+        self._parents = {name: sys.modules[name] for name in above if name in sys.modules} | {name: module}
 
     def import_file(self, stem: str) -> ModuleType:
         """
@@ -60,14 +63,8 @@ class Package:
             sys.modules.update(self._parents)  # an earlier recipe may have taken them out
             if not _is_busy(sys.modules.get(name)):
                 sys.modules.pop(name, None)  # or have put something in this one's place
-            try:
-                with intact():
-                    module = importlib.import_module(name)
-            except Exception:
-                if name not in executed:
-                    raise  # else it has only put something else into `sys.modules`
-            else:
-                return executed.get(name, module)
+            with intact():
+                return _import(name, self._sources)
         return executed[name]
 
 
@@ -96,11 +93,8 @@ def import_package(folder: Path) -> Package:
     sources = _find_below(name, folder)
     _forget(name, folder)
     with intact():
-        if len(parts) > 1:
-            importlib.import_module(name)
-        else:
-            _make_package(name, folder, sources)
-    return Package(name, sources)
+        package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
+    return Package(name, package, sources)
 
 
 def read_files() -> set[Path]:
@@ -193,9 +187,22 @@ def _free_name(folder: Path) -> str:
     return name if ours else f"recipes_{name}"
 
 
-def _make_package(name: str, folder: Path, sources: Sources) -> None:
+def _import(name: str, sources: Sources) -> ModuleType:
     """
-    Put a package for *folder* into `sys.modules`, its ``__init__.py`` executed if it has one.
+    Import a module, and return what was executed, whatever that has put into `sys.modules`.
+    """
+    try:
+        module = importlib.import_module(name)
+    except Exception:
+        if name not in sources.executed:
+            raise
+        return sources.executed[name]
+    return sources.executed.get(name, module)
+
+
+def _make_package(name: str, folder: Path, sources: Sources) -> ModuleType:
+    """
+    Return a package for *folder*, its ``__init__.py`` executed if it has one.
     """
     init = folder / "__init__.py"
     if init.is_file():
@@ -210,6 +217,7 @@ def _make_package(name: str, folder: Path, sources: Sources) -> None:
     sys.modules[name] = module
     if spec.loader is not None:
         spec.loader.exec_module(module)
+    return module
 
 
 def _is_within(name: str, package: str) -> bool:

@@ -501,36 +501,43 @@ class TestFilesThatCannotBeRead:
             load(target)
 
 
+#: What a module may do to imports while it is imported; a `Liar` raises at every touch.
+LIAR = """
+import sys, types
+
+class Liar:
+    def __getattribute__(self, name): raise RuntimeError(name)
+"""
+TRICKS = [
+    "sys.modules[__name__] = object()",
+    "sys.modules[__name__] = Liar()",
+    "sys.modules[__name__] = None",
+    "del sys.modules[__name__]",
+    "sys.modules[__name__] = types.ModuleType('other')",
+    "sys.modules.pop(__package__)",
+    "sys.modules[__package__] = None",
+    "sys.modules[__package__ + '.zoo'] = None",
+    "sys.modules[__package__ + '.zoo'] = Liar()",
+    "sys.modules[__package__ + '.zoo'] = types.ModuleType('zoo')",
+    "__name__ = 'promptkit'",
+    "__spec__ = __file__ = __path__ = Liar()",
+    "sys.meta_path.clear()",
+    "sys.meta_path = []",
+    "sys.meta_path[:] = [Liar()]",
+    "sys.path.clear()",
+    "sys.path = None",
+    "sys.path_importer_cache.clear()",
+    "sys.setrecursionlimit(60)",
+    "liar = Liar()",
+]
+
+
 class TestWhatRecipesDoToImports:
     """Whatever a recipe does, its neighbours are loaded, and its own prompts wherever that can be."""
 
     SIBLING = HELLO.replace("hello", "zoo")
 
-    @pytest.mark.parametrize(
-        "trick",
-        [
-            "sys.modules[__name__] = object()",
-            "sys.modules[__name__] = Liar()",
-            "sys.modules[__name__] = None",
-            "del sys.modules[__name__]",
-            "sys.modules[__name__] = types.ModuleType('other')",
-            "sys.modules.pop(__package__)",
-            "sys.modules[__package__] = None",
-            "sys.modules[__package__ + '.zoo'] = None",
-            "sys.modules[__package__ + '.zoo'] = Liar()",
-            "sys.modules[__package__ + '.zoo'] = types.ModuleType('zoo')",
-            "__name__ = 'promptkit'",
-            "__spec__ = __file__ = __path__ = Liar()",
-            "sys.meta_path.clear()",
-            "sys.meta_path = []",
-            "sys.meta_path[:] = [Liar()]",
-            "sys.path.clear()",
-            "sys.path = None",
-            "sys.path_importer_cache.clear()",
-            "sys.setrecursionlimit(60)",
-            "liar = Liar()",
-        ],
-    )
+    @pytest.mark.parametrize("trick", TRICKS)
     def test_its_prompts_and_its_neighbours(self, recipes, trick):
         """
         Modules that replace or remove themselves and others are loaded as if they had not.
@@ -545,6 +552,22 @@ class TestWhatRecipesDoToImports:
 
             assert (names(loaded), loaded.diagnostics) == (["hello", "zoo"], ())
             assert json.__name__ == "json"
+
+    @pytest.mark.parametrize("trick", [trick for trick in TRICKS if "__path__" not in trick])
+    @pytest.mark.parametrize("folder", ["recipes", "bigger/recipes"])
+    def test_the_package_itself(self, recipes, trick, folder):
+        """
+        So are the recipes of a package that does so in its ``__init__.py``.
+        """
+        if folder != "recipes":
+            recipes(folder="bigger", __init__="")
+        trick = trick.replace("__package__", "__name__")
+        path = recipes(folder=folder, __init__=f"{LIAR}\n{trick}\n", hello=HELLO, zoo=self.SIBLING)
+
+        for _ in range(2):
+            loaded = load(path)
+
+            assert (names(loaded), loaded.diagnostics) == (["hello", "zoo"], ())
 
     @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGPIPE"])
     def test_handlers_of_signals(self, recipes, name):
