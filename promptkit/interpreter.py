@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
 from typing import Any, Final
@@ -15,24 +15,32 @@ _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE") if hasattr(signal, name)
 )
 
+#: The lists that imports go by, and what tells whether something in them is of use.
+_LISTS: Final[dict[str, Callable[[Any], object]]] = {
+    "path": lambda place: type(place) is str,
+    "path_hooks": callable,
+    "meta_path": lambda finder: callable(finder.find_spec),
+}
+
 
 @contextmanager
 def intact() -> Iterator[None]:
     """
     Put right afterwards what other imports, and the end of the process, depend on.
 
-    What is added to `sys.path` and `sys.meta_path` stays; what was there before comes back. So do
-    the handlers of signals, and a limit to recursion that was lowered.
+    What is added to the lists of `sys` stays; what was there before comes back. So do the handlers
+    of signals, and a limit to recursion that was lowered.
     """
-    path, places = sys.path, list(sys.path)
-    meta_path, finders = sys.meta_path, list(sys.meta_path)
+    lists = {name: (getattr(sys, name), list(getattr(sys, name))) for name in _LISTS}
     limit = sys.getrecursionlimit()
     handlers = _handlers()
     try:
         yield
     finally:
-        sys.path = _put_right(path, places, sys.path)
-        sys.meta_path = _put_right(meta_path, finders, sys.meta_path)
+        if getattr(sys, "path_hooks", None) != lists["path_hooks"][1]:
+            sys.path_importer_cache.clear()  # places may have been looked at without them
+        for name, (ours, before) in lists.items():
+            setattr(sys, name, _put_right(ours, before, getattr(sys, name, None), _LISTS[name]))
         if sys.getrecursionlimit() < limit:
             sys.setrecursionlimit(limit)
         for number, handler in handlers.items():
@@ -48,23 +56,22 @@ def end_child(parent: int) -> None:
         os._exit(0)
 
 
-def _put_right(ours: list[Any], before: list[Any], now: object) -> list[Any]:
+def _put_right(ours: list[Any], before: list[Any], now: object, use: Callable[[Any], object]) -> list[Any]:
     """
-    Return the list *ours* with what is in it *now*, and what was there *before*.
+    Return the list *ours* with what is in it *now*, if it is of *use*, and what was there *before*.
     """
-    kept = [item for item in now if type(item) is str or _finds(item)] if isinstance(now, list) else []
+    kept = [item for item in now if _is_of_use(item, use)] if isinstance(now, list) else []
     if kept != before or now is not ours:
-        lost = [item for item in before if item not in kept]
-        ours[:] = [*kept, *lost]
+        ours[:] = [*kept, *(item for item in before if item not in kept)]
     return ours
 
 
-def _finds(finder: Any) -> bool:
+def _is_of_use(item: Any, use: Callable[[Any], object]) -> bool:
     """
-    Return whether imports may ask *finder*, else each of them would fail.
+    Return whether imports may use *item*, else each of them would fail.
     """
     try:
-        return callable(finder.find_spec)
+        return bool(use(item))
     except Exception:  # noqa: BLE001 (an author's object may raise anything)
         return False
 

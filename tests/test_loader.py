@@ -527,6 +527,8 @@ TRICKS = [
     "sys.path.clear()",
     "sys.path = None",
     "sys.path_importer_cache.clear()",
+    "sys.path_hooks.clear(); sys.path_importer_cache.clear()",
+    "sys.path_hooks[:] = [Liar()]; sys.path_importer_cache.clear()",
     "sys.setrecursionlimit(60)",
     "liar = Liar()",
 ]
