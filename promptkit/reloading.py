@@ -214,6 +214,8 @@ class Reloader:
         self._known = before = self._look()
         try:
             recipes, files = self._import()
+            merged = merge(self._served, files)
+            catalog = compose(merged, owners=owners_of(self._served), root=recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.put_back()
             self._settled = not isinstance(error, ImportHangs)  # which came too late to concern a file
@@ -222,13 +224,11 @@ class Reloader:
                 self._told = reason
                 say(f"the recipes as they were are still served: {reason}")
             return
-        merged = merge(self._served, files)
         self._note(before, recipes, merged)
-        if not self._settled:  # files changed while they were read, and are read again
+        if self._settled:
+            self._take(merged, catalog, imports)
+        else:  # files changed while they were read, and are read again
             imports.put_back()
-            return
-        catalog = compose(merged, owners=owners_of(self._served), root=recipes.root)
-        self._take(merged, catalog, imports)
 
     def _take(self, merged: Sequence[CompiledFile], catalog: Catalog, imports: KeptImports) -> None:
         """
