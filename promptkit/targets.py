@@ -1,8 +1,13 @@
 """Targets: what the command line, or a test, names to be loaded."""
 
 import os
+from pathlib import Path
+from typing import Final
 
-__all__ = ["place_of", "split_target"]
+__all__ = ["place_of", "project_root", "split_target"]
+
+#: What stands in a project's own folder.
+_MARKS: Final = ("pyproject.toml", ".git")
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -23,3 +28,24 @@ def place_of(target: str) -> tuple[str, str] | None:
         return path, attribute
     folder, file = os.path.split(path)
     return (folder, f"{file}:{attribute}") if os.path.isfile(path) else None
+
+
+def project_root(folder: str | Path) -> str:
+    """
+    Return the folder whose modules recipes may import by their whole names.
+
+    Args:
+        folder:
+            The folder that holds the recipes.
+
+    Returns:
+        The absolute path of the nearest folder above it that holds a ``pyproject.toml`` or a
+        ``.git``; its parent if none does. A mark in *folder* itself does not count: its modules
+        are the recipes.
+    """
+    parent = above = os.path.dirname(os.path.abspath(folder))
+    while not any(os.path.exists(os.path.join(above, mark)) for mark in _MARKS):
+        if (upper := os.path.dirname(above)) == above:
+            return parent
+        above = upper
+    return above
