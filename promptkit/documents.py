@@ -11,9 +11,9 @@ from promptkit.arguments import Argument, Arguments
 from promptkit.content import EmbeddedResource
 from promptkit.diagnostics import Location
 from promptkit.errors import ArgumentErrors, Fault
-from promptkit.messages import describe
 from promptkit.misfits import Misfit
 from promptkit.templates import Template, Value
+from promptkit.unsendable import describe
 
 __all__ = ["CompiledResource", "content_of"]
 

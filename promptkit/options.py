@@ -10,7 +10,7 @@ import msgspec
 from promptkit.diagnostics import Report, Rule
 from promptkit.fields import optional_text
 from promptkit.icons import Icon
-from promptkit.messages import describe
+from promptkit.unsendable import describe
 
 __all__ = ["Options", "check_options"]
 

@@ -92,7 +92,7 @@ CASES = {
         """,
         """
         recipes/bad_return.py:4: error PK204: prompt 'bad_return': its return annotation promises dict[str, str], which no message can hold
-            show it as text, with promptkit.fragments.json_block(...)
+            return user(...) for a turn, or text, with promptkit.fragments.json_block(...)
         """,
     ),
     Rule.SAYS_NOTHING: (

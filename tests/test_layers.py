@@ -12,13 +12,13 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|digests|encoding|packages|sources|standard_error|targets|visible",
+    "annotations|digests|encoding|packages|sources|standard_error|targets|unsendable|visible",
     "version|diagnostics|context|fields|misfits",
     "errors",
     "media",
     "content|icons",
     "messages",
-    "fragments",
+    "turns|fragments",
     "customs|scalars|expectations|signature|options|rendering",
     "structuring|writing",
     "readers",

@@ -26,6 +26,7 @@ from promptkit import (
     user,
 )
 from promptkit.diagnostics import Rule
+from promptkit.errors import EmptyPrompt
 
 
 class Tone(enum.Enum):
@@ -502,13 +503,15 @@ class TestRender:
 
     def test_a_prompt_that_says_nothing(self):
         """
-        None is an empty workflow, not a message that says "None".
+        None is neither a message that says "None" nor an empty reply: it is told. A call returns it.
         """
 
         @prompt
         def silent() -> None: ...
 
-        assert silent.render() == Workflow()
+        with pytest.raises(EmptyPrompt):
+            silent.render()
+        assert silent() is None
 
 
 class TestContextParameter:
