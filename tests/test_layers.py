@@ -18,7 +18,7 @@ ORDER = (
     "media",
     "content|icons",
     "messages",
-    "turns|fragments",
+    "turns|fragments|transcript_diff",
     "customs|scalars|expectations|signature|options|rendering",
     "structuring|writing",
     "readers",
@@ -35,7 +35,7 @@ ORDER = (
     "reloading|server",
     "transports",
     "cli",
-    "__main__",
+    "__main__|pytest_plugin",
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row.split("|")}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
