@@ -26,7 +26,7 @@ CASES = {
         """,
         """
         recipes/import_failed.py:3: error PK101: recipe 'import_failed' cannot be imported: NameError: name 'promtp' is not defined
-            correct the line; the other recipes are served all the same
+            did you mean 'prompt'?
         """,
     ),
     Rule.NO_PROMPTS: (

@@ -12,7 +12,7 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|digests|encoding|packages|sources|standard_error|targets|unsendable|visible",
+    "annotations|digests|encoding|packages|sources|standard_error|targets|tracebacks|unsendable|visible",
     "version|diagnostics|context|fields|misfits",
     "errors",
     "media",
@@ -28,6 +28,8 @@ ORDER = (
     "documents",
     "catalog",
     "prompts|resources",
+    "missing_modules",
+    "import_remedies",
     "import_errors",
     "loader|lints",
     "compiler|files|protocol",
