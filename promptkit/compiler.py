@@ -6,6 +6,7 @@ equal catalog.
 """
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
@@ -47,6 +48,8 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
             diagnostics.append(_duplicate(name, place, first[name]))
         elif made is not None:
             compiled.append(made)
+    if lint:
+        diagnostics += _lint_files(recipes.files)
     resources = _compile_resources(recipes.resources, diagnostics)
     if not recipes.prompts and not recipes.resources and not diagnostics:
         diagnostics.append(_no_prompts(recipes))
@@ -80,6 +83,15 @@ def _lint(prompt: Prompt[..., Any], made: CompiledPrompt | None) -> Iterable[Dia
     from promptkit import lints
 
     return lints.lint(prompt, made.arguments if made else None)
+
+
+def _lint_files(files: Iterable[Path]) -> Iterable[Diagnostic]:
+    """
+    Return what is probably not meant in *files*, and in the helpers beside them, each once.
+    """
+    from promptkit.source_lints import lint_file
+
+    return dict.fromkeys(found for file in files for found in lint_file(file))
 
 
 def _in_source_order(prompts: Iterable[Prompt[..., Any]]) -> list[Prompt[..., Any]]:

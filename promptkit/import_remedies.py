@@ -12,7 +12,7 @@ from typing import Any, Final
 from promptkit.errors import nearest
 from promptkit.missing_modules import children_of, missing_module
 
-__all__ = ["import_remedy"]
+__all__ = ["import_remedy", "missing_module", "missing_name", "undefined_name"]
 
 #: Where promptkit's public names are.
 _PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
@@ -64,7 +64,7 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a
         case AttributeError(name=str(name)) if error.obj is not None:
             return _meant(name, dir(error.obj))
         case NameError(name=str(name)):
-            return _undefined(name, error)
+            return undefined_name(name, _names_at(error))
         case FileNotFoundError(filename=str(name)) if name and not Path(name).is_absolute():
             return looked_for_in_vain(name, file)
         case TypeError() if found := _UNEXPECTED.search(str(error)):
@@ -103,11 +103,9 @@ def missing_name(name: str, module: str) -> str | None:
     if (meant := _meant(name, _names_of(loaded))) is not None:
         return meant
     if module in _PUBLIC:
-        near = nearest(name, [other for public in _PUBLIC for other in _names_of(import_module(public))])
-        home = next(
-            (public for public in _PUBLIC if near and near in _names_of(import_module(public))), module
-        )
-        return f"did you mean {near!r} of {home}?" if near else f"it has {', '.join(_names_of(loaded))}"
+        homes = {other: public for public in reversed(_PUBLIC) for other in _names_of(import_module(public))}
+        near = nearest(name, homes)
+        return None if near is None else f"did you mean {near!r} of {homes[near]}?"
     spec = getattr(loaded, "__spec__", None)
     if getattr(spec, "_initializing", False):
         return "two files import each other: move what both need to a third one"
@@ -124,20 +122,33 @@ def _names_of(module: ModuleType) -> list[str]:
     return sorted({*names, *(path.stem for path in children_of(module))})
 
 
-def _undefined(name: str, error: NameError) -> str | None:
+def undefined_name(name: str, known: Iterable[str]) -> str | None:
     """
     Return what to do about a name that nothing defines: where it is from, or which one was meant.
+
+    Args:
+        name:
+            The name.
+
+        known:
+            The names that are defined where it stands.
     """
     for public in ("promptkit", "promptkit.fragments", "typing", "pathlib", "datetime", "decimal", "enum"):
         if name in getattr(import_module(public), "__all__", ()):
             return f"import it: from {public} import {name}"
     if name in sys.stdlib_module_names:
         return f"import it: import {name}"
+    return _meant(name, {*vars(builtins), *known}) or missing_name(name, "promptkit")
+
+
+def _names_at(error: NameError) -> set[str]:
+    """
+    Return the names that were defined where *error* was raised.
+    """
     frame: Any = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
-    known = {} if frame is None else {**frame.tb_frame.f_globals, **frame.tb_frame.f_locals}
-    return _meant(name, {**vars(builtins), **known}) or missing_name(name, "promptkit")
+    return set() if frame is None else {*frame.tb_frame.f_globals, *frame.tb_frame.f_locals}
 
 
 def looked_for_in_vain(name: str, file: Path) -> str:

@@ -141,7 +141,7 @@ class Prompt(Generic[P, R]):
         """
         options = self.options
         report = Report(f"prompt {options.name!r}", self.location)
-        check_options(options, report)
+        check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
         check_return(self.function, self.names, report)

@@ -7,10 +7,10 @@ from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Final
 
-__all__ = ["ROLES", "Unsendable", "describe", "is_turn_by_tuple"]
+__all__ = ["Unsendable", "describe", "is_turn_by_tuple", "remedy_for"]
 
 #: Who speaks, in the words of the vendors' interfaces; a tuple that begins with one means a turn.
-ROLES: Final = frozenset(
+_ROLES: Final = frozenset(
     ("user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function", "placeholder")
 )
 
@@ -36,7 +36,7 @@ class Unsendable(TypeError):
         self.path = path
 
     def __str__(self) -> str:
-        return f"{describe(self.value)}: {_remedy(self.value)}"
+        return f"{describe(self.value)}: {remedy_for(self.value)}"
 
 
 def describe(value: object) -> str:
@@ -56,7 +56,7 @@ def is_turn_by_tuple(value: tuple[object, ...]) -> bool:
     """
     if len(value) < 2 or not isinstance(value[0], str):
         return False
-    return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in ROLES
+    return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in _ROLES
 
 
 def _is_vendors_message(value: object) -> bool:
@@ -128,7 +128,7 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
 )
 
 
-def _remedy(value: object) -> str:
+def remedy_for(value: object) -> str:
     """
     Return what the author should write in place of *value*.
     """
