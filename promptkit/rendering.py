@@ -140,8 +140,6 @@ class Renderer(Struct, frozen=True):
         try:
             return tuple(messages_of(result))
         except Unsendable as unsendable:
-            if isinstance(unsendable.value, Coroutine):
-                unsendable.value.close()  # else Python would warn that nobody awaited it
             where = "".join(f", at position {i + 1}," for i in unsendable.path).replace(",,", ",")
             msg = f"prompt {self.name!r} ({self.location}) {verb}{where} {unsendable}"
             raise TypeError(msg) from None

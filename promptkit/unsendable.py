@@ -1,6 +1,6 @@
 """What no message can hold: how an error names it, and what to write in its place."""
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
 from enum import Enum
 from io import IOBase
 from pathlib import Path
@@ -34,6 +34,8 @@ class Unsendable(TypeError):
         super().__init__(value, path)
         self.value = value
         self.path = path
+        if isinstance(value, Coroutine):
+            value.close()  # else Python would warn that nobody awaited it
 
     def __str__(self) -> str:
         return f"{describe(self.value)}: {remedy_for(self.value)}"

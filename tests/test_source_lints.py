@@ -1,6 +1,11 @@
-import pytest
+from pathlib import Path
 
-from promptkit.diagnostics import Rule
+import pytest
+from markdown_it import MarkdownIt
+
+from promptkit.compiler import compile
+from promptkit.diagnostics import WARNINGS, Rule
+from promptkit.loader import load
 
 HEAD = """
 import asyncio
@@ -73,6 +78,25 @@ def rules(found):
         return [(diagnostic.rule, diagnostic.remedy) for diagnostic in found(subject=source)]
 
     return rules
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_no_false_alarm(recipes):
+    """
+    Nothing is said of promptkit's own recipes, nor of the README's prompts.
+    """
+    blocks = [token.content for token in MarkdownIt().parse((ROOT / "README.md").read_text(encoding="utf-8"))]
+    sources = [block for block in blocks if "@prompt\n" in block and "import" in block]
+    folder = recipes(folder="readme", **{f"block{number}": source for number, source in enumerate(sources)})
+
+    found = [
+        one for place in (ROOT / "recipes", folder) for one in compile(load(place), lint=True).diagnostics
+    ]
+
+    assert [one for one in found if one.rule in WARNINGS] == []
+    assert sources
 
 
 class TestForgottenF:
