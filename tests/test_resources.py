@@ -18,6 +18,7 @@ from promptkit import (
     EmbeddedResource,
     Resource,
     ResourceLink,
+    Text,
     prompt,
     resource,
     user,
