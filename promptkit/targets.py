@@ -1,13 +1,24 @@
 """Targets: what the command line, or a test, names to be loaded."""
 
 import os
-from pathlib import Path
-from typing import Final
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["place_of", "project_root", "split_target"]
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["place_of", "project_root", "recipes_near", "shown", "split_target", "suggest"]
 
 #: What stands in a project's own folder.
 _MARKS: Final = ("pyproject.toml", ".git")
+
+#: How far to look for recipes where none are: levels of folders, entries, and bytes of a file.
+_DEPTH: Final = 2
+_ENTRIES: Final = 2000
+_BEGINNING: Final = 1 << 16
+
+#: Folders of other people's code.
+_FOREIGN: Final = frozenset({"build", "dist", "env", "node_modules", "site-packages", "venv"})
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -23,14 +34,17 @@ def place_of(target: str) -> tuple[str, str] | None:
     Return the folder whose recipes *target* names, free of links, and what of it; None for a module.
     """
     name, attribute = split_target(target)
-    path = os.path.realpath(name)
+    try:
+        path = os.path.realpath(name)
+    except (OSError, ValueError):  # the current folder is gone, or it is no path at all
+        return None
     if os.path.isdir(path):
         return path, attribute
     folder, file = os.path.split(path)
     return (folder, f"{file}:{attribute}") if os.path.isfile(path) else None
 
 
-def project_root(folder: str | Path) -> str:
+def project_root(folder: "str | Path") -> str:
     """
     Return the folder whose modules recipes may import by their whole names.
 
@@ -49,3 +63,81 @@ def project_root(folder: str | Path) -> str:
             return parent
         above = upper
     return above
+
+
+def suggest(target: str) -> str:
+    """
+    Return what to add where there is nothing at *target*: which folder was perhaps meant.
+    """
+    from difflib import get_close_matches  # only a mistake needs it
+
+    parent = os.path.dirname(target.rstrip("/" + os.sep))
+    near = {shown(place): place for start in {parent or ".", "."} for place in recipes_below(start)}
+    if not near:
+        return ""
+    meant = get_close_matches(target, near, n=1, cutoff=0.0)
+    return f"; did you mean {meant[0]!r}?"
+
+
+def recipes_near(folder: "str | Path") -> list[str]:
+    """
+    Return the folders with recipes below *folder*, or else beside it.
+    """
+    return recipes_below(folder) or recipes_below(os.path.dirname(os.path.abspath(folder)))
+
+
+def recipes_below(folder: "str | Path") -> list[str]:
+    """
+    Return the folders not far below *folder* that hold recipes, those that are nearest first.
+    """
+    found: list[str] = []
+    level, looked_at = [str(folder)], 0
+    for _ in range(_DEPTH):
+        below = []
+        for entry in (entry for place in level for entry in _entries(place)):
+            looked_at += 1
+            if looked_at > _ENTRIES:
+                return found
+            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith((".", "_")):
+                below.append(entry.path)
+        level = [place for place in sorted(below) if os.path.basename(place) not in _FOREIGN]
+        found += [place for place in level if any(map(_declares, _entries(place)))]
+    return found
+
+
+def shown(folder: str) -> str:
+    """
+    Return a folder's path as one would type it here.
+    """
+    with suppress(OSError, ValueError):  # the current folder is gone, or on another drive
+        relative = os.path.relpath(folder)
+        folder = folder if relative.startswith(os.pardir) else relative
+    return os.path.join(folder, "")
+
+
+def _entries(folder: str) -> "list[os.DirEntry[str]]":
+    """
+    Return what is in *folder*; nothing if it cannot be looked into.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except (OSError, ValueError):
+        return []
+
+
+def _declares(entry: "os.DirEntry[str]") -> bool:
+    """
+    Return whether a file looks like a recipe, from its name and its beginning.
+    """
+    name = entry.name
+    if not name.endswith(".py") or name.startswith(("_", ".", "test_")):
+        return False
+    try:
+        if not entry.is_file():
+            return False
+        with open(entry.path, "rb") as file:
+            text = file.read(_BEGINNING)
+    except OSError:
+        return False
+    return b"promptkit" in text and (b"@prompt" in text or b"@resource" in text)
