@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from promptkit.customs import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.icons import Icon
-    from promptkit.messages import Message, Workflow, assistant, user
+    from promptkit.messages import Message, Workflow
     from promptkit.prompts import Prompt, prompt
     from promptkit.resources import Resource, resource
     from promptkit.signature import Arg
+    from promptkit.turns import assistant, user
 
 __all__ = [
     "Arg",
@@ -54,10 +55,11 @@ _MODULES: Final = {
     "customs": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "icons": ("Icon",),
-    "messages": ("Message", "Workflow", "assistant", "user"),
+    "messages": ("Message", "Workflow"),
     "prompts": ("Prompt", "prompt"),
     "resources": ("Resource", "resource"),
     "signature": ("Arg",),
+    "turns": ("assistant", "user"),
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -240,6 +240,8 @@ def _compile_file(declared: Declarations, *, lint: bool) -> CompiledFile:
             compiled, found = made.compile()
             diagnostics += found
         declarations.append(Declaration(made, compiled))
+    if lint:
+        diagnostics += _lint_file(declared.file)
     return CompiledFile(declared.file, tuple(declarations), tuple(diagnostics), _is_sound(diagnostics))
 
 
@@ -279,6 +281,15 @@ def _lint(prompt: Prompt[..., Any], made: CompiledPrompt | None) -> Iterable[Dia
     from promptkit import lints
 
     return lints.lint(prompt, made.arguments if made else None)
+
+
+def _lint_file(file: Path | None) -> Iterable[Diagnostic]:
+    """
+    Return what is probably not meant in *file*, and in the helpers beside it.
+    """
+    from promptkit.source_lints import lint_file
+
+    return () if file is None else lint_file(file)
 
 
 def _in_source_order(made: Iterable[Made]) -> list[Made]:

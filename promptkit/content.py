@@ -108,6 +108,21 @@ class Content:
         """
         return bool(self.audience) or self.priority is not None or self.last_modified is not None
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """
+        Every text in it that is sent to be read: words, URIs, names. Pictures have none.
+        """
+        return ()
+
+    def __format__(self, spec: str) -> str:
+        """
+        Refuse: in an f-string a picture or document would be lost, and its summary sent.
+        """
+        kind = type(self).__name__
+        msg = f"{kind} is no text, and cannot stand in an f-string: give it to user(...) as a part of its own"
+        raise TypeError(msg)
+
     def __repr__(self) -> str:
         """
         Return what the author would write, bytes in short and defaults left out.
@@ -141,8 +156,18 @@ class Text(Content):
 
     text: str = attrs.field(converter=checked_text)
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """
+        Its text.
+        """
+        return (self.text,)
+
     def __str__(self) -> str:
         return self.text
+
+    def __format__(self, spec: str) -> str:
+        return format(self.text, spec)
 
     def __add__(self, other: "str | Text") -> "Text":
         """
@@ -398,6 +423,13 @@ class EmbeddedResource(Content):
             # Clients fail on a blob without a type, so it always has one.
             object.__setattr__(self, "mime_type", sniff(blob) or "application/octet-stream")
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """
+        Its URI, and the document if that is text.
+        """
+        return (self.uri,) if self.text is None else (self.uri, self.text)
+
     def __str__(self) -> str:
         if self.blob is not None:
             return f"[{self.uri}] {_summary(str(self.mime_type), self.blob)}"
@@ -451,6 +483,13 @@ class ResourceLink(Content):
     description: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
     mime_type: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
     size: int | None = attrs.field(default=None, kw_only=True, converter=checked_size)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """
+        What it is called and said to be, and its URI.
+        """
+        return tuple(filter(None, (self.title, self.name, self.description, self.uri)))
 
     def __str__(self) -> str:
         details = [

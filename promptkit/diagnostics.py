@@ -48,11 +48,18 @@ class Rule(Enum):
 
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"
     NO_PROMPTS = "PK102", "there is no prompt in the recipes"
+    UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
+    FAILING_IMPORT = "PK104", "an import in a function that would fail"
+    RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
     BAD_NAME = "PK201", "a name that some client could not show, or let people type"
     DUPLICATE_NAME = "PK202", "two prompts of one name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
     BAD_RETURN = "PK204", "a return annotation that no message can hold"
     SAYS_NOTHING = "PK205", "a function that never returns or yields anything"
+    UNSENDABLE_VALUE = "PK206", "a value returned or yielded that no message can hold"
+    FORGOTTEN_F = "PK207", "an f-string without its `f`"
+    TEMPLATE_SYNTAX = "PK208", "a template in text or a docstring, which nothing fills in"
+    OBJECT_IN_TEXT = "PK209", "an object in an f-string, where its text was meant"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
@@ -85,7 +92,14 @@ class Rule(Enum):
 WARNINGS: Final = frozenset(
     {
         Rule.NO_PROMPTS,
+        Rule.UNDEFINED_NAME,
+        Rule.FAILING_IMPORT,
+        Rule.RELATIVE_PATH,
         Rule.SAYS_NOTHING,
+        Rule.UNSENDABLE_VALUE,
+        Rule.FORGOTTEN_F,
+        Rule.TEMPLATE_SYNTAX,
+        Rule.OBJECT_IN_TEXT,
         Rule.STRAY_DESCRIPTION,
         Rule.FOREIGN_NOTE,
         Rule.BAD_EXAMPLE,

@@ -1,19 +1,19 @@
 """Documents: resources as they are served, found by URI and read."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from promptkit.arguments import Argument, Arguments
-from promptkit.content import EmbeddedResource
+from promptkit.content import EmbeddedResource, Text
 from promptkit.diagnostics import Location
 from promptkit.errors import ArgumentErrors, Fault
-from promptkit.messages import describe
 from promptkit.misfits import Misfit
 from promptkit.templates import Template, Value
+from promptkit.unsendable import describe
 
 __all__ = ["CompiledResource", "content_of"]
 
@@ -25,6 +25,13 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 
 #: What parts the paths in a text that may be a list of them.
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
+
+
+#: What else is to be said of what is returned in place of a document.
+_HINTS: Final[Mapping[type, str]] = {
+    type(None): ", '' for a document that is empty; raise PromptError if there is none",
+    Text: ", such as its .text",
+}
 
 
 class CompiledResource(Struct, frozen=True):
@@ -188,8 +195,10 @@ def content_of(resource: Named, uri: str, result: Any) -> EmbeddedResource:
         return EmbeddedResource(uri, text=result, mime_type=resource.mime_type)
     if isinstance(result, bytes):
         return EmbeddedResource(uri, blob=result, mime_type=resource.mime_type)
+    if isinstance(result, Coroutine):
+        result.close()  # else Python would warn that nobody awaited it
     place = f"resource {resource.name!r} ({resource.location})"
-    msg = f"{place} returned {describe(result)}: return str or bytes"
+    msg = f"{place} returned {describe(result)}: return str or bytes{_HINTS.get(type(result), '')}"
     raise TypeError(msg)
 
 

@@ -5,7 +5,8 @@ The exceptions that promptkit raises, one tree.
 
     PromptkitError
     ├── PromptError       an author's words to the person at the client
-    │   └── MediaError    bytes or a path that cannot become content
+    │   ├── MediaError    bytes or a path that cannot become content
+    │   └── EmptyPrompt   a prompt that says nothing for the arguments it was given
     ├── UnknownPrompt     no prompt of that name in the catalog
     ├── UnknownResource   no resource of that URI in the catalog
     ├── ArgumentErrors    arguments that do not fit, all of them at once
@@ -53,6 +54,26 @@ class MediaError(PromptError, ValueError):
 
     It is a `PromptError`, as what is refused often comes from the person at the client.
     """
+
+
+class EmptyPrompt(PromptError):
+    """
+    A prompt that rendered to nothing: it said neither text nor content.
+
+    It is a `PromptError`, as a client that receives no messages shows nothing, and does not say why.
+
+    Args:
+        name:
+            The prompt's name.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+        self.message = f"prompt {name!r} has nothing to say for these arguments"
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class _Reported(PromptkitError):

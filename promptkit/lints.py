@@ -7,7 +7,6 @@ They read sources and docstrings, so only `promptkit check` asks for them.
 import ast
 import inspect
 import re
-from collections.abc import Iterable, Iterator
 from reprlib import repr as short_repr
 from typing import Any, Final
 
@@ -17,15 +16,13 @@ from promptkit.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors import ArgumentErrors, nearest
 from promptkit.prompts import Prompt
 from promptkit.signature import read_descriptions
-from promptkit.sources import Function, function_at, line_of, span_of
+from promptkit.sources import Function, function_at, line_of, own_nodes, span_of
+from promptkit.unsendable_lints import lint_values
 
 __all__ = ["lint"]
 
 #: Where annotations come from that other frameworks read.
 _FOREIGN: Final = ("pydantic", "annotated_types", "typer")
-
-#: What has a body of its own, whose ``return`` and ``yield`` are not the function's.
-_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
@@ -42,6 +39,8 @@ def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnos
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
     if inspect.unwrap(prompt.function) is prompt.function:  # else a decorator may do all of it
         _lint_body(prompt, report)
+        if arguments is not None:
+            lint_values(prompt, report)
     _lint_docstring(prompt, report)
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():
@@ -70,22 +69,12 @@ def _speaks(function: Function) -> bool:
     """
     Return whether a function yields, returns something, or always raises.
     """
-    for node in _own_nodes(function.body):
+    for node in own_nodes(function.body):
         if isinstance(node, ast.Yield | ast.YieldFrom):
             return True
         if isinstance(node, ast.Return) and not _is_none(node.value):
             return True
     return _raises(function.body)
-
-
-def _own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """
-    Return *nodes* and all that is in them, but for what is in scopes of their own.
-    """
-    for node in nodes:
-        yield node
-        if not isinstance(node, _SCOPES):
-            yield from _own_nodes(ast.iter_child_nodes(node))
 
 
 def _is_none(value: ast.expr | None) -> bool:

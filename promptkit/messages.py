@@ -1,28 +1,26 @@
 """Messages and workflows: who says what, in which order, and how they are joined."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
-from pathlib import Path
-from reprlib import repr as short_repr
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
 from promptkit.content import Content, Image, Role, Text, plain_text
 from promptkit.fields import checked_role
 from promptkit.media import Showable, png_of
+from promptkit.unsendable import Unsendable, describe, is_turn_by_tuple
 
 __all__ = [
     "Joinable",
     "Message",
     "Part",
     "Renderable",
-    "Unsendable",
     "Workflow",
-    "assistant",
+    "block_of",
     "joined",
+    "message_of",
     "messages_of",
-    "user",
 ]
 
 #: What a turn is made of. ``None``, ``False`` and blank text vanish.
@@ -35,66 +33,7 @@ Joinable: TypeAlias = "str | Content | Message | Workflow"
 Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterable[Renderable] | None"
 
 
-class Unsendable(TypeError):
-    """
-    A value that no message can hold.
-
-    Args:
-        value:
-            The value.
-
-        path:
-            Where it stands in what was returned, outermost position first.
-    """
-
-    def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
-        super().__init__(value, path)
-        self.value = value
-        self.path = path
-
-    def __str__(self) -> str:
-        return f"{describe(self.value)}: {_remedy(self.value)}"
-
-
-def describe(value: object) -> str:
-    """
-    Return *value* as an error names it: ``an int (3)``.
-    """
-    kind = type(value).__name__
-    article = "an" if kind[:1].lower() in "aeiou" else "a"
-    return f"{article} {kind} ({short_repr(value)})"
-
-
-def _remedy(value: object) -> str:  # noqa: C901, PLR0911 (a list of cases)
-    """
-    Return what the author should write in place of *value*.
-    """
-    if isinstance(value, bytes | bytearray):
-        return "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
-    if isinstance(value, Path):
-        return "read it, with .read_text() or Image.from_path(...)"
-    if isinstance(value, Mapping):
-        return "show it as text, with promptkit.fragments.json_block(...)"
-    if isinstance(value, Message | Workflow):
-        return "join turns with +, as in user(...) + message"
-    if hasattr(value, "embed") and hasattr(value, "link"):
-        return "show it with .embed(...), or link to it with .link(...)"
-    if hasattr(value, "__await__"):
-        return "await it, in an `async def` prompt"
-    if hasattr(value, "__aiter__"):
-        return "iterate over it with `async for`, in an `async def` prompt"
-    if isinstance(value, IOBase):
-        return "read it, with .read()"
-    if isinstance(value, set | frozenset):
-        return "put it in order, with sorted(...)"
-    if isinstance(value, Iterable):
-        return "unpack it, with *"
-    if callable(value):
-        return "call it"
-    return "make it text, with str(...) or an f-string"
-
-
-def _content(value: object) -> Content | None:
+def block_of(value: object) -> Content | None:
     """
     Return *value* as one content block, or None if it is empty.
 
@@ -118,19 +57,20 @@ def _block(content: "str | Content | Showable") -> Content:
     """
     Return *content* as the one block of a message.
     """
-    block = _content(content)
+    block = block_of(content)
     if block is None:
         msg = "a message holds one content block: the content is empty"
         raise ValueError(msg)
     return block
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class Message:
     """
     One content block and who says it.
 
-    ``+`` joins it with messages, workflows, content and strings to a `Workflow`.
+    ``+`` joins it with messages, workflows, content and strings to a `Workflow`. It equals the
+    workflow of itself alone, so ``workflow[1] == assistant("...")`` says what it seems to.
 
     Args:
         role:
@@ -151,8 +91,39 @@ class Message:
     role: Role = attrs.field(converter=checked_role)
     content: Content = attrs.field(converter=_block)
 
+    @property
+    def text(self) -> str:
+        """
+        All text in it: that of documents too, their URIs, and what links say.
+        """
+        return "\n".join(self.content.texts)
+
+    def __contains__(self, item: object) -> bool:
+        """
+        Whether its text contains a string, or it holds a content block.
+        """
+        if isinstance(item, str):
+            return any(item in text for text in self.content.texts)
+        if isinstance(item, Content):
+            return item == self.content
+        msg = f"a message contains text or content, not {describe(item)}"
+        raise TypeError(msg)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Workflow):
+            other = other.messages[0] if len(other.messages) == 1 else None
+        if not isinstance(other, Message):
+            return NotImplemented if other is not None else False
+        return self.role == other.role and self.content == other.content
+
+    def __hash__(self) -> int:
+        return hash((self.role, self.content))
+
     def __str__(self) -> str:
-        return f"[{self.role}]\n{self.content}"
+        return f"[{self.role}]\n{self.content!s}"
+
+    def __format__(self, spec: str) -> NoReturn:
+        _refuse_format(self)
 
     def __repr__(self) -> str:
         return f"Message({self.role!r}, {self.content!r})"
@@ -181,14 +152,14 @@ def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
     return found
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class Workflow(Sequence[Message]):
     """
     Messages in order: what a prompt renders to.
 
     It compares by value, iterates and slices like a tuple, and ``str()`` shows it as a
-    transcript. ``+`` joins it with workflows, messages, content and strings; a bare string
-    or content is a user turn.
+    transcript. A string is ``in`` it if any text of it contains that. ``+`` joins it with
+    workflows, messages, content and strings; a bare string or content is a user turn.
 
     Args:
         messages:
@@ -215,8 +186,64 @@ class Workflow(Sequence[Message]):
             return Workflow(self.messages[index])
         return self.messages[index]
 
+    @property
+    def text(self) -> str:
+        """
+        All text in it, without roles: a blank line stands between messages.
+        """
+        return "\n\n".join(filter(None, (message.text for message in self.messages)))
+
+    def __contains__(self, item: object) -> bool:
+        """
+        Whether a message's text contains a string, or there is such content, message or part.
+        """
+        if isinstance(item, Workflow):
+            ends = range(len(item.messages), len(self.messages) + 1)
+            return any(self.messages[end - len(item.messages) : end] == item.messages for end in ends)
+        return any(_fits(message, item) for message in self.messages)
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """
+        Return the position of the first message that contains, or is, *value*.
+
+        Args:
+            value:
+                What ``in`` takes: a string, content, or a message.
+
+            start:
+                Where to begin.
+
+            stop:
+                Where to end.
+
+        Raises:
+            ValueError: If there is none.
+        """
+        for position in range(*slice(start, stop).indices(len(self.messages))):
+            if _fits(self.messages[position], value):
+                return position
+        msg = f"no message of the workflow is or contains {describe(value)}"
+        raise ValueError(msg)
+
+    def count(self, value: Any) -> int:
+        """
+        Return how many messages contain, or are, *value*: what ``in`` takes.
+        """
+        return sum(_fits(message, value) for message in self.messages)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Message):
+            return other == self
+        return self.messages == other.messages if isinstance(other, Workflow) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.messages[0] if len(self.messages) == 1 else self.messages)
+
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.messages))
+
+    def __format__(self, spec: str) -> NoReturn:
+        _refuse_format(self)
 
     def __repr__(self) -> str:
         return f"Workflow([{', '.join(map(repr, self.messages))}])"
@@ -232,6 +259,25 @@ class Workflow(Sequence[Message]):
         return joined(head + self.messages)
 
 
+def _fits(message: Message, item: object) -> bool:
+    """
+    Return whether *message* is *item*, or contains it.
+    """
+    return message == item if isinstance(item, Message | Workflow) else item in message
+
+
+def _refuse_format(turns: Message | Workflow) -> NoReturn:
+    """
+    Raise TypeError: in an f-string, roles would become words.
+    """
+    kind = type(turns).__name__
+    msg = (
+        f"a {kind} is no text, and its roles would be lost in an f-string: join turns with +, or yield them; "
+        "write .text for its words, or str(...) for a transcript"
+    )
+    raise TypeError(msg)
+
+
 def joined(messages: tuple[Message, ...]) -> Workflow:
     """
     Return the workflow of what are known to be messages.
@@ -241,7 +287,7 @@ def joined(messages: tuple[Message, ...]) -> Workflow:
     return made
 
 
-def _message(role: Role, content: Content) -> Message:
+def message_of(role: Role, content: Content) -> Message:
     """
     Return the message of what are known to be a role and content.
     """
@@ -269,73 +315,7 @@ def _joinable(value: Any) -> tuple[Message, ...] | None:
     return None
 
 
-def user(*parts: Part) -> Workflow:
-    """
-    Return what the user says, as a workflow.
-
-    Args:
-        *parts:
-            Text and content in order. Neighbouring strings and `Text` become one text
-            block, a blank line between them (as long as their annotations agree); every
-            other part is a message of its own. ``None``, ``False`` and blank text vanish.
-
-    Raises:
-        TypeError: If a part is something else; it names the part and what to write.
-    """
-    return _turn("user", parts)
-
-
-def assistant(*parts: Part) -> Workflow:
-    """
-    Return what the assistant says, as a workflow. *parts* are those of `user`.
-
-    Raises:
-        TypeError: If a part is something else; it names the part and what to write.
-    """
-    return _turn("assistant", parts)
-
-
-def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
-    """
-    Return *parts* as consecutive messages of one role.
-    """
-    if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
-        return joined((_message(role, plain_text(text)),))  # most turns are that
-    blocks: list[Content] = []
-    run: list[str] = []  # plain text that is not joined yet
-    for position, part in enumerate(parts, 1):
-        if isinstance(part, str):  # most parts are, and need no block of their own
-            if part and not part.isspace():
-                run.append(part)
-            continue
-        try:
-            block = _content(part)
-        except Unsendable as unsendable:
-            msg = f"{role}(...): part {position} is {unsendable}"
-            raise TypeError(msg) from None
-        if isinstance(block, Text) and not block.annotated:
-            run.append(block.text)
-        elif block is not None:
-            _close(run, blocks)
-            last = blocks[-1] if blocks else None
-            if isinstance(block, Text) and isinstance(last, Text) and block.annotations == last.annotations:
-                blocks[-1] = last + block
-            else:
-                blocks.append(block)
-    _close(run, blocks)
-    return joined(tuple([_message(role, block) for block in blocks]))
-
-
-def _close(run: list[str], blocks: list[Content]) -> None:
-    """
-    Move the texts in *run* to *blocks*, as one block.
-    """
-    if run:
-        blocks.append(plain_text("\n\n".join(run)))
-        run.clear()
-
-
-def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:
+def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
     """
     Return the messages that a prompt's result stands for.
 
@@ -355,10 +335,13 @@ def messages_of(value: object, path: tuple[int, ...] = ()) -> list[Message]:
     if isinstance(value, Message):
         return [value]
     try:
-        block = _content(value)
+        block = block_of(value)
     except Unsendable:
         # A set has no order, and the lines of a file are not its messages.
-        if not isinstance(value, Sequence | Iterator) or isinstance(value, bytes | bytearray | IOBase):
+        is_sequence = isinstance(value, Sequence | Iterator)
+        if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
+            raise Unsendable(value, path) from None
+        if isinstance(value, tuple) and is_turn_by_tuple(value):
             raise Unsendable(value, path) from None
         return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
-    return [] if block is None else [_message("user", block)]
+    return [] if block is None else [message_of("user", block)]

@@ -1,7 +1,8 @@
 """What an author says of a prompt beside its function: the options of `@prompt`, checked."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import attrs
@@ -10,7 +11,7 @@ import msgspec
 from promptkit.diagnostics import Report, Rule
 from promptkit.fields import optional_text
 from promptkit.icons import Icon
-from promptkit.messages import describe
+from promptkit.unsendable import describe
 
 __all__ = ["Options", "check_options"]
 
@@ -108,27 +109,51 @@ class Options:
         return {**{key: value for key, value in own.items() if value}, **self.meta}
 
 
-def check_options(options: Options, report: Report) -> None:
+def check_options(options: Options, function: Callable[..., Any], report: Report) -> None:
     """
     Report what clients could not be told of a prompt.
+
+    Args:
+        options:
+            What the author said.
+
+        function:
+            The author's function, whose name is the prompt's if none was given.
+
+        report:
+            Receives what is found.
     """
-    _check_name(options.name, report)
+    _check_name(options.name, function, report)
     _check_metadata(options, report)
     for key in options.meta:
         _check_meta_key(key, report)
 
 
-def _check_name(name: str, report: Report) -> None:
+def _check_name(name: str, function: Callable[..., Any], report: Report) -> None:
     """
     Report *name* if some client could not show it, with one that they all can.
     """
-    if not NAME.fullmatch(name):
-        slug = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-")[:64] or "prompt"
-        report.add(
-            Rule.BAD_NAME,
-            "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'",
-            f"call it {slug!r}",
-        )
+    if NAME.fullmatch(name):
+        return
+    slug, remedy = _slug(name), "call it {!r}"
+    if name == getattr(function, "__name__", None):
+        slug, remedy = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
+    report.add(
+        Rule.BAD_NAME,
+        "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'",
+        remedy.format(slug or "prompt"),
+    )
+
+
+def _slug(name: str) -> str:
+    """
+    Return what of *name* every client can show: letters lose their accents.
+    """
+    from unicodedata import combining, normalize  # only a bad name needs it
+
+    plain = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))
+    slug = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")[:64]
+    return slug if slug.strip("_-") else ""
 
 
 def _check_metadata(options: Options, report: Report) -> None:

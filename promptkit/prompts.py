@@ -16,12 +16,13 @@ from promptkit.context import Context
 from promptkit.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors import CompileError
 from promptkit.icons import Icon
-from promptkit.messages import Workflow, describe
+from promptkit.messages import Workflow
 from promptkit.options import Options, check_options
 from promptkit.readers import is_literal, reader_of
 from promptkit.rendering import Renderer
 from promptkit.returns import check_return
 from promptkit.signature import Parameter, Signature, copied_attributes, read_signature
+from promptkit.unsendable import describe
 
 __all__ = ["Prompt", "declared", "prompt"]
 
@@ -55,6 +56,10 @@ class Prompt(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<prompt {self.options.name!r} at {self.location}>"
+
+    def __format__(self, spec: str) -> NoReturn:
+        msg = f"prompt {self.options.name!r} itself cannot stand in an f-string: call {self.__name__}(...)"
+        raise TypeError(msg)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """
@@ -136,7 +141,7 @@ class Prompt(Generic[P, R]):
         """
         options = self.options
         report = Report(f"prompt {options.name!r}", self.location)
-        check_options(options, report)
+        check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
         check_return(self.function, self.names, report)

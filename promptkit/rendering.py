@@ -7,7 +7,9 @@ from typing import Any
 from msgspec import Struct, structs
 
 from promptkit.diagnostics import Location
-from promptkit.messages import Message, Unsendable, Workflow, joined, messages_of
+from promptkit.errors import EmptyPrompt
+from promptkit.messages import Message, Workflow, joined, messages_of
+from promptkit.unsendable import Unsendable
 
 __all__ = ["Renderer"]
 
@@ -51,6 +53,8 @@ class Renderer(Struct, frozen=True):
         Raises:
             TypeError: If it returned or yielded what no message can hold; the error names
                 the function, the place and what to write.
+
+            EmptyPrompt: If it returned or yielded nothing that can be sent.
 
             RuntimeError: If the function is asynchronous and an event loop runs already.
 
@@ -107,19 +111,27 @@ class Renderer(Struct, frozen=True):
         if isinstance(result, Coroutine):
             result = await result
         if isinstance(result, AsyncIterator):
-            return joined(self._messages([item async for item in result], "yielded"))
+            return self._said(self._messages([item async for item in result], "yielded"))
         return self._workflow(result)
 
     def _workflow(self, result: object) -> Workflow:
         """
         Return what the function returned, a generator drained, as a workflow.
         """
-        if isinstance(result, Workflow):
+        if isinstance(result, Workflow) and result.messages:
             return result
         if not isinstance(result, Iterator):
-            return joined(self._messages(result, "returned"))
+            return self._said(self._messages(result, "returned"))
         yielded, returned = _drain(result)
-        return joined(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
+        return self._said(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
+
+    def _said(self, messages: tuple[Message, ...]) -> Workflow:
+        """
+        Return *messages* as a workflow. Raises EmptyPrompt if there are none: nobody asked for that.
+        """
+        if not messages:
+            raise EmptyPrompt(self.name)
+        return joined(messages)
 
     def _messages(self, result: object, verb: str) -> tuple[Message, ...]:
         """
@@ -128,8 +140,6 @@ class Renderer(Struct, frozen=True):
         try:
             return tuple(messages_of(result))
         except Unsendable as unsendable:
-            if isinstance(unsendable.value, Coroutine):
-                unsendable.value.close()  # else Python would warn that nobody awaited it
             where = "".join(f", at position {i + 1}," for i in unsendable.path).replace(",,", ",")
             msg = f"prompt {self.name!r} ({self.location}) {verb}{where} {unsendable}"
             raise TypeError(msg) from None

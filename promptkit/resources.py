@@ -5,7 +5,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property, wraps
-from typing import Any, Final, Generic, ParamSpec, TypeVar
+from typing import Any, Final, Generic, NoReturn, ParamSpec, TypeVar
 
 import attrs
 import msgspec
@@ -17,9 +17,9 @@ from promptkit.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.documents import CompiledResource, content_of
 from promptkit.errors import CompileError
 from promptkit.fields import optional_text
-from promptkit.messages import describe
 from promptkit.signature import copied_attributes, read_signature, read_summary
 from promptkit.templates import Template, is_template
+from promptkit.unsendable import describe
 from promptkit.writing import text_of
 
 __all__ = ["Resource", "resource"]
@@ -55,6 +55,13 @@ class Resource(Generic[P, R]):
 
     def __repr__(self) -> str:
         return f"<resource {self.uri_template!r} at {self.location}>"
+
+    def __format__(self, spec: str) -> NoReturn:
+        msg = (
+            f"resource {self.name!r} itself cannot stand in an f-string: call it for its text, "
+            "give user(...) its .embed(...) or .link(...), or write its .uri(...)"
+        )
+        raise TypeError(msg)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """

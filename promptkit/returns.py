@@ -47,7 +47,8 @@ _REMEDIES: Final[tuple[tuple[tuple[type, ...], str], ...]] = (
         "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
     ((Path,), "read it, with .read_text() or Image.from_path(...)"),
-    ((Mapping,), "show it as text, with promptkit.fragments.json_block(...)"),
+    ((tuple,), "return user(...) or assistant(...) for a turn, or a list for several parts"),
+    ((Mapping,), "return user(...) for a turn, or text, with promptkit.fragments.json_block(...)"),
     ((abc.Set,), "put it in order, with sorted(...), and return a list"),
     ((object,), "return text, content, messages or a list of these; an f-string makes text"),
 )
@@ -118,11 +119,21 @@ def _unsendable(annotation: Any) -> Iterator[Any]:
             yield annotation
     elif kind is Any or not isinstance(kind, type):
         return  # a type variable, for one, or a name that is not known yet
-    elif not _can_be_sent(kind):
+    elif not _can_be_sent(kind) or _is_pair_of_strings(annotation, kind):
         yield annotation
     elif kind.__module__ in _GENERIC:
         for carried in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
             yield from _unsendable(carried)
+
+
+def _is_pair_of_strings(annotation: Any, kind: type) -> bool:
+    """
+    Return whether *annotation* is that of a role and what it says, which no turn is made of.
+    """
+    fields = get_args(annotation)
+    if hasattr(kind, "_fields"):  # a named tuple
+        fields = tuple(kind.__annotations__.values())
+    return issubclass(kind, tuple) and len(fields) == 2 and all(field in (str, "str") for field in fields)
 
 
 def _can_be_sent(kind: Any) -> bool:

@@ -9,14 +9,28 @@ import linecache
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ["Function", "Span", "function_at", "line_of", "span_at", "span_of", "span_of_part"]
+__all__ = [
+    "Function",
+    "Span",
+    "function_at",
+    "line_of",
+    "own_nodes",
+    "span_at",
+    "span_of",
+    "span_of_part",
+    "tree_of",
+]
 
 #: What ``def`` and ``async def`` make.
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+#: What has a body of its own, whose ``return`` and ``yield`` are not the function's.
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class Span(NamedTuple):
@@ -68,16 +82,38 @@ def _lines(file: str) -> list[str]:
     return linecache.getlines(file)
 
 
+def tree_of(file: str) -> ast.Module | None:
+    """
+    Return the syntax tree of a file, or None if it has changed to something that is none.
+    """
+    return _tree("".join(_lines(file)))
+
+
 @lru_cache(maxsize=2)  # what is wrong with one file is found at once
+def _tree(source: str) -> ast.Module | None:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
+        return None
+
+
+def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """
+    Return *nodes* and all that is in them, but for what is in scopes of their own.
+    """
+    for node in nodes:
+        yield node
+        if not isinstance(node, _SCOPES):
+            yield from own_nodes(ast.iter_child_nodes(node))
+
+
+@lru_cache(maxsize=2)
 def _functions(source: str) -> dict[int, Function]:
     """
     Return every function in *source* by the line on which it begins.
     """
-    try:
-        nodes = ast.walk(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError):  # the file has changed since it was imported
-        return {}
-    functions = (node for node in nodes if isinstance(node, Function))
+    tree = _tree(source)
+    functions = (node for node in ast.walk(tree) if isinstance(node, Function)) if tree else ()
     return {min(n.lineno for n in (node, *node.decorator_list)): node for node in functions}
 
 

@@ -26,7 +26,7 @@ CASES = {
         """,
         """
         recipes/import_failed.py:3: error PK101: recipe 'import_failed' cannot be imported: NameError: name 'promtp' is not defined
-            correct the line; the other recipes are served all the same
+            did you mean 'prompt'?
         """,
     ),
     Rule.NO_PROMPTS: (
@@ -37,6 +37,48 @@ CASES = {
         """
         recipes: warning PK102: there is no prompt here
             decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'
+        """,
+    ),
+    Rule.UNDEFINED_NAME: (
+        """
+        from promptkit import prompt
+
+        @prompt
+        def undefined_name(language: str) -> str:
+            return f"Review this {langauge}."
+        """,
+        """
+        recipes/undefined_name.py:5: warning PK103: undefined_name.py: nothing defines 'langauge'
+            did you mean 'language'?
+        """,
+    ),
+    Rule.FAILING_IMPORT: (
+        """
+        from promptkit import prompt
+
+        @prompt
+        def failing_import(diff: str) -> str:
+            from promptkit.fragments import codeblock
+            return codeblock(diff)
+        """,
+        """
+        recipes/failing_import.py:5: warning PK104: failing_import.py: promptkit.fragments has no 'codeblock'
+            did you mean 'code_block'?
+        """,
+    ),
+    Rule.RELATIVE_PATH: (
+        """
+        from pathlib import Path
+
+        from promptkit import prompt
+
+        @prompt
+        def relative_path() -> str:
+            return Path("style.md").read_text()
+        """,
+        """
+        recipes/relative_path.py:7: warning PK105: relative_path.py: 'style.md' has no folder: it is looked for in whatever folder a client starts the server in
+            name it from the recipe's folder: Path(__file__).parent / 'style.md'
         """,
     ),
     Rule.BAD_NAME: (
@@ -92,7 +134,7 @@ CASES = {
         """,
         """
         recipes/bad_return.py:4: error PK204: prompt 'bad_return': its return annotation promises dict[str, str], which no message can hold
-            show it as text, with promptkit.fragments.json_block(...)
+            return user(...) for a turn, or text, with promptkit.fragments.json_block(...)
         """,
     ),
     Rule.SAYS_NOTHING: (
@@ -106,6 +148,59 @@ CASES = {
         """
         recipes/says_nothing.py:5: warning PK205: prompt 'says_nothing': it never returns or yields anything
             put 'return' in front of what it should say
+        """,
+    ),
+    Rule.UNSENDABLE_VALUE: (
+        """
+        from promptkit import prompt
+
+        @prompt
+        def unsendable_value(diff: str):
+            yield "Review this."
+            yield "user", diff
+        """,
+        """
+        recipes/unsendable_value.py:6: warning PK206: prompt 'unsendable_value': it yields a pair of strings, which no message can hold
+            write user(...) or assistant(...) for a turn, or a list for several parts
+        """,
+    ),
+    Rule.FORGOTTEN_F: (
+        """
+        from promptkit import prompt
+
+        @prompt
+        def forgotten_f(language: str) -> str:
+            return "Review this {language}."
+        """,
+        """
+        recipes/forgotten_f.py:5: warning PK207: prompt 'forgotten_f': '{language}' is sent as it is: its string has no f in front
+            write f in front of the string; in one that is meant, double the braces: {{ }}
+        """,
+    ),
+    Rule.TEMPLATE_SYNTAX: (
+        """
+        from promptkit import prompt
+
+        @prompt
+        def template_syntax(language: str) -> str:
+            return "Review this {{ language }}."
+        """,
+        """
+        recipes/template_syntax.py:5: warning PK208: prompt 'template_syntax': '{{ language }}' is sent as it is: text is never read as a template
+            write an f-string, with Python's own if and for around it
+        """,
+    ),
+    Rule.OBJECT_IN_TEXT: (
+        """
+        from promptkit import prompt
+
+        @prompt
+        def object_in_text(languages: list[str]) -> str:
+            return f"Review this {(name.title() for name in languages)}."
+        """,
+        """
+        recipes/object_in_text.py:5: warning PK209: prompt 'object_in_text': '{(name.title() for name in languages)}' in an f-string shows a generator, not its items
+            join them: ', '.join(...)
         """,
     ),
     Rule.MISSING_ANNOTATION: (

@@ -11,6 +11,7 @@ from promptkit.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, 
 from promptkit.errors import (
     ArgumentErrors,
     CompileError,
+    EmptyPrompt,
     Fault,
     LoadError,
     MediaError,
@@ -19,8 +20,8 @@ from promptkit.errors import (
     UnknownPrompt,
     nearest,
 )
-from promptkit.messages import Unsendable
 from promptkit.misfits import Misfit
+from promptkit.unsendable import Unsendable
 
 MISSING = Diagnostic(
     Rule.MISSING_ANNOTATION,
@@ -33,6 +34,7 @@ MISSING = Diagnostic(
 EXAMPLES = {
     "PromptError": (PromptError("there are no logs yet"), "there are no logs yet"),
     "MediaError": (MediaError("the data is empty"), "the data is empty"),
+    "EmptyPrompt": (EmptyPrompt("review"), "prompt 'review' has nothing to say for these arguments"),
     "UnknownPrompt": (UnknownPrompt("riview"), "unknown prompt 'riview'"),
     "UnknownPrompt, similar": (
         UnknownPrompt("riview", "review"),
@@ -86,6 +88,7 @@ class TestTree:
         [
             (PromptError, (PromptkitError,)),
             (MediaError, (PromptError, ValueError)),
+            (EmptyPrompt, (PromptError,)),
             (UnknownPrompt, (PromptkitError, KeyError)),
             (ArgumentErrors, (PromptkitError, ValueError)),
             (CompileError, (PromptkitError,)),

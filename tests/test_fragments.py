@@ -33,7 +33,7 @@ from promptkit.fragments import (
     truncate,
     untrusted,
 )
-from promptkit.messages import user
+from promptkit.turns import user
 from promptkit.visible import visible
 
 COMMONMARK = MarkdownIt("commonmark")

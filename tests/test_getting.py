@@ -213,3 +213,20 @@ def test_what_no_message_can_hold(revision, make, capsys):
 
     assert client.get("broken")["error"]["code"] in {-32602, -32603}
     assert contents(client.get("echo", text="x"))[0]["text"] == "x"
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("nothing", [None, "", [], [None, ""]], ids=repr)
+def test_a_prompt_that_says_nothing(revision, nothing, capsys):
+    """
+    The person is told so in one sentence: an empty list of messages would show nothing at all.
+    """
+
+    @prompt
+    def review():
+        return nothing
+
+    error = client_of(revision, review).get("review")["error"]
+
+    assert error == {"code": -32602, "message": "prompt 'review' has nothing to say for these arguments"}
+    assert capsys.readouterr().err == ""

@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -312,7 +313,7 @@ class TestBrokenRecipes:
                 "import os\nimport no_such_module",
                 2,
                 "recipe 'broken' cannot be imported: ModuleNotFoundError: No module named 'no_such_module'",
-                "correct the name (no file beside the recipe has it), or install it: ",
+                f"install it: {shlex.quote(sys.executable)} -m pip install no_such_module",
                 id="missing-module",
             ),
             pytest.param(

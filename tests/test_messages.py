@@ -1,18 +1,48 @@
 import copy
 import pickle
+import re
 from collections.abc import Sequence
+from enum import Enum
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import NamedTuple
+from unittest.mock import ANY
 
 import attrs
+import mcp.types
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from promptkit import prompt, resource
 from promptkit.content import Audio, EmbeddedResource, Image, ResourceLink, Text
-from promptkit.messages import Message, Unsendable, Workflow, assistant, describe, messages_of, user
+from promptkit.messages import Message, Workflow, messages_of
+from promptkit.turns import assistant, user
+from promptkit.unsendable import Unsendable, describe
 
 LINK = ResourceLink("a:b", name="a")
+
+
+class Role(Enum):
+    SYSTEM = "system"
+
+
+class Named(NamedTuple):
+    role: str
+    text: str
+
+
+def named(name):
+    """A function of that name."""
+
+    def function() -> str:
+        return name
+
+    function.__name__ = name
+    return function
+
+
 NOTE = Text("note", priority=1)
 
 SAY_WHAT_BYTES_ARE = "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
@@ -122,8 +152,34 @@ class TestTurn:
             ((text for text in "ab"), "unpack it, with *"),
             ({"a"}, "put it in order, with sorted(...)"),
             (user, "call it"),
+            (
+                prompt(named("plan")),
+                "call the prompt: `return plan(...)`, or `yield from plan(...)` where it is a generator",
+            ),
+            (resource("a:b")(named("log")), "show it with .embed(...), or link to it with .link(...)"),
+            (ValueError("a"), "raise it, or make it text with str(...)"),
+            (Role.SYSTEM, "make it text, with .value or .name"),
+            (memoryview(b"a"), SAY_WHAT_BYTES_ARE),
+            ({}.values(), "unpack it, with *"),
+            (range(3), "unpack it, with *"),
+            (..., "make it text, with str(...) or an f-string"),
         ],
-        ids=["path", "workflow", "message", "generator", "set", "function"],
+        ids=[
+            "path",
+            "workflow",
+            "message",
+            "generator",
+            "set",
+            "function",
+            "prompt",
+            "resource",
+            "exception",
+            "enum",
+            "memory",
+            "view",
+            "range",
+            "ellipsis",
+        ],
     )
     def test_each_mistake_has_its_remedy(self, part, remedy):
         """
@@ -364,7 +420,7 @@ class TestWorkflow:
 
         assert str(workflow) == (
             "[user]\nLook at this:\n\n"
-            f"[user]\n{Image(png)}\n\n"
+            f"[user]\n{Image(png)!s}\n\n"
             "[assistant]\nA red dot.\n\n"
             "[user]\n[a](a:b)"
         )  # fmt: skip
@@ -389,6 +445,150 @@ class TestWorkflow:
             Workflow(items)
 
         assert str(caught.value).startswith(says)
+
+
+class TestEquality:
+    @given(messages)
+    def test_a_turn_equals_its_message(self, message):
+        """
+        A workflow of one message and that message are one value: equal both ways, with one hash.
+        """
+        turn = Workflow([message])
+
+        assert turn == message
+        assert message == turn
+        assert (turn != message, message != turn) == (False, False)
+        assert hash(turn) == hash(message)
+        assert {turn, message} == {message}
+        assert (turn + turn)[1] == turn
+        assert (turn + turn).count(turn) == 2
+        assert (turn + turn).index(turn, 1) == 1
+
+    @given(messages, messages, workflows)
+    def test_equality_stays_one(self, one, other, workflow):
+        """
+        It goes through: what equals one of two equal values equals the other one.
+        """
+        assert (one == other) == (Workflow([one]) == other) == (Workflow([one]) == Workflow([other]))
+        assert (workflow == one) == (workflow.messages == (one,)) == (one == workflow)
+        assert (workflow != one) == (one != workflow) != (workflow == one)
+
+    @pytest.mark.parametrize("other", ["a", Text("a"), None, ("user", "a"), [Message("user", "a")], 3])
+    def test_it_equals_nothing_else(self, other):
+        """
+        Neither its text nor a list of it is a turn; another type may know better.
+        """
+        for value in (user("a"), Message("user", "a"), user("a", LINK)):
+            assert value != other
+            assert other != value
+            assert value == ANY
+
+
+class TestContains:
+    @pytest.mark.parametrize(
+        ("part", "words"),
+        [
+            ("Make a Plan.", ["Plan", "a Plan", ""]),
+            (Text("Make a Plan.", priority=1), ["Plan"]),
+            (EmbeddedResource("logs://today", text="Plan B"), ["Plan", "logs://", "today"]),
+            (EmbeddedResource("logs://today", blob=b"Plan"), ["logs://today"]),
+            (
+                ResourceLink("logs://x", name="log", title="Plans", description="Old Plan"),
+                ["logs", "log", "Plans", "Old"],
+            ),
+        ],
+        ids=["str", "Text", "embedded", "blob", "link"],
+    )
+    @pytest.mark.parametrize(
+        "before", [user(), user("first"), assistant("first")], ids=["", "user", "assistant"]
+    )
+    def test_text_is_found_wherever_it_stands(self, part, words, before):
+        """
+        All that is read counts: text, documents, URIs, names.
+        """
+        workflow = before + user(part)
+
+        for word in words:
+            assert word in workflow
+            assert word in workflow[-1]
+            assert word in workflow.text
+            assert word in workflow[-1].text
+            assert workflow.count(word) >= 1
+            assert word in workflow[workflow.index(word)]
+
+    @pytest.mark.parametrize("word", ["secret", "user", "[user]", "image/png", "sha256", "first\n\nPlan"])
+    def test_what_is_nobodys_words_is_not_found(self, word, png):
+        """
+        Neither roles nor what a transcript says of pictures, nor words across two messages.
+        """
+        workflow = user("first") + user("Plan", Image(png))
+
+        assert word not in workflow
+        assert workflow.count(word) == 0
+        with pytest.raises(ValueError, match="no message of the workflow is or contains a str"):
+            workflow.index(word)
+
+    @given(workflows, messages)
+    def test_a_message_is_compared(self, workflow, message):
+        """
+        Messages are found as in a list, content by what holds it, and workflows as a run.
+        """
+        assert (message in workflow) == (message in list(workflow))
+        assert (message.content in workflow) == (message.content in [m.content for m in workflow])
+        assert workflow[1:3] in workflow
+        assert (workflow + message) not in workflow
+        assert workflow.count(message) == list(workflow).count(message)
+
+    @pytest.mark.parametrize(
+        "item", [3, None, b"Plan", ("user", "Plan"), ["Plan"], re.compile("Plan")], ids=repr
+    )
+    def test_what_is_never_in_it_is_refused(self, item):
+        """
+        ``not in`` would always be true of it.
+        """
+        for value in (user("Plan"), Message("user", "Plan")):
+            with pytest.raises(TypeError, match=r"a message contains text or content, not an? "):
+                assert item not in value
+
+    def test_text_leaves_pictures_out(self, png):
+        """
+        It is all text and nothing else.
+        """
+        workflow = user("a", Image(png), LINK) + assistant("b")
+
+        assert workflow.text == "a\n\na\na:b\n\nb"
+        assert workflow[1].text == ""
+        assert Workflow().text == ""
+
+
+class TestFormat:
+    @pytest.mark.parametrize(
+        "value",
+        [user("a"), user("a")[0], LINK, EmbeddedResource("a:b", text="c")],
+        ids=["Workflow", "Message", "link", "embedded"],
+    )
+    def test_what_would_lose_itself_in_text_is_refused(self, value):
+        """
+        An f-string would send a role, a picture or a document as words.
+        """
+        with pytest.raises(TypeError, match=r"is no text, and .* f-string"):
+            f"Look: {value}"
+        with pytest.raises(TypeError, match="is no text"):
+            "Look: {}".format(value)  # noqa: UP032 (that is the claim)
+        assert f"{value!s}" == str(value)
+
+    def test_pictures_are_refused(self, png):
+        """
+        They are parts of their own.
+        """
+        with pytest.raises(TypeError, match=r"Image is no text, .* give it to user\(\.\.\.\) as a part"):
+            f"Look: {Image(png)}"
+
+    def test_text_stands_in_text(self):
+        """
+        Fragments nest in f-strings.
+        """
+        assert f"{Text('ab'):>3}" == " ab"
 
 
 class TestPlus:
@@ -458,6 +658,89 @@ class TestPlus:
             turns + other
         with pytest.raises(TypeError):
             other + turns
+
+
+#: A turn as other libraries write it, and how promptkit's authors write it.
+A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
+NO_SYSTEM = f"{A_TURN}; MCP has no system role: begin the first user(...) with it"
+
+
+class TestForeignTurns:
+    @pytest.mark.parametrize(
+        ("value", "remedy"),
+        [
+            (("user", "Hello"), A_TURN),
+            (("system", "Be nice"), NO_SYSTEM),
+            (("Summary", "Details"), A_TURN),
+            (("", ""), A_TURN),
+            (("user", Text("Hello")), A_TURN),
+            (("Human", ["Hello"]), A_TURN),
+            (("assistant", None), A_TURN),
+            (("user", "a", "b"), A_TURN),
+            (Named("user", "Hello"), A_TURN),
+            ({"role": "user", "content": "Hello"}, A_TURN),
+            ({"role": "system", "content": "Be nice"}, NO_SYSTEM),
+            ({"role": "developer", "content": [{"type": "text", "text": "x"}]}, NO_SYSTEM),
+            ({"role": "model", "parts": [{"text": "Hello"}]}, A_TURN),
+            ({"messages": [{"role": "user", "content": "x"}]}, A_TURN),
+            ({"contents": []}, A_TURN),
+            ({"type": "text", "text": "Hello"}, A_TURN),
+            (MappingProxyType({"role": "user"}), A_TURN),
+            (SimpleNamespace(role="user", content="Hello"), A_TURN),
+            (SimpleNamespace(role="model", parts=[]), A_TURN),
+            (SimpleNamespace(type="system", content="Be nice"), NO_SYSTEM),
+            (SimpleNamespace(role=Role.SYSTEM, content="Be nice"), NO_SYSTEM),
+        ],
+        ids=repr,
+    )
+    @pytest.mark.parametrize(
+        "around", [lambda v: v, lambda v: [v], lambda v: ["a", [v]], lambda v: iter([v])]
+    )
+    def test_they_are_never_words(self, value, remedy, around):
+        """
+        A pair of strings, a vendor's dictionary and an object of its library are refused, however deep.
+        """
+        with pytest.raises(Unsendable) as caught:
+            messages_of(around(value))
+
+        assert str(caught.value) == f"{describe(value)}: {remedy}"
+
+    def test_nor_are_they_parts(self):
+        """
+        ``user(...)`` says the same.
+        """
+        with pytest.raises(TypeError, match=re.escape(A_TURN)):
+            user({"role": "user", "content": "Hello"})
+
+    def test_a_message_of_the_official_sdk(self):
+        """
+        So does what its prompts return.
+        """
+        theirs = mcp.types.PromptMessage(
+            role="user", content=mcp.types.TextContent(type="text", text="Hello")
+        )
+
+        with pytest.raises(Unsendable, match=re.escape(A_TURN)):
+            messages_of([theirs])
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            ["user", "Hello"],
+            ("a", "b", "c"),
+            ("a", Text("b")),
+            ("a", None),
+            (None, "b"),
+            ("a",),
+            ("a", user("b")),
+        ],
+        ids=repr,
+    )
+    def test_parts_stay_parts(self, value):
+        """
+        A list, or a tuple that is no pair of strings, is several parts.
+        """
+        assert all(isinstance(message, Message) for message in messages_of(value))
 
 
 class TestMessagesOf:

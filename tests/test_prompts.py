@@ -26,6 +26,7 @@ from promptkit import (
     user,
 )
 from promptkit.diagnostics import Rule
+from promptkit.errors import EmptyPrompt
 
 
 class Tone(enum.Enum):
@@ -502,13 +503,15 @@ class TestRender:
 
     def test_a_prompt_that_says_nothing(self):
         """
-        None is an empty workflow, not a message that says "None".
+        None is neither a message that says "None" nor an empty reply: it is told. A call returns it.
         """
 
         @prompt
         def silent() -> None: ...
 
-        assert silent.render() == Workflow()
+        with pytest.raises(EmptyPrompt):
+            silent.render()
+        assert silent() is None
 
 
 class TestContextParameter:
@@ -797,13 +800,12 @@ class TestDecorating:
             ("my prompt", "my-prompt"),
             ("my prompt:x", "my-prompt-x"),
             ("-a.b-", "a-b"),
-            ("é" * 3, "prompt"),
+            ("é" * 3, "eee"),
             ("", "prompt"),
             ("a\n", "a"),
             ("a" * 65, "a" * 64),
-            ("<lambda>", "lambda"),
         ],
-        ids=["space", "colon", "edges", "letters", "empty", "line end", "long", "lambda"],
+        ids=["space", "colon", "edges", "letters", "empty", "line end", "long"],
     )
     def test_a_bad_name_comes_with_a_good_one(self, name, slug):
         """
@@ -816,6 +818,29 @@ class TestDecorating:
         assert found.remedy == f"call it {slug!r}"
         assert found.message == (
             f"prompt {name!r}: a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'"
+        )
+
+    @pytest.mark.parametrize(
+        ("function", "slug"),
+        [
+            ("résumé", "resume"),
+            ("コードレビュー", "test_prompts"),
+            ("x" * 65, "x" * 64),
+            ("größer", "gro-er"),
+        ],
+    )
+    def test_a_function_whose_name_is_none(self, function, slug):
+        """
+        A function keeps its name in whatever script, and the prompt gets one beside it.
+        """
+        made = lambda: ""  # noqa: E731 (its name is given below)
+        made.__name__ = function
+
+        _, (found,) = prompt(made).compile()
+
+        assert (found.rule, found.remedy) == (
+            Rule.BAD_NAME,
+            f"keep it, and write @prompt(name={slug!r})",
         )
 
     @given(st.text())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assistant, user
 from promptkit.diagnostics import Location
+from promptkit.errors import EmptyPrompt
 from promptkit.rendering import Renderer
 
 HERE = Location("<recipe>", 7)
@@ -97,11 +98,8 @@ class TestEveryKind:
             (Message("assistant", "a"), assistant("a")),
             (user("a", LINK) + assistant("b"), user("a", LINK) + assistant("b")),
             (["a", None, (LINK, [assistant("b")])], user("a") + LINK + assistant("b")),
-            (None, Workflow()),
-            ("", Workflow()),
-            ([], Workflow()),
         ],
-        ids=["str", "Text", "link", "Message", "Workflow", "nested", "None", "empty", "no items"],
+        ids=["str", "Text", "link", "Message", "Workflow", "nested"],
     )
     def test_what_a_function_says_is_a_workflow(self, kind, value, expected):
         """
@@ -110,6 +108,65 @@ class TestEveryKind:
         renderer = Renderer(kind(value), "review", HERE)
 
         assert renderer.render() == first(kind) + expected
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            None,
+            False,
+            "",
+            " \n",
+            [],
+            [None, ("", [])],
+            user(),
+            user(None, ""),
+            Workflow(),
+            Text(" "),
+            iter(()),
+        ],
+        ids=str,
+    )
+    def test_nothing_is_an_error_that_is_told(self, kind, value):
+        """
+        A client that receives no messages shows nothing and cannot say why, so nobody is sent none.
+        """
+        renderer = Renderer(kind(value), "review", HERE)
+
+        if "yielding" in kind.__name__:
+            assert renderer.render() == user("first")
+        else:
+            with pytest.raises(EmptyPrompt, match="prompt 'review' has nothing to say for these arguments"):
+                renderer.render()
+            with pytest.raises(PromptError):
+                asyncio.run(renderer.render_async())
+
+    def test_a_generator_that_yields_nothing(self):
+        """
+        Neither of its kinds says anything: no item, None alone, or turns of nothing.
+        """
+
+        def none():
+            yield from ()
+
+        def blank():
+            yield None
+            yield user("", None)
+
+        async def silent():
+            for item in (None, ""):
+                yield item
+
+        for function in (none, blank, silent):
+            with pytest.raises(EmptyPrompt):
+                Renderer(function, "review", HERE).render()
+
+    def test_nothing_is_fine_as_a_part(self, kind):
+        """
+        What is left out where there is more to say stays out.
+        """
+        renderer = Renderer(kind([user(None), user("a", None), ""]), "review", HERE)
+
+        assert renderer.render() == first(kind) + user("a")
 
     def test_both_ways_to_render_agree(self, kind):
         """
@@ -160,9 +217,13 @@ class TestEveryKind:
         def generator():
             yield from parts
 
-        renderers = Renderer(generator, "review", HERE), Renderer(lambda: parts, "review", HERE)
+        def said(function):
+            try:
+                return Renderer(function, "review", HERE).render()
+            except EmptyPrompt as error:
+                return str(error)
 
-        assert renderers[0].render() == renderers[1].render()
+        assert said(generator) == said(lambda: parts)
 
 
 class TestGenerators:

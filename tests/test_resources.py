@@ -18,6 +18,7 @@ from promptkit import (
     EmbeddedResource,
     Resource,
     ResourceLink,
+    Text,
     prompt,
     resource,
     user,
@@ -253,7 +254,23 @@ class TestEmbed:
             document.embed()
 
         assert str(caught.value).startswith(f"resource 'document' ({document.location}) returned {said}")
-        assert str(caught.value).endswith(": return str or bytes")
+        assert ": return str or bytes" in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("value", "hint"),
+        [
+            (None, "str or bytes, '' for a document that is empty; raise PromptError if there is none"),
+            (Text("a"), "str or bytes, such as its .text"),
+        ],
+    )
+    def test_what_is_nearly_one_has_a_hint(self, value, hint):
+        """
+        No document, and text that is a part of a message, are told apart from what is plainly wrong.
+        """
+        with pytest.raises(TypeError) as caught:
+            resource("x:a")(lambda: value).embed()
+
+        assert str(caught.value).endswith(f": return {hint}")
 
     def test_what_the_function_raises_arrives(self):
         """

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any, Literal, NewType, Never, Optional, Protocol, TypedDict, TypeVar, Union
+from typing import (
+    Annotated, Any, Literal, NamedTuple, NewType, Never, Optional, Protocol, TypedDict, TypeVar, Union,
+)
 from promptkit import Image, Message, Text, Workflow, prompt
 
 T = TypeVar("T")
@@ -29,6 +31,10 @@ class Record:
     text: str
 
 class Table(TypedDict):
+    text: str
+
+class Turn(NamedTuple):
+    role: str
     text: str
 
 class Figure:
@@ -70,6 +76,10 @@ class TestReturns:
             "list[int]",
             "list[str | bytes]",
             "tuple[str, int]",
+            "tuple[str, str]",
+            "list[tuple[str, str]]",
+            "Turn",
+            "Iterator[Turn]",
             "Sequence[Mapping[str, str]]",
             "Iterator[int]",
             "Annotated[int, 'x']",
@@ -110,6 +120,8 @@ class TestReturns:
             "list",
             "list[str | Message]",
             "tuple[str, ...]",
+            "tuple[str, Text]",
+            "tuple[str, str, str]",
             "tuple[()]",
             "Sequence[Message]",
             "Iterable[str]",

@@ -12,6 +12,7 @@ from promptkit.cli.recipes import authors_code, complain, load_catalog
 from promptkit.errors import ArgumentErrors, PromptError, UnknownPrompt
 from promptkit.messages import Workflow
 from promptkit.redaction import Redactor
+from promptkit.tracebacks import format_exception
 
 __all__ = ["run"]
 
@@ -47,10 +48,8 @@ def run(options: Namespace) -> int:
     except (ArgumentErrors, PromptError) as error:
         print(f"promptkit: {hidden.redacted(str(error))}", file=sys.stderr)
         return Exit.FAULTY
-    except (Exception, SystemExit):  # noqa: BLE001 (the author wants to see whatever it was)
-        import traceback
-
-        print(hidden.redacted(traceback.format_exc()), end="", file=sys.stderr)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the author wants to see whatever it was)
+        print(hidden.redacted(format_exception(error)), end="", file=sys.stderr)
         return Exit.FAULTY
     print(_json(prompt, workflow, hidden) if options.json else hidden.redacted(str(workflow)))
     return Exit.FINE

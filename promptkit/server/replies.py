@@ -5,7 +5,6 @@ Neither an error nor a log repeats the value of an argument that is marked as a 
 """
 
 import os
-import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
@@ -18,6 +17,7 @@ from promptkit.protocol.jsonrpc import TOLD, InternalError, encode_error, encode
 from promptkit.server.subjects import Subject, subject_of
 from promptkit.server.workers import Abandoned
 from promptkit.standard_error import say
+from promptkit.tracebacks import format_exception
 
 __all__ = ["MISUSE", "called", "misused", "reply_to"]
 
@@ -124,7 +124,7 @@ def _internal_error(request: Request, error: BaseException, catalog: Catalog) ->
     shown = _shown(request, subject)
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
-        trace = _redacted("".join(traceback.format_exception(error)), subject)
+        trace = _redacted(format_exception(error), subject)
     say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
 

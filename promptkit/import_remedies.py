@@ -1,0 +1,187 @@
+"""What to do about a recipe that cannot be imported, by what was raised."""
+
+import builtins
+import re
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from promptkit.errors import nearest
+from promptkit.missing_modules import children_of, missing_module
+
+__all__ = ["import_remedy", "missing_module", "missing_name", "undefined_name"]
+
+#: Where promptkit's public names are.
+_PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
+
+#: Options of other frameworks, and what is written here instead.
+_TEXT: Final = "the text is what the function returns: return f'...{name}...'"
+_PARAMETERS: Final = "arguments are the function's parameters: def name(topic: str)"
+_SETTINGS: Final = "MCP prompts carry no settings of a model; the client chooses them"
+_OPTIONS: Final = {
+    **dict.fromkeys(("template", "text", "prompt", "content", "messages", "system", "body"), _TEXT),
+    **dict.fromkeys(("arguments", "args", "parameters", "params", "inputs", "input_variables"), _PARAMETERS),
+    **dict.fromkeys(("model", "temperature", "max_tokens"), _SETTINGS),
+}
+
+_CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
+_UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+
+_CORRECT: Final = "correct the line; the other recipes are served all the same"
+
+
+def import_remedy(file: Path, error: BaseException) -> str:
+    """
+    Return what to do about a recipe, *file*, that raised *error* when it was imported.
+    """
+    if "." in file.stem:
+        return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
+    if isinstance(error, SyntaxError):
+        return "correct the syntax; the line is where Python stopped understanding"
+    if isinstance(error, SystemExit):
+        return "do not exit while a recipe is imported; raise PromptError inside the prompt"
+    try:
+        return _remedy(file, error) or _CORRECT
+    except Exception:  # noqa: BLE001 (an author's exception, or what it is about, may be unable to show itself)
+        return _CORRECT
+
+
+def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a list of cases)
+    """
+    Return what to do about an error that says which name or file it is about.
+    """
+    match error:
+        case ModuleNotFoundError(name=str(name)):
+            return missing_module(name, file)
+        case ImportError(name=str(module)):
+            found = _CANNOT_IMPORT.search(str(error))
+            return missing_name(found[1], module) if found else None
+        case AttributeError(name=str(name)) if isinstance(error.obj, ModuleType):
+            return missing_name(name, error.obj.__name__)
+        case AttributeError(name=str(name)) if error.obj is not None:
+            return _meant(name, dir(error.obj))
+        case NameError(name=str(name)):
+            return undefined_name(name, _names_at(error))
+        case FileNotFoundError(filename=str(name)) if name and not Path(name).is_absolute():
+            return looked_for_in_vain(name, file)
+        case TypeError() if found := _UNEXPECTED.search(str(error)):
+            return _unknown_option(found[1], found[2])
+    return None
+
+
+def _meant(name: str, names: Iterable[str]) -> str | None:
+    """
+    Return the question whether the nearest of *names* was meant, if one is near.
+    """
+    public = [other for other in names if not other.startswith("_")]
+    begun = (other for other in public if len(name) > 2 and other.startswith(name))
+    meant = nearest(name, public) or next(begun, None)
+    return None if meant is None else f"did you mean {meant!r}?"
+
+
+def missing_name(name: str, module: str) -> str | None:
+    """
+    Return what to do about a name that a module does not have.
+
+    Args:
+        name:
+            The name.
+
+        module:
+            The module, which is loaded.
+    """
+    if module.partition(".")[0] == "promptkit":
+        for public in _PUBLIC:
+            if name in _names_of(import_module(public)):
+                return f"write 'from {public} import {name}'"
+    loaded = sys.modules.get(module)
+    if loaded is None:
+        return None
+    if (meant := _meant(name, _names_of(loaded))) is not None:
+        return meant
+    if module in _PUBLIC:
+        homes = {other: public for public in reversed(_PUBLIC) for other in _names_of(import_module(public))}
+        near = nearest(name, homes)
+        return None if near is None else f"did you mean {near!r} of {homes[near]}?"
+    spec = getattr(loaded, "__spec__", None)
+    if getattr(spec, "_initializing", False):
+        return "two files import each other: move what both need to a third one"
+    return f"correct the name: {module} has no {name!r}"
+
+
+def _names_of(module: ModuleType) -> list[str]:
+    """
+    Return the public names of a module, and of a package the modules in it.
+    """
+    names = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")]
+    if module.__name__ in _PUBLIC:
+        return [*names, "fragments"] if module.__name__ == "promptkit" else list(names)
+    return sorted({*names, *(path.stem for path in children_of(module))})
+
+
+def undefined_name(name: str, known: Iterable[str]) -> str | None:
+    """
+    Return what to do about a name that nothing defines: where it is from, or which one was meant.
+
+    Args:
+        name:
+            The name.
+
+        known:
+            The names that are defined where it stands.
+    """
+    for public in ("promptkit", "promptkit.fragments", "typing", "pathlib", "datetime", "decimal", "enum"):
+        if name in getattr(import_module(public), "__all__", ()):
+            return f"import it: from {public} import {name}"
+    if name in sys.stdlib_module_names:
+        return f"import it: import {name}"
+    return _meant(name, {*vars(builtins), *known}) or missing_name(name, "promptkit")
+
+
+def _names_at(error: NameError) -> set[str]:
+    """
+    Return the names that were defined where *error* was raised.
+    """
+    frame: Any = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return set() if frame is None else {*frame.tb_frame.f_globals, *frame.tb_frame.f_locals}
+
+
+def looked_for_in_vain(name: str, file: Path) -> str:
+    """
+    Return what to do about a file that was named without its folder.
+
+    Args:
+        name:
+            The file, as the recipe names it.
+
+        file:
+            The recipe.
+    """
+    folder = file.absolute().parent
+    at = f"Path(__file__).parent / {name!r}"
+    if (folder / name).exists():
+        return f"it was looked for in {Path.cwd()}, and lies beside the recipe: write {at}"
+    return f"it was looked for in {Path.cwd()}; to have it beside the recipe, in {folder}, write {at}"
+
+
+def _unknown_option(name: str, option: str) -> str | None:
+    """
+    Return what to do about a keyword argument that something of promptkit does not take.
+    """
+    from inspect import signature
+
+    for public in _PUBLIC:
+        module = import_module(public)
+        if name in getattr(module, "__all__", ()):
+            if name == "prompt" and option in _OPTIONS:
+                return _OPTIONS[option]
+            parameters = signature(getattr(module, name)).parameters.values()
+            options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+            taken = f"{name} takes {', '.join(options)}" if options else None
+            return _meant(option, options) or taken
+    return None

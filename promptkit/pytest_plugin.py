@@ -1,0 +1,124 @@
+"""
+The pytest plugin: the project's root can be imported, and failed comparisons show what differs.
+
+Every run of pytest loads it where promptkit is installed, so it imports what it needs when a test
+needs it.
+"""
+
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+__all__ = [
+    "pytest_assertrepr_compare",
+    "pytest_collect_directory",
+    "pytest_load_initial_conftests",
+    "pytest_pycollect_makemodule",
+]
+
+#: What stands in a project's own folder.
+_MARKS: Final = ("pyproject.toml", ".git")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_assertrepr_compare(
+    config: pytest.Config, op: str, left: object, right: object
+) -> list[str] | None:
+    """
+    Explain a failed comparison of workflows, messages or content by the diff of their transcripts.
+
+    Args:
+        config:
+            How pytest runs: with ``-vv`` long lines are shown whole.
+
+        op:
+            The operator.
+
+        left:
+            What stands left of it.
+
+        right:
+            What stands right of it.
+
+    Returns:
+        The lines to print, or None if the comparison is about something else.
+    """
+    if op not in ("==", "!=") or "promptkit.content" not in sys.modules:
+        return None
+    from promptkit.transcript_diff import explain
+
+    return explain(op, left, right, whole=config.getoption("verbose") > 1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """
+    Make the roots of projects importable for each ``conftest.py`` that is imported at once.
+
+    Args:
+        early_config:
+            What is known by then.
+    """
+    for named in _named(early_config):
+        for folder in (*named.parents, named, *named.glob("test*")):
+            pytest_collect_directory(folder)
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 knows no folders
+def pytest_collect_directory(path: Path) -> None:
+    """
+    Make the root of a folder's project importable, if its ``conftest.py`` is about to be imported.
+
+    Args:
+        path:
+            The folder.
+    """
+    if (path / "conftest.py").exists():
+        _import_root_of(path)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path) -> None:
+    """
+    Make the root of a test's project importable, before the test is imported.
+
+    Args:
+        module_path:
+            The module of tests.
+    """
+    _import_root_of(module_path.parent)
+
+
+def _named(config: pytest.Config) -> Iterator[Path]:
+    """
+    Yield the folders that the command line names, or else the one in which pytest was started.
+    """
+    started = config.invocation_params.dir
+    for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [started]:
+        path = started / str(argument).partition("::")[0]
+        yield path if path.is_dir() else path.parent
+
+
+def _import_root_of(folder: Path) -> None:
+    """
+    Make the root of the project that holds *folder* importable, last, so that it shadows nothing.
+    """
+    root = _root_of(folder)
+    if root not in sys.path:
+        sys.path.append(root)
+
+
+@lru_cache
+def _root_of(folder: Path) -> str:
+    """
+    Return the root of the project that holds tests in *folder*, which may be the root itself.
+    """
+    if any((folder / mark).exists() for mark in _MARKS):
+        return str(folder)
+    from promptkit.targets import project_root
+
+    return project_root(folder)

@@ -1,0 +1,78 @@
+"""Tracebacks as authors read them: the frames of their own code, without those that run it."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from traceback import TracebackException
+
+__all__ = ["format_exception", "is_authors"]
+
+#: What runs an author's code, or checks and converts its values, beside promptkit itself.
+_RUNNING: Final = (
+    *("asyncio", "attr", "attrs", "cattr", "cattrs", "concurrent", "contextlib", "importlib", "msgspec"),
+    *("runpy", "threading", "typeguard"),
+)
+
+#: Folders of what was installed, which no author edits.
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+
+def format_exception(error: BaseException) -> str:
+    """
+    Return the traceback of *error* and of what led to it, without the frames that run authors' code.
+
+    All frames are kept if none is an author's: then the fault is not in a recipe.
+    """
+    from traceback import TracebackException  # only a failure needs it
+
+    whole = TracebackException.from_exception(error)
+    internals = _internals()
+    stacks = [shown.stack for shown in _chain(whole)]
+    kept = [[frame for frame in stack if not _is_below(frame.filename, internals)] for stack in stacks]
+    if any(kept):
+        for stack, frames in zip(stacks, kept, strict=True):
+            stack[:] = frames
+    return "".join(whole.format())
+
+
+def is_authors(file: str) -> bool:
+    """
+    Return whether the code in *file* is an author's: neither Python's, nor installed, nor promptkit's.
+    """
+    if file.startswith("<") or not {*_INSTALLED}.isdisjoint(Path(file).parts):
+        return False
+    return not _is_below(file, (str(Path(os.__file__).parent), *_internals()))
+
+
+def _internals() -> tuple[str, ...]:
+    """
+    Return the folders and files of what runs authors' code, as far as it is loaded.
+    """
+    loaded = (getattr(sys.modules.get(name), "__file__", None) for name in _RUNNING)
+    files = [Path(__file__).with_name("__init__.py"), *(Path(file) for file in loaded if file)]
+    return tuple(str(file.parent if file.name == "__init__.py" else file) for file in files)
+
+
+def _is_below(file: str, places: tuple[str, ...]) -> bool:
+    """
+    Return whether *file* is one of *places* or in one, or no file of a person's at all.
+    """
+    if file.startswith(("<frozen ", "<attrs generated ", "<cattrs generated ")):
+        return True
+    return any(file == place or file.startswith(place + os.sep) for place in places)
+
+
+def _chain(shown: "TracebackException") -> Iterator["TracebackException"]:
+    """
+    Yield an exception with its causes, its contexts and what it groups, each once.
+    """
+    waiting: list[TracebackException | None] = [shown]
+    while waiting:
+        found = waiting.pop()
+        if found is not None:
+            yield found
+            waiting += [found.__cause__, found.__context__, *(getattr(found, "exceptions", None) or ())]
