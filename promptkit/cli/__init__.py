@@ -83,11 +83,23 @@ def _with_target(run: Callable[[Namespace], int], options: Namespace) -> int:
 
     try:
         return int(run(options))
-    except LoadError as error:
+    except (LoadError, OSError) as error:
+        gone = _current_folder_is_gone()
+        if not (gone or isinstance(error, LoadError)):
+            raise
         from promptkit.cli.printing import print_error
 
-        print_error(str(error))
+        reason = "the current folder is gone: change to one that exists"
+        print_error(f"cannot load {options.target!r}: {reason}" if gone else str(error))
         return Exit.USAGE
+
+
+def _current_folder_is_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 (pathlib takes long to import)
+    except OSError:
+        return True
+    return False
 
 
 def _with_output(run: "Callable[[Namespace, Output], int]", options: Namespace, *, restore: bool) -> int:
@@ -128,11 +140,11 @@ def _say_unwritable(reason: str | None) -> None:
 def _end_within(seconds: float, code: int) -> None:
     """
     See to it that the process ends, whatever threads recipes have left running.
+
+    Daemons, too, may be waited for: the interpreter does so for those of an executor.
     """
     threading = sys.modules.get("threading")
-    if threading is None or all(
-        thread.daemon or thread is threading.main_thread() for thread in threading.enumerate()
-    ):
+    if threading is None or threading.active_count() == 1:
         return
     timer = threading.Timer(seconds, os._exit, (code,))
     timer.daemon = True

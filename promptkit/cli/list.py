@@ -9,6 +9,7 @@ from promptkit.arguments import Argument
 from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.output import Output
+from promptkit.cli.printing import console_on
 from promptkit.cli.recipes import complain, load_catalog
 from promptkit.visible import escaped
 
@@ -55,16 +56,13 @@ def _print(catalog: Catalog, output: Output) -> None:
     """
     Print the lists for people; where nobody sees how wide a line is, one line a thing.
     """
-    from rich.console import Console
-
-    console = Console(file=output, highlight=False, width=output.width)
+    console = console_on(output, output.width)
     items: list[CompiledPrompt | CompiledResource] = [*catalog.prompts, *catalog.resources]
     for item in items:
         for indent, text in ((0, _head(item)), *((4, _described(a)) for a in item.arguments.ordered)):
             text.overflow = "fold"  # a word that is too long goes on below
-            for i, line in enumerate(
-                text.wrap(console, output.width - indent - 4) if output.width else [text]
-            ):
+            lines = text.wrap(console, output.width - indent - 4) if output.width else [text]
+            for i, line in enumerate(lines):
                 line.rstrip()
                 line.pad_left(indent + 4 * bool(i))
                 console.print(line, soft_wrap=True)

@@ -168,7 +168,7 @@ def own_output(*, restore: bool) -> Iterator[Output]:
             yield output
             output.send()
         finally:
-            _flush(sys.stdout)
+            _flush(getattr(sys, "stdout", None))
             if restore:
                 _flush(printed)
                 os.dup2(private, 1)

@@ -16,9 +16,10 @@ from promptkit.standard_error import say
 from promptkit.visible import escaped
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
-__all__ = ["complain_of", "print_diagnostics", "print_error", "print_text"]
+__all__ = ["complain_of", "console_on", "print_diagnostics", "print_error", "print_text"]
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
@@ -50,8 +51,6 @@ def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
 def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
     """
     Print *diagnostics* on *stream*, for whoever reads there.
-
-    ``NO_COLOR`` and ``FORCE_COLOR`` do what https://no-color.org and https://force-color.org say.
     """
     diagnostics = tuple(diagnostics)
     if not diagnostics:
@@ -62,6 +61,18 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         for diagnostic in diagnostics:
             head, remedy = _lines(diagnostic)
             print(f"{''.join(head)}\n{remedy}", file=stream)
+
+
+def console_on(stream: TextIO, width: int | None) -> "Console":
+    """
+    Return what prints on *stream* in colour, unless that is unwanted.
+
+    ``NO_COLOR`` and ``FORCE_COLOR`` do what https://no-color.org and https://force-color.org say.
+    """
+    from rich.console import Console
+
+    plain = bool(os.environ.get("NO_COLOR"))  # rich leaves out colours then, but neither bold nor dim
+    return Console(file=stream, color_system=None if plain else "auto", highlight=False, width=width)
 
 
 def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
@@ -80,12 +91,9 @@ def _print_for_people(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
     """
     Print *diagnostics* with the lines that they are about, in colour unless that is unwanted.
     """
-    from rich.console import Console
     from rich.text import Text
 
-    plain = bool(os.environ.get("NO_COLOR"))
-    width = width_of(stream)
-    console = Console(file=stream, color_system=None if plain else "auto", highlight=False, width=width)
+    console = console_on(stream, width_of(stream))
     for diagnostic in diagnostics:
         (place, severity, rule, message), remedy = _lines(diagnostic)
         style = _STYLES[diagnostic.severity]

@@ -1,7 +1,5 @@
 """What the commands that show recipes share: loading them, and saying what is wrong."""
 
-import os
-
 from promptkit import compiler
 from promptkit.catalog import Catalog
 from promptkit.errors import LoadError
@@ -15,16 +13,12 @@ def load_recipes(target: str) -> Recipes:
     Return what is found at *target*.
 
     Raises:
-        LoadError: If there is nothing, or no current folder to find it from.
+        LoadError: If there is nothing, or nothing that can be read.
     """
     try:
         return load(target)
     except OSError as error:
-        if _current_folder_is_gone():
-            reason = "the current folder is gone; change to one that exists"
-        else:
-            reason = error.strerror or str(error)
-        raise LoadError(target, reason) from None
+        raise LoadError(target, error.strerror or str(error)) from None
 
 
 def load_catalog(target: str, *, lint: bool = False) -> Catalog:
@@ -52,11 +46,3 @@ def complain(catalog: Catalog) -> None:
         from promptkit.cli.printing import complain_of  # a server starts sooner without
 
         complain_of(catalog.diagnostics)
-
-
-def _current_folder_is_gone() -> bool:
-    try:
-        os.getcwd()  # noqa: PTH109 (pathlib calls it)
-    except OSError:
-        return True
-    return False

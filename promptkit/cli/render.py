@@ -105,7 +105,7 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         which = "a recipe" if broken == 1 else f"{broken} recipes"
-        message += f"; {which} cannot be imported, which promptkit check explains"
+        message += f" ({which} cannot be imported: see promptkit check)"
     elif not names:
         message += f": there is no prompt in {options.target!r}"
     print_error(message)
