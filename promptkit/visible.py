@@ -30,9 +30,12 @@ _HELPER: Final = re.compile(
     f"([^\x00-\x7f{_JOINER}{_SELECTOR}][{_SELECTOR}]?[{_JOINER}]?)|[{_JOINER}{_SELECTOR}]"
 )
 
-#: What is shown as it is, and what else hides, once the characters of `_HIDDEN` are escaped.
+#: What is escaped wherever it stands: all of it, and the line ends that are no control characters.
+_ESCAPED: Final = re.compile(f"{_HIDDEN.pattern}|[\u2028\u2029]")
+
+#: What is shown as it is, and what else hides, once that is escaped.
 #: A digit with a selector and U+20E3 is a keycap, the only emoji that begins in ASCII.
-_SHOWN: Final = re.compile(f"([0-9#*]\ufe0f\u20e3)|{_HELPER.pattern}|[\u2028\u2029]")
+_SHOWN: Final = re.compile(f"([0-9#*]\ufe0f\u20e3)|{_HELPER.pattern}")
 
 
 def visible(text: str) -> str:
@@ -60,7 +63,7 @@ def escaped(text: str, *, one_line: bool = False) -> str:
         one_line:
             Whether line feeds and tabs are escaped, too.
     """
-    shown = _HIDDEN.sub(lambda found: _escape(found[0]), text)
+    shown = _ESCAPED.sub(lambda found: _escape(found[0]), text)
     shown = _SHOWN.sub(lambda found: found[1] or found[2] or _escape(found[0]), shown)
     return shown.replace("\n", "\\n").replace("\t", "\\t") if one_line else shown
 

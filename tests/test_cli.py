@@ -1,5 +1,4 @@
 import json
-import os
 import re
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from markdown_it import MarkdownIt
 from promptkit.cli import main
 from promptkit.version import VERSION
 from tests.mistakes import FOUND, SIX_MISTAKES
+from tests.terminal import on_terminal
 
 REVIEW = '''
 from typing import Literal
@@ -141,30 +141,6 @@ recipes/changed.py:4: error PK301: prompt 'review': parameter 'diff' has no anno
       |            ^^^^
     write its type, as in 'diff: str'
 """
-
-
-def on_terminal(*argv, cwd, stream="stdout", **environment):
-    """Run a command with one stream on a terminal of 80 columns; return what is shown there."""
-    pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
-    ours, theirs = pty.openpty()
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLORTERM")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "promptkit", *argv],
-        cwd=cwd,
-        env={**clean, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
-        **{**streams, stream: theirs},
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while data := os.read(ours, 65536):
-            shown += data
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    process.communicate(timeout=20)
-    os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
 
 
 class TestDiagnosticsAreShown:

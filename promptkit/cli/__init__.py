@@ -4,9 +4,11 @@ The command line: one module for each command, imported when it is called.
 Exit codes are those of `Exit`, for every command.
 """
 
+import _thread
 import gc
 import os
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from enum import IntEnum
@@ -146,6 +148,10 @@ def _end_within(seconds: float, code: int) -> None:
     threading = sys.modules.get("threading")
     if threading is None or threading.active_count() == 1:
         return
-    timer = threading.Timer(seconds, os._exit, (code,))
-    timer.daemon = True
-    timer.start()
+
+    def end() -> None:
+        time.sleep(seconds)
+        os._exit(code)
+
+    # A `Thread` waits for its start, which an interrupt may leave in disorder.
+    _thread.start_new_thread(end, ())

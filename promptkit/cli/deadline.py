@@ -1,8 +1,9 @@
 """Rendering within a time limit, as a server renders: on a thread, which may be given up."""
 
 import asyncio
+from _thread import start_new_thread
 from collections.abc import Mapping
-from threading import Event, Thread
+from threading import TIMEOUT_MAX, Lock, current_thread
 from typing import Final
 
 from promptkit.catalog import CompiledPrompt
@@ -40,9 +41,9 @@ def render_within_limit(prompt: CompiledPrompt, arguments: Mapping[str, str]) ->
         KeyboardInterrupt: If somebody pressed Ctrl-C. An asynchronous prompt is cancelled then.
     """
     rendering = _Rendering(prompt, arguments)
-    rendering.thread.start()
     try:
-        if rendering.over.wait(time_limit(prompt)):
+        rendering.start()
+        if rendering.wait(time_limit(prompt)):
             return rendering.outcome
         rendering.cancel()
     except KeyboardInterrupt:
@@ -58,11 +59,25 @@ class _Rendering:
 
     def __init__(self, prompt: CompiledPrompt, arguments: Mapping[str, str]) -> None:
         self.outcome: Outcome = None
-        self.over = Event()
-        self.thread = Thread(target=self._run, name="promptkit-render", daemon=True)
         self._prompt = prompt
         self._arguments = arguments
+        # Neither an event nor a `Thread`, which waits for one when it starts: an interrupt between
+        # the steps of that would leave its lock in disorder.
+        self._over = Lock()
+        self._over.acquire()
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[object]] | None = None
+
+    def start(self) -> None:
+        """
+        Begin, on a thread that keeps no process alive.
+        """
+        start_new_thread(self._run, ())
+
+    def wait(self, seconds: float) -> bool:
+        """
+        Return whether it is over, waiting for that for so long at most.
+        """
+        return self._over.acquire(timeout=min(seconds, TIMEOUT_MAX))
 
     def cancel(self) -> None:
         """
@@ -71,21 +86,25 @@ class _Rendering:
         if self._running is not None:
             loop, task = self._running
             loop.call_soon_threadsafe(task.cancel)
-            self.over.wait(_GRACE)
+            self.wait(_GRACE)
 
     def _run(self) -> None:
         try:
+            current_thread()  # from now on, it is counted
             if self._prompt.renderer.is_async:
-                self.outcome = asyncio.run(self._render_async())
+                asyncio.run(self._render_async())
             else:
                 self.outcome = self._prompt.render(self._arguments)
         except BaseException as error:  # noqa: BLE001 (authors raise anything; the caller sees it)
             self.outcome = error
         finally:
-            self.over.set()
+            self._over.release()
 
-    async def _render_async(self) -> Workflow:
+    async def _render_async(self) -> None:
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 (a coroutine of asyncio.run always has one)
         self._running = asyncio.get_running_loop(), task
-        return await self._prompt.render_async(self._arguments)
+        try:
+            self.outcome = await self._prompt.render_async(self._arguments)
+        except BaseException as error:  # noqa: BLE001 (here, asyncio adds nothing to its traceback)
+            self.outcome = error

@@ -145,22 +145,13 @@ def _tell_apart(options: argparse.Namespace) -> None:
     """
     Find out which of the words of `render` is the target, if any is.
 
-    Of the words before the first argument, the last is the prompt's name. An argument is a word
-    that begins with a Python name and ``=``.
+    Of the words before the first argument, the last is the prompt's name, which never has a ``=``.
     """
-    if _is_argument(options.name):  # argparse took the name for the target
-        options.target, options.name, options.arguments = (
-            None,
-            options.target,
-            [options.name, *options.arguments],
-        )
-    if options.name is None or _is_argument(options.name):
+    if "=" in options.name:  # argparse took an argument for the name, and the name for the target
+        words = [options.name, *options.arguments]
+        options.target, options.name, options.arguments = None, options.target, words
+    if options.name is None or "=" in options.name:
         options.refuse("the following arguments are required: NAME")
-
-
-def _is_argument(word: str) -> bool:
-    key, equals, _ = word.partition("=")
-    return bool(equals) and key.isidentifier()
 
 
 def _add_target(command: argparse.ArgumentParser) -> None:

@@ -15,10 +15,14 @@ def load_recipes(target: str) -> Recipes:
     Raises:
         LoadError: If there is nothing, or nothing that can be read.
     """
+    from promptkit.cli.output import standard_error  # a server starts sooner without
+
     try:
         return load(target)
     except OSError as error:
         raise LoadError(target, error.strerror or str(error)) from None
+    finally:
+        standard_error()  # no thread can be started without
 
 
 def load_catalog(target: str, *, lint: bool = False) -> Catalog:
