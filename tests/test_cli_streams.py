@@ -49,8 +49,8 @@ QUIET = """
 """
 
 #: What terminals obey, and what people would not see.
-HOSTILE = "a\x1b[31mb\x1b]52;c;aGk=\x07\x1b]8;;http://x\x1b\\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
-SHOWN = r"a\x1b[31mb\x1b]52;c;aGk=\x07\x1b]8;;http://x\x1b\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
+HOSTILE = "a\x1b[31mb\x1b]52;c;aGkh\x07\x1b]8;;http://x\x1b\\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
+SHOWN = r"a\x1b[31mb\x1b]52;c;aGkh\x07\x1b]8;;http://x\x1b\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]")
 
 

@@ -154,7 +154,8 @@ def own_output(*, restore: bool) -> Iterator[Output]:
     """
     _open_standard_descriptors()
     printed, private = sys.stdout, os.dup(1)
-    os.set_blocking(private, True)
+    if hasattr(os, "set_blocking"):  # else there is nothing that could have changed it
+        os.set_blocking(private, True)
     with FileIO(private, "wb") as file:
         _flush(printed)
         os.dup2(2, 1)

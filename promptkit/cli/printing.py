@@ -36,7 +36,7 @@ def print_text(text: str) -> None:
     """
     Print lines on standard error; a terminal obeys nothing in them.
     """
-    with suppress(OSError, ValueError):  # nobody reads it
+    with suppress(Exception):  # an author may have replaced it, and nobody may be reading
         print(escaped(text), end="", file=standard_error(), flush=True)
 
 
@@ -44,7 +44,7 @@ def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
     """
     Print *diagnostics* on standard error.
     """
-    with suppress(OSError, ValueError):
+    with suppress(Exception):  # an author may have replaced it
         print_diagnostics(diagnostics, standard_error())
 
 
