@@ -433,6 +433,7 @@ class TestList:
             ("x: Annotated[str, Arg('What for')]", "str, required: What for"),
             ("x: Point = Point(1)", "Point, default Point(x=1)"),
             ("x: bytes = b'a'", "bytes, default b'a'"),
+            ("x: str = 'a   b\\n\u202ec'", r"str, default 'a   b\n\u202ec'"),
         ],
     )
     def test_types(self, parameter, shown, recipes, tmp_path):

@@ -91,7 +91,7 @@ def _described(argument: Argument) -> "Text":
 
     wanted = "required" if argument.required else f"default {_default(argument)}"
     text = Text.assemble((argument.name, "bold"), ": ", (_line(_type(argument.annotation)), "cyan"))
-    text.append(f", {_line(wanted)}")
+    text.append(f", {escaped(wanted, one_line=True)}")
     return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")
 
 
