@@ -312,6 +312,41 @@ class TestDiagnosticsAreShown:
         assert shown.startswith(block)
 
 
+#: Parameters, and how they are listed.
+TYPES_HEAD = """
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Annotated, Literal, Optional
+from msgspec import Meta
+from promptkit import Arg, prompt
+
+class Tone(Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+@dataclass
+class Point:
+    x: int
+"""
+TYPES = [
+    ("x: int", "int, required"),
+    ("x: 'list[str] | None' = None", "list[str] | None, default None"),
+    ("x: Optional[int] = 3", "int | None, default 3"),
+    ("x: Literal['a', 1] = 'a'", "Literal['a', 1], default 'a'"),
+    ("x: Tone = Tone.WARM", "Tone('warm', 'cold'), default Tone.WARM"),
+    ("x: Annotated[int, Meta(ge=1)] = 2", "int, default 2"),
+    ("x: list[Point]", "list[Point], required"),
+    ("x: dict[str, date]", "dict[str, date], required"),
+    ("x: tuple[int, ...] = ()", "tuple[int, ...], default ()"),
+    ("x: Annotated[str, Arg(secret=True)] = 'hunter2'", "str, default <secret>"),
+    ("x: Annotated[str, Arg('What for')]", "str, required: What for"),
+    ("x: Point = Point(1)", "Point, default Point(x=1)"),
+    ("x: bytes = b'a'", "bytes, default b'a'"),
+    ("x: str = 'a   b\\n\u202ec'", r"str, default 'a   b\n\u202ec'"),
+]
+
+
 class TestList:
     def test_for_people(self, shelf, capsys):
         """
@@ -417,55 +452,20 @@ class TestList:
             "    a: str, required",
         ]
 
-    @pytest.mark.parametrize(
-        ("parameter", "shown"),
-        [
-            ("x: int", "int, required"),
-            ("x: 'list[str] | None' = None", "list[str] | None, default None"),
-            ("x: Optional[int] = 3", "int | None, default 3"),
-            ("x: Literal['a', 1] = 'a'", "Literal['a', 1], default 'a'"),
-            ("x: Tone = Tone.WARM", "Tone('warm', 'cold'), default Tone.WARM"),
-            ("x: Annotated[int, Meta(ge=1)] = 2", "int, default 2"),
-            ("x: list[Point]", "list[Point], required"),
-            ("x: dict[str, date]", "dict[str, date], required"),
-            ("x: tuple[int, ...] = ()", "tuple[int, ...], default ()"),
-            ("x: Annotated[str, Arg(secret=True)] = 'hunter2'", "str, default <secret>"),
-            ("x: Annotated[str, Arg('What for')]", "str, required: What for"),
-            ("x: Point = Point(1)", "Point, default Point(x=1)"),
-            ("x: bytes = b'a'", "bytes, default b'a'"),
-            ("x: str = 'a   b\\n\u202ec'", r"str, default 'a   b\n\u202ec'"),
-        ],
-    )
-    def test_types(self, parameter, shown, recipes, tmp_path):
+    def test_types(self, recipes, tmp_path):
         """
         An argument is shown as its author writes it, with its default; a secret's default is not.
         """
-        recipes(
-            types=f"""
-                from dataclasses import dataclass
-                from datetime import date
-                from enum import Enum
-                from typing import Annotated, Literal, Optional
-                from msgspec import Meta
-                from promptkit import Arg, prompt
-
-                class Tone(Enum):
-                    WARM = "warm"
-                    COLD = "cold"
-
-                @dataclass
-                class Point:
-                    x: int
-
-                @prompt
-                def p({parameter}) -> str:
-                    return str(x)
-                """
+        prompts = "".join(
+            f"\n@prompt\ndef p{i:02}({parameter}) -> str:\n    return str(x)\n"
+            for i, (parameter, _) in enumerate(TYPES)
         )
+        recipes(types=TYPES_HEAD + prompts)
+
         code, out, err = command("list", cwd=tmp_path)
 
         assert (code, err) == (0, b"")
-        assert out.decode().splitlines() == ["prompt p", f"    x: {shown}"]
+        assert out.decode().splitlines()[1::2] == [f"    x: {shown}" for _, shown in TYPES]
 
     def test_faults_are_said_beside(self, faulty, capsys):
         """

@@ -52,7 +52,7 @@ class Output(StringIO):
     """
 
     def __init__(self, stream: TextIO | FileIO, encoding: str) -> None:
-        super().__init__()
+        super().__init__(newline=os.linesep if isinstance(stream, FileIO) else "\n")
         self._stream = stream
         self._encoding = encoding
 
@@ -101,16 +101,16 @@ class Output(StringIO):
         Raises:
             OutputError: If that is impossible.
         """
-        text = self.getvalue()
+        data = self.getvalue().encode(self._encoding, "backslashreplace")
         self.seek(0)
         self.truncate()
         try:
             if isinstance(self._stream, FileIO):
-                data = memoryview(text.replace("\n", os.linesep).encode(self._encoding, "backslashreplace"))
-                while data:
-                    data = data[self._stream.write(data) or 0 :]
+                rest = memoryview(data)
+                while rest:
+                    rest = rest[self._stream.write(rest) or 0 :]
             else:
-                self._stream.write(text)
+                self._stream.write(data.decode(self._encoding))
                 self._stream.flush()
         except OSError as error:
             unread = isinstance(error, BrokenPipeError)
