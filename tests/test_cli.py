@@ -524,6 +524,18 @@ class TestRender:
         assert json.loads(ran.stdout)["messages"]
         assert ran.stderr.split() == [b"raw", b"child"]
 
+    def test_half_a_pair(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        A text that no client could be sent is shown with its escape, and is no JSON.
+        """
+        recipes(half="from promptkit import prompt\nprompt(name='half')(lambda: 'a\\ud800b')\n")
+        monkeypatch.chdir(tmp_path)
+
+        assert run(capsys, "render", "half") == (0, "[user]\na\\ud800b\n", "")
+        code, out, err = run(capsys, "render", "half", "--json")
+        assert (code, out) == (1, "")
+        assert err.startswith("promptkit: prompt 'half' says what cannot be sent: ")
+
     def test_a_text_that_begins_with_an_at(self, shelf, capsys):
         """
         ``key=@@name`` sends ``@name``.
