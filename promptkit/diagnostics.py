@@ -1,6 +1,5 @@
 """Diagnostics: what is wrong with an author's code, as data with an address and a remedy."""
 
-from contextlib import suppress
 from enum import Enum, unique
 from pathlib import Path
 from typing import Any, Final, Self
@@ -107,9 +106,8 @@ class Location(Struct, frozen=True, order=True):
         """
         Return ``recipes/review.py:12``, the path relative to the current folder if below it.
         """
-        path = Path(self.file)
-        with suppress(OSError, ValueError):  # the current folder is gone, or the file lies elsewhere
-            path = path.relative_to(Path.cwd())
+        file, here = Path(self.file), Path.cwd()
+        path = file.relative_to(here) if file.is_relative_to(here) else file
         return f"{path}:{self.line}" if self.line else str(path)
 
     def part(self, name: str) -> "Location":

@@ -333,7 +333,8 @@ class TestWhatIsShown:
         _, as_json, _ = command("check", os.fsdecode(b"b\xff"), "--json", cwd=self.folder)
 
         assert (code, out.decode().partition(" ")[0]) == (1, r"b\udcff/q\udcfe.py:1:")
-        assert json.loads(as_json)["diagnostics"][0]["file"].endswith("b\udcff/q\udcfe.py")
+        file = json.loads(as_json)["diagnostics"][0]["file"]
+        assert file.encode(errors="backslashreplace").decode().endswith(r"b\udcff/q\udcfe.py")
 
     def test_our_own_colours(self):
         """
