@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["visible"]
+__all__ = ["escaped", "visible"]
 
 #: Ends of lines other than the one that is kept: as Windows has them, and Unicode's own.
 _LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
@@ -30,6 +30,13 @@ _HELPER: Final = re.compile(
     f"([^\x00-\x7f{_JOINER}{_SELECTOR}][{_SELECTOR}]?[{_JOINER}]?)|[{_JOINER}{_SELECTOR}]"
 )
 
+#: What is escaped wherever it stands: all of it, and the line ends that are no control characters.
+_ESCAPED: Final = re.compile(f"{_HIDDEN.pattern}|[\u2028\u2029]")
+
+#: What is shown as it is, and what else hides, once that is escaped.
+#: A digit with a selector and U+20E3 is a keycap, the only emoji that begins in ASCII.
+_SHOWN: Final = re.compile(f"([0-9#*]\ufe0f\u20e3)|{_HELPER.pattern}")
+
 
 def visible(text: str) -> str:
     """
@@ -41,3 +48,25 @@ def visible(text: str) -> str:
     """
     shown = _HIDDEN.sub("", _LINE_END.sub("\n", text))
     return _HELPER.sub(r"\1", shown)
+
+
+def escaped(text: str, *, one_line: bool = False) -> str:
+    r"""
+    Return *text* with an escape such as ``\x1b`` for each character that `visible` takes out.
+
+    A terminal obeys none of what is left, and people see what a model would read.
+
+    Args:
+        text:
+            Anything; line feeds and tabs stay.
+
+        one_line:
+            Whether line feeds and tabs are escaped, too.
+    """
+    shown = _ESCAPED.sub(lambda found: _escape(found[0]), text)
+    shown = _SHOWN.sub(lambda found: found[1] or found[2] or _escape(found[0]), shown)
+    return shown.replace("\n", "\\n").replace("\t", "\\t") if one_line else shown
+
+
+def _escape(characters: str) -> str:
+    return characters.encode("unicode_escape").decode("ascii")

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from rich.cells import cell_len
 
 from promptkit.cli import main
 from promptkit.version import VERSION
 from tests.mistakes import FOUND, SIX_MISTAKES
+from tests.terminal import command, on_terminal
 
 REVIEW = '''
 from typing import Literal
@@ -46,6 +48,49 @@ def fail():
 def shelf(recipes, tmp_path, monkeypatch):
     """A folder with four prompts, in the current folder."""
     recipes(shelf=REVIEW)
+    monkeypatch.chdir(tmp_path)
+
+
+#: A document, and one for each page.
+RESOURCES = """
+from typing import Annotated
+from promptkit import Arg, resource
+
+@resource("docs://guide")
+def guide() -> str:
+    'How we write.'
+    return "x"
+
+@resource("docs://{section}/{page}", title="One page")
+def page(section: Annotated[str, Arg("Which part.")], page: int) -> str:
+    'Of the handbook.'
+    return "x"
+"""
+
+#: The longest name that there is, and a sentence without a blank.
+NAME = "n" * 64
+SENTENCE = "日本語の説明がここにあります。とても長いので折り返されるはずです。切り取られてはいけません。"
+WIDE = f"""
+from typing import Annotated
+from promptkit import Arg, prompt, resource
+
+@prompt(name={NAME!r}, title={SENTENCE!r}, description={SENTENCE!r})
+def wide(text: Annotated[str, Arg({"x" * 90!r})] = {SENTENCE!r}) -> str:
+    return text
+
+@resource("docs://{{a}}/{"y" * 50}")
+def page(a: str) -> str:
+    return a
+"""
+
+
+@pytest.fixture
+def library(recipes, tmp_path, monkeypatch):
+    """More prompts than a page holds, and two resources, in the current folder."""
+    recipes(
+        docs=RESOURCES,
+        many="from promptkit import prompt\nfor i in range(120): prompt(name=f'p{i}')(lambda: 'x')\n",
+    )
     monkeypatch.chdir(tmp_path)
 
 
@@ -141,30 +186,6 @@ recipes/changed.py:4: error PK301: prompt 'review': parameter 'diff' has no anno
       |            ^^^^
     write its type, as in 'diff: str'
 """
-
-
-def on_terminal(*argv, cwd, stream="stdout", **environment):
-    """Run a command with one stream on a terminal of 80 columns; return what is shown there."""
-    pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
-    ours, theirs = pty.openpty()
-    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    clean = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR", "COLORTERM")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "promptkit", *argv],
-        cwd=cwd,
-        env={**clean, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
-        **{**streams, stream: theirs},
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while data := os.read(ours, 65536):
-            shown += data
-    except OSError:  # how Linux says that the other end is closed
-        pass
-    process.communicate(timeout=20)
-    os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
 
 
 class TestDiagnosticsAreShown:
@@ -291,16 +312,54 @@ class TestDiagnosticsAreShown:
         assert shown.startswith(block)
 
 
+#: Parameters, and how they are listed.
+TYPES_HEAD = """
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Annotated, Literal, Optional
+from msgspec import Meta
+from promptkit import Arg, prompt
+
+class Tone(Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+@dataclass
+class Point:
+    x: int
+"""
+TYPES = [
+    ("x: int", "int, required"),
+    ("x: 'list[str] | None' = None", "list[str] | None, default None"),
+    ("x: Optional[int] = 3", "int | None, default 3"),
+    ("x: Literal['a', 1] = 'a'", "Literal['a', 1], default 'a'"),
+    ("x: Tone = Tone.WARM", "Tone('warm', 'cold'), default Tone.WARM"),
+    ("x: Annotated[int, Meta(ge=1)] = 2", "int, default 2"),
+    ("x: list[Point]", "list[Point], required"),
+    ("x: dict[str, date]", "dict[str, date], required"),
+    ("x: tuple[int, ...] = ()", "tuple[int, ...], default ()"),
+    ("x: Annotated[str, Arg(secret=True)] = 'hunter2'", "str, default <secret>"),
+    ("x: Annotated[str, Arg('What for')]", "str, required: What for"),
+    ("x: Point = Point(1)", "Point, default Point(x=1)"),
+    ("x: bytes = b'a'", "bytes, default b'a'"),
+    ("x: str = 'a   b\\n\u202ec'", r"str, default 'a   b\n\u202ec'"),
+]
+
+
 class TestList:
-    def test_as_a_table(self, shelf, capsys):
+    def test_for_people(self, shelf, capsys):
         """
-        One line a prompt: its name, its arguments, optional ones in brackets, what it is for.
+        One line a prompt, with what it is for; below it one for each argument, with what it takes.
         """
         code, out, err = run(capsys, "list")
 
-        row = next(row for row in out.splitlines() if "review" in row)
         assert (code, err) == (0, "a recipe that prints\n")
-        assert row.split() == ["review", "diff", "[tone]", "Review", "a", "[diff]."]
+        assert out.splitlines()[-3:] == [
+            "prompt review: Review a [diff].",
+            "    diff: str, required",
+            "    tone: Literal['plain', 'strict'], default 'plain'",
+        ]
 
     def test_for_machines(self, shelf, capsys):
         """
@@ -318,6 +377,95 @@ class TestList:
                 {"name": "tone", "description": "one of plain, strict; default plain", "required": False},
             ],
         }
+
+    def test_resources(self, library, capsys):
+        """
+        Documents and templates are listed, with the variables of these.
+        """
+        code, out, _ = run(capsys, "list")
+
+        assert code == 0
+        assert out.splitlines()[-4:] == [
+            "resource guide (docs://guide): How we write.",
+            "template page (docs://{section}/{page}) (One page): Of the handbook.",
+            "    section: str, required: Which part.",
+            "    page: int, required",
+        ]
+
+    def test_resources_for_machines(self, library, capsys):
+        """
+        Each list is what a client receives, on one page.
+        """
+        lists = json.loads(run(capsys, "list", "--json")[1])
+
+        assert {name: len(items) for name, items in lists.items()} == {
+            "prompts": 120,
+            "resources": 1,
+            "resourceTemplates": 1,
+        }
+
+    def test_resources_alone(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        A folder without a prompt is no fault if it has resources; they are counted.
+        """
+        recipes(docs=RESOURCES)
+        monkeypatch.chdir(tmp_path)
+
+        assert run(capsys, "check") == (0, "2 resources can be served\n", "")
+        assert json.loads(run(capsys, "check", "--json")[1]) == {
+            "prompts": [],
+            "resources": ["docs://guide", "docs://{section}/{page}"],
+            "diagnostics": [],
+        }
+        code, out, err = run(capsys, "list")
+        assert (code, err) == (0, "")
+        assert out.startswith("resource guide (docs://guide): How we write.\n")
+
+    @pytest.mark.parametrize("columns", [20, 40, 80, 200])
+    def test_nothing_is_cut(self, columns, recipes, tmp_path):
+        """
+        On a terminal of any width, text goes on below, of wide characters and without blanks, too.
+        """
+        recipes(wide=WIDE)
+
+        shown = on_terminal("list", cwd=tmp_path, columns=columns, NO_COLOR="1")
+
+        lines = shown.splitlines()
+        assert max(map(cell_len, lines)) <= columns
+        joined = "".join(shown.split())
+        for text in (NAME, SENTENCE, "x" * 90, f"'{SENTENCE}'", "template", "docs://{a}/" + "y" * 50):
+            assert text.replace(" ", "") in joined
+        assert "…" not in shown
+
+    def test_nothing_is_cut_in_a_pipe(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        There, one thing is one line, whatever the terminal's width.
+        """
+        recipes(wide=WIDE)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("COLUMNS", "10")
+
+        assert run(capsys, "list")[1].splitlines() == [
+            f"prompt {NAME} ({SENTENCE}): {SENTENCE}",
+            f"    text: str, default {SENTENCE!r}: {'x' * 90}",
+            f"template page (docs://{{a}}/{'y' * 50})",
+            "    a: str, required",
+        ]
+
+    def test_types(self, recipes, tmp_path):
+        """
+        An argument is shown as its author writes it, with its default; a secret's default is not.
+        """
+        prompts = "".join(
+            f"\n@prompt\ndef p{i:02}({parameter}) -> str:\n    return str(x)\n"
+            for i, (parameter, _) in enumerate(TYPES)
+        )
+        recipes(types=TYPES_HEAD + prompts)
+
+        code, out, err = command("list", cwd=tmp_path)
+
+        assert (code, err) == (0, b"")
+        assert out.decode().splitlines()[1::2] == [f"    x: {shown}" for _, shown in TYPES]
 
     def test_faults_are_said_beside(self, faulty, capsys):
         """
@@ -376,6 +524,18 @@ class TestRender:
         assert json.loads(ran.stdout)["messages"]
         assert ran.stderr.split() == [b"raw", b"child"]
 
+    def test_half_a_pair(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        A text that no client could be sent is shown with its escape, and is no JSON.
+        """
+        recipes(half="from promptkit import prompt\nprompt(name='half')(lambda: 'a\\ud800b')\n")
+        monkeypatch.chdir(tmp_path)
+
+        assert run(capsys, "render", "half") == (0, "[user]\na\\ud800b\n", "")
+        code, out, err = run(capsys, "render", "half", "--json")
+        assert (code, out) == (1, "")
+        assert err.startswith("promptkit: prompt 'half' says what cannot be sent: ")
+
     def test_a_text_that_begins_with_an_at(self, shelf, capsys):
         """
         ``key=@@name`` sends ``@name``.
@@ -407,7 +567,11 @@ class TestRender:
             (["review", "diff=x", "diff=y"], 2, "promptkit: 'diff' is given twice"),
             (["leave"], 1, "SystemExit: 0"),
             (["review", "diff"], 2, "promptkit: 'diff' is no argument: write KEY=VALUE, or KEY=@FILE"),
-            (["review", "diff=@nowhere"], 2, "promptkit: [Errno 2] No such file or directory: 'nowhere'"),
+            (
+                ["review", "diff=@nowhere"],
+                2,
+                "promptkit: 'diff' cannot be read from 'nowhere': No such file or directory",
+            ),
         ],
         ids=lambda value: " ".join(value) if isinstance(value, list) else "",
     )
@@ -419,6 +583,213 @@ class TestRender:
 
         assert (ended, out) == (code, "")
         assert err.splitlines()[-1] == message
+
+
+BROKEN = """
+from promptkit import prompt
+
+@prompt
+def sound(text: str = "x") -> str:
+    return text
+
+@prompt
+def untyped(text) -> str:
+    return text
+
+@prompt(name="two-faults")
+def faults(one, *more: str) -> str:
+    return one
+
+@prompt
+def twice(text) -> str:
+    return text
+
+@prompt
+def twice(text: str) -> str:
+    return text
+"""
+
+
+class TestRenderABrokenPrompt:
+    @pytest.fixture(autouse=True)
+    def shelf(self, recipes, tmp_path, monkeypatch):
+        """Sound prompts among broken ones, and files that cannot be imported."""
+        recipes(
+            broken=BROKEN,
+            syntax="from promptkit import prompt\n\n@prompt\ndef unclosed(text: str) -> str:\n    return (\n",
+            named="from promptkit import prompt\nimport nowhere\n\n@prompt(name='by-name')\ndef f(): pass\n",
+            stem="1 / 0\n",
+        )
+        monkeypatch.chdir(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("name", "codes"),
+        [
+            ("untyped", ["broken.py:8: error PK301"]),
+            ("two-faults", ["broken.py:12: error PK301", "broken.py:12: error PK302"]),
+            ("twice", ["broken.py:16: error PK301", "broken.py:19: error PK202"]),
+            ("unclosed", ["syntax.py:5: error PK101"]),
+            ("by-name", ["named.py:2: error PK101"]),
+            ("stem", ["stem.py:1: error PK101"]),
+        ],
+    )
+    def test_its_own_faults_are_shown(self, name, codes, capsys):
+        """
+        And no other: neither those of its neighbours, nor that there was no such prompt.
+        """
+        code, out, err = run(capsys, "render", name, "text=x")
+
+        *faults, last = err.splitlines()
+        assert (code, out, last) == (1, "", f"promptkit: prompt {name!r} cannot be rendered")
+        assert [fault[: fault.index(" PK") + 6] for fault in faults[::2]] == [f"recipes/{c}" for c in codes]
+
+    @pytest.mark.parametrize("name", ["sound"])
+    def test_a_sound_one_is_rendered(self, name, capsys):
+        """
+        What is wrong with others is not its concern.
+        """
+        assert run(capsys, "render", name) == (0, "[user]\nx\n", "")
+
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [("untypd", "; did you mean 'untyped'?"), ("Sound", "; did you mean 'sound'?"), ("zzz", "")],
+    )
+    def test_a_misspelt_name(self, name, hint, capsys):
+        """
+        The nearest name is offered, of a broken prompt, too; what could not be looked at is said.
+        """
+        code, out, err = run(capsys, "render", name)
+
+        rest = "3 recipes cannot be imported: see promptkit check"
+        assert (code, out) == (2, "")
+        assert err == f"promptkit: unknown prompt {name!r}{hint} ({rest})\n"
+
+    def test_a_target_without_a_prompt(self, tmp_path, capsys):
+        """
+        It is said that there is none.
+        """
+        (tmp_path / "empty").mkdir()
+
+        code, _, err = run(capsys, "render", "empty", "x")
+
+        assert (code, err) == (2, "promptkit: unknown prompt 'x': there is no prompt in 'empty'\n")
+
+    def test_a_prompt_is_no_target(self, capsys):
+        """
+        Of two words the first is the target, which the error says.
+        """
+        code, _, err = run(capsys, "render", "sound", "text")
+
+        assert code == 2
+        assert "'sound'" in err
+        assert "(the first of two words is TARGET; arguments are written KEY=VALUE)" in err
+
+    def test_a_target_is_no_prompt(self, capsys):
+        """
+        Of one word, it is the name; if it is a folder, one of its prompts is asked for.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(["render", "recipes"])
+
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.endswith("name a prompt of it, as in: promptkit render recipes NAME\n")
+
+
+class TestStandardInput:
+    @pytest.fixture(autouse=True)
+    def shelf(self, recipes, tmp_path):
+        """A prompt that takes text and bytes, and one that moves to another folder."""
+        recipes(
+            takes="""
+                import os
+                from promptkit import prompt
+
+                @prompt
+                def takes(text: str = "", data: bytes | None = None) -> str:
+                    return f"{text!r} {data!r}"
+                """,
+            moves="import os\nos.chdir('/')\n",
+        )
+        self.folder = tmp_path
+
+    @pytest.mark.parametrize(
+        ("words", "sent", "said"),
+        [
+            (["text=@-"], "é\n日".encode(), "'é\\n日' None"),
+            (["text=@-"], b"a\r\nb", "'a\\nb' None"),
+            (["text=@-"], b"", "'' None"),
+            (["data=@-"], b"\x00\xff", "'' b'\\x00\\xff'"),
+            (["data=@-", "text=@@-"], b"\x00", "'@-' b'\\x00'"),
+            (["text=-"], b"x", "'-' None"),
+            (["text=@file.txt"], b"x", "'in a file' None"),
+        ],
+        ids=str,
+    )
+    def test_what_is_sent(self, words, sent, said):
+        """
+        ``key=@-`` takes standard input, as text or as bytes, wherever recipes have gone.
+        """
+        (self.folder / "file.txt").write_text("in a file")
+
+        code, out, _ = command("render", "takes", *words, cwd=self.folder, input=sent)
+
+        assert (code, out.decode()) == (0, f"[user]\n{said}\n")
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (
+                ["text=@-", "data=@-"],
+                "'text' and 'data' cannot both be read from standard input: put one into a file, and write KEY=@FILE",  # noqa: E501
+            ),
+            (["text=@-"], "'text' takes text, and what is on standard input is no UTF-8"),
+            (["text=@blob"], "'text' takes text, and 'blob' is no UTF-8"),
+            (["data=@nowhere"], "'data' cannot be read from 'nowhere': No such file or directory"),
+            (["data=@recipes"], "'data' cannot be read from 'recipes': Is a directory"),
+            (["data=@"], "'data' names no file: write data=@FILE, or data=@@ for the text '@'"),
+            (["text"], None),
+            (
+                ["text=\udcff"],
+                "'text' takes text, and what is given is no UTF-8: put it into a file, and write text=@FILE",
+            ),
+        ],
+        ids=ascii,
+    )
+    def test_what_cannot_be_read(self, words, said):
+        """
+        It is said of which argument, from where, and why.
+        """
+        if os.name == "nt":
+            pytest.skip("it has words of its own")
+        (self.folder / "blob").write_bytes(b"\xff")
+        said = said or "'text' is no argument: write KEY=VALUE, or KEY=@FILE"
+
+        code, out, err = command("render", "recipes", "takes", *words, cwd=self.folder, input=b"\xff")
+
+        assert (code, out, err.decode()) == (2, b"", f"promptkit: {said}\n")
+
+    def test_a_file_without_end(self):
+        """
+        What is more than a request may have is not read.
+        """
+        if not os.path.exists("/dev/zero"):  # noqa: PTH110
+            pytest.skip("there is no such file here")
+
+        code, _, err = command("render", "takes", "data=@/dev/zero", cwd=self.folder)
+
+        said = b"promptkit: 'data' cannot be read from '/dev/zero': it holds more than 67,108,864 bytes\n"
+        assert (code, err) == (2, said)
+
+
+def test_strict_says_that_it_refuses(faulty, tmp_path):
+    """
+    ``serve --strict`` says why nothing is served, and what to do.
+    """
+    code, out, err = command("serve", "--strict", cwd=tmp_path)
+
+    said = "promptkit: nothing is served, because of --strict: mend the faults above, or leave the option out"
+    assert (code, out) == (1, b"")
+    assert err.decode() == f"{FOUND}\n{said}\n"
 
 
 class TestUsage:

@@ -81,7 +81,8 @@ LAZY = {
 
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
 LISTING = """
-    promptkit promptkit.version promptkit.cli promptkit.cli.serve promptkit.cli.compiled_set
+    promptkit promptkit.version promptkit.cli promptkit.cli.options promptkit.cli.serve
+    promptkit.cli.compiled_set
     promptkit.transports promptkit.transports.stdio promptkit.targets promptkit.digests promptkit.errors
     promptkit.standard_error
     promptkit.compiled promptkit.compiled.inputs promptkit.compiled.listings promptkit.compiled.store

@@ -327,10 +327,10 @@ class TestOptions:
         """
         What the command line says when asked for help is what counts without it.
         """
-        from promptkit.cli import _parser
+        from promptkit.cli.options import parse
         from promptkit.cli.serve import _limits
 
-        options = _parser().parse_args(["serve"])
+        options = parse(["serve"])
 
         assert (_limits(options), options.page_size) == (Limits(), PAGE_SIZE)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.visible import visible
+from promptkit.visible import escaped, visible
 
 #: Signs of scripts that Unicode counts among the invisible, and that people see.
 SEEN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
@@ -106,3 +106,52 @@ class TestVisible:
         No text takes quadratic time, which would be minutes here.
         """
         assert len(visible(piece * 200_000)) <= 400_000
+
+
+class TestEscaped:
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("a\x1b[31mb\x9b2J", r"a\x1b[31mb\x9b2J"),
+            ("\x1b]52;c;aGk=\x07\x1b]8;;x\x1b\\", r"\x1b]52;c;aGk=\x07\x1b]8;;x\x1b" + "\\"),
+            ("a\rb\x08c\x00d\x7f", r"a\rb\x08c\x00d\x7f"),
+            ("\u202eabc\u2066\u200b\ufeff\u2028", r"\u202eabc\u2066\u200b\ufeff\u2028"),
+            ("a\ud800b\udcff", r"a\ud800b\udcff"),
+            ("a\u200db\ufe0f", r"a\u200db\ufe0f"),
+            ("\U000e0041\U0010fffd", r"\U000e0041\U0010fffd"),
+            ("line\n\tnext", "line\n\tnext"),
+            ("1️⃣ #️⃣ ❤️ 👩🏽‍💻 می‌خواهم", "1️⃣ #️⃣ ❤️ 👩🏽‍💻 می‌خواهم"),
+            ("x️⃣", "x\\ufe0f⃣"),
+            ("", ""),
+        ],
+        ids=ascii,
+    )
+    def test_what_is_shown(self, text, shown):
+        """
+        What hides is shown as Python would write it; honest text stays, keycaps among it.
+        """
+        assert escaped(text) == shown
+
+    def test_on_one_line(self):
+        """
+        Line feeds and tabs are escaped, too, where a line has to stay one.
+        """
+        assert escaped("a\n\tb\x1b", one_line=True) == r"a\n\tb\x1b"
+
+    @given(st.text())
+    def test_nothing_is_left_that_hides(self, text):
+        """
+        Once all is escaped, there is nothing to take out but what makes a keycap.
+        """
+        shown = escaped(text).replace("\ufe0f\u20e3", "\u20e3")
+
+        assert visible(shown) == shown
+        assert escaped(escaped(text)) == escaped(text)
+
+    @pytest.mark.timeout(10)
+    @pytest.mark.parametrize("piece", ["\u200d", "é\u200d", "1\ufe0f", "\x1b", "\U000e0041"], ids=ascii)
+    def test_hostile_text_costs_no_more_than_its_length(self, piece):
+        """
+        No text takes quadratic time.
+        """
+        assert len(escaped(piece * 200_000)) <= 2_200_000

@@ -1,10 +1,10 @@
 """``promptkit check``: report every fault in the recipes."""
 
-import sys
 from argparse import Namespace
 
 from promptkit.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.output import Output
 from promptkit.cli.printing import print_diagnostics
 from promptkit.cli.recipes import load_catalog
 from promptkit.diagnostics import Severity
@@ -12,7 +12,7 @@ from promptkit.diagnostics import Severity
 __all__ = ["run"]
 
 
-def run(options: Namespace) -> int:
+def run(options: Namespace, output: Output) -> int:
     """
     Print every fault with its place and its remedy, for people or for machines.
 
@@ -21,30 +21,33 @@ def run(options: Namespace) -> int:
     """
     catalog = load_catalog(options.target, lint=True)
     if options.json:
-        import msgspec
-
-        data = {
-            "prompts": list(catalog),
-            "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
-        }
-        print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+        output.print_json(
+            {
+                "prompts": list(catalog),
+                "resources": [resource.uri_template for resource in catalog.resources],
+                "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
+            }
+        )
     else:
-        print_diagnostics(catalog.diagnostics, sys.stdout)
-        print(_summary(catalog))
+        print_diagnostics(catalog.diagnostics, output)
+        print(_summary(catalog), file=output)
     return Exit.FINE if catalog.healthy else Exit.FAULTY
 
 
 def _summary(catalog: Catalog) -> str:
     """
-    Return how many prompts, errors and warnings there are, in one line.
+    Return how many prompts, resources, errors and warnings there are, in one line.
     """
+    served = [_counted(len(catalog.resources), "resource")] if catalog.resources else []
+    if len(catalog) or not served:
+        served.insert(0, _counted(len(catalog), "prompt"))
     severities = [diagnostic.severity for diagnostic in catalog.diagnostics]
     found = [
         _counted(severities.count(severity), severity.value)
         for severity in Severity
         if severity in severities
     ]
-    return ", ".join([f"{_counted(len(catalog), 'prompt')} can be served", *found])
+    return ", ".join([f"{' and '.join(served)} can be served", *found])
 
 
 def _counted(number: int, noun: str) -> str:

@@ -7,23 +7,50 @@ can jump to, and one line of advice.
 
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TextIO
 
+from promptkit.cli.output import standard_error, width_of
 from promptkit.diagnostics import Diagnostic, Location, Severity
+from promptkit.standard_error import say
+from promptkit.visible import escaped
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.text import Text
 
-__all__ = ["print_diagnostics"]
+__all__ = ["complain_of", "console_on", "print_diagnostics", "print_error", "print_text"]
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
+
+
+def print_error(text: str) -> None:
+    """
+    Say on standard error what went wrong; a terminal obeys nothing in it.
+    """
+    standard_error()
+    say(escaped(text))
+
+
+def print_text(text: str) -> None:
+    """
+    Print lines on standard error; a terminal obeys nothing in them.
+    """
+    with suppress(Exception):  # an author may have replaced it, and nobody may be reading
+        print(escaped(text), end="", file=standard_error(), flush=True)
+
+
+def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
+    """
+    Print *diagnostics* on standard error.
+    """
+    with suppress(Exception):  # an author may have replaced it
+        print_diagnostics(diagnostics, standard_error())
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
     """
     Print *diagnostics* on *stream*, for whoever reads there.
-
-    ``NO_COLOR`` and ``FORCE_COLOR`` do what https://no-color.org and https://force-color.org say.
     """
     diagnostics = tuple(diagnostics)
     if not diagnostics:
@@ -32,36 +59,47 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         _print_for_people(diagnostics, stream)
     else:
         for diagnostic in diagnostics:
-            print(diagnostic, file=stream)
+            head, remedy = _lines(diagnostic)
+            print(f"{''.join(head)}\n{remedy}", file=stream)
+
+
+def console_on(stream: TextIO, width: int | None) -> "Console":
+    """
+    Return what prints on *stream* in colour, unless that is unwanted.
+
+    ``NO_COLOR`` and ``FORCE_COLOR`` do what https://no-color.org and https://force-color.org say.
+    """
+    from rich.console import Console
+
+    plain = bool(os.environ.get("NO_COLOR"))  # rich leaves out colours then, but neither bold nor dim
+    return Console(file=stream, color_system=None if plain else "auto", highlight=False, width=width)
+
+
+def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
+    """
+    Return the parts of the line that says what is wrong, and the line that says what to do.
+    """
+    severity, rule = diagnostic.severity.value, diagnostic.rule.value
+    place, message, remedy = (
+        escaped(text, one_line=True)
+        for text in (str(diagnostic.location), diagnostic.message, diagnostic.remedy)
+    )
+    return (f"{place}: ", severity, f" {rule}", f": {message}"), f"    {remedy}"
 
 
 def _print_for_people(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
     """
     Print *diagnostics* with the lines that they are about, in colour unless that is unwanted.
     """
-    from rich.console import Console
-
-    plain = bool(os.environ.get("NO_COLOR"))
-    console = Console(file=stream, color_system=None if plain else "auto", highlight=False)
-    for diagnostic in diagnostics:
-        for line in (_head(diagnostic), *_excerpt(diagnostic, console.width)):
-            console.print(line, soft_wrap=True)
-        console.print(f"    {diagnostic.remedy}", markup=False, emoji=False, soft_wrap=True)
-
-
-def _head(diagnostic: Diagnostic) -> "Text":
-    """
-    Return where it is and what is wrong.
-    """
     from rich.text import Text
 
-    severity = diagnostic.severity
-    return Text.assemble(
-        (f"{diagnostic.location}: ", "bold"),
-        (severity.value, _STYLES[severity]),
-        (f" {diagnostic.rule.value}", "dim"),
-        f": {diagnostic.message}",
-    )
+    console = console_on(stream, width_of(stream))
+    for diagnostic in diagnostics:
+        (place, severity, rule, message), remedy = _lines(diagnostic)
+        style = _STYLES[diagnostic.severity]
+        head = Text.assemble((place, "bold"), (severity, style), (rule, "dim"), message)
+        for line in (head, *_excerpt(diagnostic, console.width), Text(remedy)):
+            console.print(line, soft_wrap=True)
 
 
 def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
@@ -95,7 +133,9 @@ def _window(place: Location, width: int) -> tuple[str, int, int]:
 
     from promptkit.sources import line_of
 
-    source = "".join(c if c.isprintable() else " " for c in line_of(place.file, place.line)).rstrip()
+    # Each invisible character becomes one space, so that columns stay what they are.
+    line = line_of(place.file, place.line)
+    source = "".join(c if c.isprintable() else " " for c in line).rstrip()
     begin, end = place.column - 1, place.end - 1
     if begin < 0:
         begin, end = len(source) - len(source.lstrip()), len(source)

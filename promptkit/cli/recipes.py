@@ -1,37 +1,33 @@
-"""What the commands that show recipes share: loading them quietly, and saying what is wrong."""
-
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout, suppress
+"""What the commands that show recipes share: loading them, and saying what is wrong."""
 
 from promptkit import compiler
 from promptkit.catalog import Catalog
-from promptkit.cli.printing import print_diagnostics
-from promptkit.loader import load
+from promptkit.errors import LoadError
+from promptkit.loader import Recipes, load
 
-__all__ = ["authors_code", "complain", "load_catalog"]
+__all__ = ["complain", "load_catalog", "load_recipes"]
 
 
-@contextmanager
-def authors_code() -> Iterator[None]:
+def load_recipes(target: str) -> Recipes:
     """
-    While authors' code runs, send all that it prints to standard error, children's output too.
+    Return what is found at *target*.
+
+    Raises:
+        LoadError: If there is nothing, or nothing that can be read.
     """
-    sys.stdout.flush()
-    ours = os.dup(1)
-    os.dup2(2, 1)
+    from promptkit.cli.output import standard_error  # a server starts sooner without
+
     try:
-        with redirect_stdout(sys.stderr):
-            yield
+        return load(target)
+    except OSError as error:
+        raise LoadError(target, error.strerror or str(error)) from None
     finally:
-        os.dup2(ours, 1)
-        os.close(ours)
+        standard_error()  # no thread can be started without
 
 
 def load_catalog(target: str, *, lint: bool = False) -> Catalog:
     """
-    Return the catalog of *target*; what recipes print goes to standard error.
+    Return the catalog of *target*.
 
     Args:
         target:
@@ -43,13 +39,14 @@ def load_catalog(target: str, *, lint: bool = False) -> Catalog:
     Raises:
         LoadError: If there is nothing at *target*.
     """
-    with authors_code():
-        return compiler.compile(load(target), lint=lint)
+    return compiler.compile(load_recipes(target), lint=lint)
 
 
 def complain(catalog: Catalog) -> None:
     """
     Print on standard error what is wrong with the recipes.
     """
-    with suppress(AttributeError, OSError, ValueError):  # a recipe may have closed or removed it
-        print_diagnostics(catalog.diagnostics, sys.stderr)
+    if catalog.diagnostics:
+        from promptkit.cli.printing import complain_of  # a server starts sooner without
+
+        complain_of(catalog.diagnostics)

@@ -1,15 +1,22 @@
 """``promptkit render``: render one prompt and show it."""
 
-import sys
+import os
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
+from promptkit import compiler
 from promptkit.catalog import CompiledPrompt
 from promptkit.cli import Exit
-from promptkit.cli.recipes import authors_code, complain, load_catalog
-from promptkit.errors import ArgumentErrors, PromptError, UnknownPrompt
+from promptkit.cli.arguments import ArgumentSyntaxError, read_arguments, unread_secrets
+from promptkit.cli.deadline import render_within_limit, time_limit
+from promptkit.cli.output import Output
+from promptkit.cli.printing import complain_of, print_error, print_text
+from promptkit.cli.recipes import load_recipes
+from promptkit.diagnostics import Diagnostic, Rule
+from promptkit.errors import ArgumentErrors, LoadError, PromptError, UnknownPrompt, nearest
+from promptkit.loader import Recipes
 from promptkit.messages import Workflow
 from promptkit.redaction import Redactor
 from promptkit.tracebacks import format_exception
@@ -20,7 +27,7 @@ __all__ = ["run"]
 _KINDS: Final = ("type", "role", "mimeType")
 
 
-def run(options: Namespace) -> int:
+def run(options: Namespace, output: Output) -> int:
     """
     Print a prompt as a transcript, or as the JSON that a client receives.
 
@@ -29,90 +36,124 @@ def run(options: Namespace) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    catalog = load_catalog(options.target)
+    folder = _current_folder()  # a recipe may change it
+    recipes = _load(options)
+    catalog = compiler.compile(recipes)
+    if options.name not in catalog:
+        return _explain_absence(options, recipes, catalog.diagnostics)
+    prompt = catalog[options.name]
     try:
-        prompt = catalog[options.name]
-    except UnknownPrompt as error:
-        complain(catalog)
-        print(f"promptkit: {error}", file=sys.stderr)
-        return Exit.USAGE
-    try:
-        arguments = _arguments(prompt, options.arguments)
-    except (ValueError, OSError) as error:
-        print(f"promptkit: {_unread(prompt, options.arguments).redacted(str(error))}", file=sys.stderr)
+        arguments = read_arguments(prompt, options.arguments, folder)
+    except ArgumentSyntaxError as error:
+        print_error(unread_secrets(prompt, options.arguments).redacted(str(error)))
         return Exit.USAGE
     hidden = Redactor.of(prompt.arguments, arguments)
+    outcome = render_within_limit(prompt, arguments)
+    if not isinstance(outcome, Workflow):
+        _say_failed(prompt, outcome, hidden)
+        return Exit.FAULTY
+    if not options.json:
+        output.print_content(hidden.redacted(str(outcome)))
+        return Exit.FINE
     try:
-        with authors_code():
-            workflow = prompt.render(arguments)
-    except (ArgumentErrors, PromptError) as error:
-        print(f"promptkit: {hidden.redacted(str(error))}", file=sys.stderr)
+        output.print_json(_result(prompt, outcome, hidden))
+    except ValueError as error:  # half of a surrogate pair, which JSON has no bytes for
+        print_error(hidden.redacted(f"prompt {prompt.name!r} says what cannot be sent: {error}"))
         return Exit.FAULTY
-    except (Exception, SystemExit) as error:  # noqa: BLE001 (the author wants to see whatever it was)
-        print(hidden.redacted(format_exception(error)), end="", file=sys.stderr)
-        return Exit.FAULTY
-    print(_json(prompt, workflow, hidden) if options.json else hidden.redacted(str(workflow)))
     return Exit.FINE
 
 
-def _arguments(prompt: CompiledPrompt, words: Sequence[str]) -> dict[str, str]:
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # it is gone: absolute paths are all that can be read
+        return Path()
+
+
+def _load(options: Namespace) -> Recipes:
     """
-    Return ``key=value`` words as a client would send them.
+    Return the recipes at the target; say, if there are none, how the words were understood.
 
     Raises:
-        ValueError: If a word has no ``=``, a key comes twice, or a file is no text.
-
-        OSError: If a file that is named cannot be read.
+        LoadError: If there are none.
     """
-    takes_secrets = any(argument.arg.secret for argument in prompt.arguments.ordered)
-    arguments = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals:
-            shown = "a word without '='" if takes_secrets else repr(word)
-            msg = f"{shown} is no argument: write KEY=VALUE, or KEY=@FILE"
-            raise ValueError(msg)
-        if key in arguments:
-            msg = f"{key!r} is given twice"
-            raise ValueError(msg)
-        arguments[key] = _value(prompt, key, value)
-    return arguments
-
-
-def _unread(prompt: CompiledPrompt, words: Sequence[str]) -> Redactor:
-    """
-    Return what hides secrets that could not be read: one that begins with ``@`` is taken for a file.
-    """
-    pairs = (word.partition("=") for word in words)
-    return Redactor.of(prompt.arguments, {key: value.removeprefix("@") for key, _, value in pairs})
-
-
-def _value(prompt: CompiledPrompt, key: str, value: str) -> str:
-    """
-    Return what stands behind ``=``, or what the file that it names holds.
-    """
-    if value.startswith("@@"):
-        return value[1:]
-    return _read(prompt, key, Path(value[1:])) if value.startswith("@") else value
-
-
-def _read(prompt: CompiledPrompt, key: str, file: Path) -> str:
-    """
-    Return the content of *file* as a client would send it: as text, or as base64 for bytes.
-    """
-    argument = prompt.arguments.by_name.get(key)
-    if argument is not None and bytes in (argument.annotation, *get_args(argument.annotation)):
-        from pybase64 import b64encode_as_string
-
-        return b64encode_as_string(file.read_bytes())
     try:
-        return file.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        msg = f"{key!r} takes text, and {str(file)!r} is no UTF-8"
-        raise ValueError(msg) from None
+        return load_recipes(options.target)
+    except LoadError as error:
+        if not options.has_target:
+            raise
+        reason = f"{error.reason} (the first of two words is TARGET; arguments are written KEY=VALUE)"
+        raise LoadError(error.target, reason) from None
 
 
-def _json(prompt: CompiledPrompt, workflow: Workflow, hidden: Redactor) -> str:
+def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> Exit:
+    """
+    Say why no prompt of that name can be rendered: what is wrong with it, or that there is none.
+    """
+    faults = _faults_of(options.name, recipes, diagnostics)
+    if faults:
+        complain_of(faults)
+        print_error(f"prompt {options.name!r} cannot be rendered")
+        return Exit.FAULTY
+    if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may be no path at all)
+        options.refuse(f"name a prompt of it, as in: promptkit render {options.name} NAME")
+    names = [prompt.options.name for prompt in recipes.prompts]
+    message = str(UnknownPrompt(options.name, nearest(options.name, names)))
+    broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
+    if broken:
+        which = "a recipe" if broken == 1 else f"{broken} recipes"
+        message += f" ({which} cannot be imported: see promptkit check)"
+    elif not names:
+        message += f": there is no prompt in {options.target!r}"
+    print_error(message)
+    return Exit.USAGE
+
+
+def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> list[Diagnostic]:
+    """
+    Return what is wrong with the prompt called *name*, or with the file that seems to define it.
+    """
+    prompts = [prompt for prompt in recipes.prompts if prompt.options.name == name]
+    own = {diagnostic for prompt in prompts for diagnostic in prompt.compile()[1]}
+    places = {prompt.location for prompt in prompts}
+    return [
+        diagnostic
+        for diagnostic in diagnostics
+        if diagnostic in own
+        or (diagnostic.rule is Rule.DUPLICATE_NAME and diagnostic.location in places)
+        or (not prompts and diagnostic.rule is Rule.IMPORT_FAILED and _mentions(diagnostic, name))
+    ]
+
+
+def _mentions(diagnostic: Diagnostic, name: str) -> bool:
+    """
+    Return whether a file that cannot be imported looks as if it defined the prompt called *name*.
+    """
+    import re
+
+    file = Path(diagnostic.location.file)
+    word = re.escape(name)
+    try:
+        source = file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    defined = rf"""^\s*(?:async\s+)?def\s+{word}\b|\bname\s*=\s*["']{word}["']"""
+    return file.stem == name or re.search(defined, source, re.MULTILINE) is not None
+
+
+def _say_failed(prompt: CompiledPrompt, error: BaseException | None, hidden: Redactor) -> None:
+    """
+    Say why there is nothing to show: in our words or the author's, or with a traceback.
+    """
+    if error is None:
+        print_error(f"prompt {prompt.name!r} took longer than its {time_limit(prompt):g} s")
+    elif isinstance(error, ArgumentErrors | PromptError):
+        print_error(hidden.redacted(str(error)))
+    else:
+        print_text(hidden.redacted(format_exception(error)))
+
+
+def _result(prompt: CompiledPrompt, workflow: Workflow, hidden: Redactor) -> Any:
     """
     Return what the newest client of a handshake receives, but for what is hidden.
     """
@@ -121,8 +162,7 @@ def _json(prompt: CompiledPrompt, workflow: Workflow, hidden: Redactor) -> str:
     from promptkit.protocol.lowering import lowering_for
     from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-    result = msgspec.json.decode(lowering_for(LATEST_HANDSHAKE).result(prompt, workflow))
-    return msgspec.json.format(msgspec.json.encode(_without(hidden, result)), indent=2).decode()
+    return _without(hidden, msgspec.json.decode(lowering_for(LATEST_HANDSHAKE).result(prompt, workflow)))
 
 
 def _without(hidden: Redactor, value: Any) -> Any:

@@ -18,6 +18,7 @@ from promptkit.cli.compiled_set import CompiledSet
 from promptkit.errors import LoadError
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
+from promptkit.standard_error import say
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 
@@ -94,6 +95,7 @@ def _serve(
         raise
     complain(catalog)
     if options.strict and not catalog.healthy:
+        say("nothing is served, because of --strict: mend the faults above, or leave the option out")
         if kept:
             kept.give_up()
         return Exit.FAULTY

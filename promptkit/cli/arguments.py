@@ -1,0 +1,143 @@
+"""Arguments on the command line: ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-`` become what a client sends."""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, get_args
+
+from promptkit.catalog import CompiledPrompt
+from promptkit.protocol.limits import Limits
+from promptkit.redaction import Redactor
+
+__all__ = ["ArgumentSyntaxError", "read_arguments", "unread_secrets"]
+
+_STANDARD_INPUT: Final = "-"
+
+
+class ArgumentSyntaxError(ValueError):
+    """
+    A word of the command line that is no argument, or whose value cannot be read.
+    """
+
+
+def read_arguments(prompt: CompiledPrompt, words: Sequence[str], folder: Path) -> dict[str, str]:
+    """
+    Return ``KEY=VALUE`` words as a client would send them.
+
+    Args:
+        prompt:
+            Whose arguments they are: where it takes bytes, files are sent in base64.
+
+        words:
+            What the command line says.
+
+        folder:
+            Where files are that are named by a relative path.
+
+    Raises:
+        ArgumentSyntaxError: If a word has no ``=``, a key comes twice, a value is no text, or what
+            it names cannot be read.
+    """
+    takes_secrets = any(argument.arg.secret for argument in prompt.arguments.ordered)
+    given: dict[str, str] = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals:
+            shown = "a word without '='" if takes_secrets else repr(word)
+            msg = f"{shown} is no argument: write KEY=VALUE, or KEY=@FILE"
+            raise ArgumentSyntaxError(msg)
+        if key in given:
+            msg = f"{key!r} is given twice"
+            raise ArgumentSyntaxError(msg)
+        given[key] = value
+    _check_standard_input([key for key, value in given.items() if value == f"@{_STANDARD_INPUT}"])
+    return {key: _value(prompt, key, value, folder) for key, value in given.items()}
+
+
+def unread_secrets(prompt: CompiledPrompt, words: Sequence[str]) -> Redactor:
+    """
+    Return what hides secrets that could not be read: one that begins with ``@`` is taken for a file.
+    """
+    pairs = (word.partition("=") for word in words)
+    return Redactor.of(prompt.arguments, {key: value.removeprefix("@") for key, _, value in pairs})
+
+
+def _check_standard_input(keys: Sequence[str]) -> None:
+    """
+    Refuse what can be read once only, if several want it, or if nothing can be read.
+    """
+    if len(keys) > 1:
+        shown = " and ".join(map(repr, keys))
+        msg = f"{shown} cannot both be read from standard input: put one into a file, and write KEY=@FILE"
+        raise ArgumentSyntaxError(msg)
+    if keys and sys.stdin is None:
+        msg = f"{keys[0]!r} cannot be read: standard input is closed"
+        raise ArgumentSyntaxError(msg)
+
+
+def _value(prompt: CompiledPrompt, key: str, value: str, folder: Path) -> str:
+    """
+    Return what stands behind ``=``, or what the file that it names holds.
+    """
+    if not value.startswith("@"):
+        return _checked(key, value)
+    if value.startswith("@@"):
+        return _checked(key, value[1:])
+    name = value[1:]
+    if not name:
+        msg = f"{key!r} names no file: write {key}=@FILE, or {key}=@@ for the text '@'"
+        raise ArgumentSyntaxError(msg)
+    data = _read(key, name, folder)
+    argument = prompt.arguments.by_name.get(key)
+    if argument is not None and bytes in (argument.annotation, *get_args(argument.annotation)):
+        from pybase64 import b64encode_as_string
+
+        return b64encode_as_string(data)
+    return _decoded(key, name, data)
+
+
+def _read(key: str, name: str, folder: Path) -> bytes:
+    """
+    Return what a file holds, or standard input.
+    """
+    source = "standard input" if name == _STANDARD_INPUT else repr(name)
+    most = Limits().line
+    try:
+        if name == _STANDARD_INPUT:
+            data = sys.stdin.buffer.read(most + 1)
+        else:
+            with (folder / name).open("rb") as file:
+                data = file.read(most + 1)
+    except (OSError, ValueError) as error:  # a recipe may have closed it
+        reason = getattr(error, "strerror", None) or error
+        msg = f"{key!r} cannot be read from {source}: {reason}"
+        raise ArgumentSyntaxError(msg) from None
+    if len(data) > most:
+        msg = f"{key!r} cannot be read from {source}: it holds more than {most:,} bytes"
+        raise ArgumentSyntaxError(msg)
+    return data
+
+
+def _decoded(key: str, name: str, data: bytes) -> str:
+    """
+    Return *data* as text, with the line ends of Python.
+    """
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        source = "what is on standard input" if name == _STANDARD_INPUT else repr(name)
+        msg = f"{key!r} takes text, and {source} is no UTF-8"
+        raise ArgumentSyntaxError(msg) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _checked(key: str, value: str) -> str:
+    """
+    Return *value*, which a client could send.
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        msg = f"{key!r} takes text, and what is given is no UTF-8: put it into a file, and write {key}=@FILE"
+        raise ArgumentSyntaxError(msg) from None
+    return value
