@@ -59,6 +59,7 @@ LAZY = {
     "promptkit.redaction",
     "promptkit.server.audit",
     "promptkit.server.background",
+    "promptkit.server.loops",
     "promptkit.sources",
     "promptkit.structuring",
     "promptkit.visible",

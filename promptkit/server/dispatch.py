@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog import Catalog
@@ -21,6 +22,8 @@ from promptkit.server.in_flight import InFlight
 from promptkit.server.shifts import Shifts, Turn
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.supervisor import Supervisor
+from promptkit.server.switching import Switching
+from promptkit.server.watchdog import Watchdog
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -34,6 +37,9 @@ PROMPTKIT: Final = Identity("promptkit", VERSION)
 #: How often to look after a thread that works, in seconds. It is relieved once it has been at
 #: one request for that long.
 _ROUND: Final = 0.01
+
+#: How often to look while nothing happens but that authors' code goes on, in seconds.
+_CALM: Final = 1.0
 
 #: How many rounds to look on when nothing happens any more.
 _PATIENCE: Final = 100
@@ -103,6 +109,7 @@ class Server:
             limits=limits,
         )
         self._shifts = Shifts(self._follow, send, self._in_flight)
+        self._switching = Switching()
         self._seen: Request | None = None
         self._seen_since = 0.0
         self._idle = 0
@@ -152,23 +159,29 @@ class Server:
 
             before:
                 What is to be done first of all, as it was read already.
+
+        Raises:
+            RuntimeError: If there can be no more threads.
         """
 
         def read_on(turn: Turn) -> None:
             data = b"-"
             while data:
                 data = read()
-                if not self._shifts.work_off(self._connection.receive_data(data), turn):
+                events = self._connection.receive_data(data)
+                turn.failures = 0
+                if not self._shifts.work_off(events, turn):
                     return
             ended()
 
         self._handlers.relieved = True
+        self._supervisor.watchdog = Watchdog()
         self._shifts.start(read_on, before)
 
     @property
     def reads(self) -> bool:
         """
-        Whether a thread reads, or is going to. An author's tracing function can end any thread.
+        Whether a thread reads, or is going to. It ends at the end, or if reading fails again and again.
         """
         return self._shifts.staffed
 
@@ -239,7 +252,8 @@ class Server:
                 How long the prompts that still run are waited for at most, in seconds.
         """
         deadline = time.monotonic() + grace
-        self._shifts.settle(deadline)
+        for request in self._shifts.settle(deadline):
+            self._send(request.answer(encode_error(request.id, _unfinished(request))))
         (revision,) = MODERN.values()
         with self._handlers.telling:
             results = lowering_for(revision, self._identity).results
@@ -300,18 +314,26 @@ class Server:
             In how many seconds to look again; None if there is no reason to.
         """
         now = time.monotonic()
-        current = self._shifts.current if self._handlers.relieved else None
+        self._in_flight.expire(now)
+        self._executor.look(now)
+        busy = self._executor.busy
+        current = None
+        if self._handlers.relieved:
+            current = self._shifts.current
+            self._switching.adapt(busy=busy)
+        self._idle = 0 if current is not None else self._idle + 1
         if current is not self._seen:
             self._seen, self._seen_since = current, now
         elif current is not None and now - self._seen_since >= _ROUND * 0.9:
             self._shifts.relieve(current, self._handlers.detach)
-        self._in_flight.expire(now)
-        self._executor.look(now)
-        self._idle = 0 if current is not None else self._idle + 1
         if self._idle < _PATIENCE and self._handlers.relieved:
             return _ROUND
         deadline = self._in_flight.next_deadline
-        return None if deadline is None else max(0.0, deadline - now)
+        due = inf if deadline is None else max(0.0, deadline - now)
+        if busy:  # authors' code may block an event loop, or come to hold Python's lock, at any time
+            watchdog = self._supervisor.watchdog
+            due = min(due, _CALM if watchdog is None else watchdog.round)
+        return None if due == inf else due
 
 
 def _unfinished(request: Request) -> InternalError:
