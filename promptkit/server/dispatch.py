@@ -1,7 +1,7 @@
 """Dispatch: what a client sends is answered, in order where that is quick, and else later."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
@@ -23,6 +23,7 @@ from promptkit.server.shifts import Shifts, Turn
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.supervisor import Supervisor
 from promptkit.server.switching import Switching
+from promptkit.server.updates import Updates
 from promptkit.server.watchdog import Watchdog
 from promptkit.version import VERSION
 
@@ -108,6 +109,9 @@ class Server:
             send=send,
             limits=limits,
         )
+        self._updates = Updates(
+            self._handlers.readings, self._executor, limits.seconds, partial(self._tell, ())
+        )
         self._shifts = Shifts(self._follow, send, self._in_flight)
         self._switching = Switching()
         self._seen: Request | None = None
@@ -189,7 +193,8 @@ class Server:
         """
         Serve another catalog from now on, and tell the client what has changed for it.
 
-        Requests that are being answered are answered from the catalog that they found.
+        Requests that are being answered are answered from the catalog that they found. Resources
+        that the client has read are read anew beside the caller, if threads of the server's own read.
 
         Args:
             catalog:
@@ -201,9 +206,14 @@ class Server:
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
-        uris = sorted(self._connection.subscriptions.uris)
-        stale = [uri for uri in uris if handlers.readings.is_stale(uri, catalog)]
-        self._tell({method for method in LISTS if new.differs(old, method)}, stale)
+        lists = {method for method in LISTS if new.differs(old, method)}
+        uris, readings = sorted(self._connection.subscriptions.uris), handlers.readings
+        if not handlers.relieved:
+            self._tell(lists, [uri for uri in uris if readings.is_stale(uri, catalog)])
+            return
+        self._tell(lists, [uri for uri in uris if uri not in readings])
+        self._updates.find(catalog, [uri for uri in uris if uri in readings])
+        self._wake()
 
     def confirm(self, told: Mapping[Question, bytes]) -> bool:
         """
@@ -228,7 +238,7 @@ class Server:
         """
         return self._handlers.snapshot.pages()
 
-    def _tell(self, lists: set[str], stale: Iterable[str] = ()) -> None:
+    def _tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
         """
         Tell the client what is no longer as it was: lists, by their methods, and resources.
         """
@@ -236,7 +246,7 @@ class Server:
         changes = []
         if "prompts/list" in lists:
             changes.append(subscriptions.prompts_changed)
-        if not lists.isdisjoint(("resources/list", "resources/templates/list")):
+        if "resources/list" in lists or "resources/templates/list" in lists:
             changes.append(subscriptions.resources_changed)
         changes += [partial(subscriptions.updated, uri) for uri in stale]
         with self._handlers.telling:
@@ -316,6 +326,7 @@ class Server:
         now = time.monotonic()
         self._in_flight.expire(now)
         self._executor.look(now)
+        self._updates.look(now)
         busy = self._executor.busy
         current = None
         if self._handlers.relieved:

@@ -91,6 +91,27 @@ class Executor:
             self._leave()
             raise
 
+    def start(self, work: Callable[[], object], over: Callable[[], object]) -> Worker:
+        """
+        Do *work* that no request waits for on a thread of its own; *over* is called once it runs no more.
+
+        Raises:
+            TooManyRequests: If as much goes on as may.
+
+            RuntimeError: If there can be no more threads.
+        """
+        self.check_room()
+        worker = Worker(work)
+        worker.when_over(over)
+        worker.when_over(self._leave)
+        self._enter()
+        try:
+            worker.start()
+        except RuntimeError:
+            self._leave()
+            raise
+        return worker
+
     def adopt(self, request: Request, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
         """
         Note that *worker* works on *request*, and on nothing else any more.

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock, Thread, get_ident
 
 __all__ = ["Abandoned", "Worker"]
 
@@ -30,6 +30,13 @@ class Worker(Thread):
         self._lock = Lock()
         self._stoppable = True
         self._pid = os.getpid()
+
+    @property
+    def is_current(self) -> bool:
+        """
+        Whether it is the thread that asks.
+        """
+        return self.ident == get_ident()
 
     def when_over(self, call: Callable[[], object]) -> None:
         """
