@@ -1,5 +1,6 @@
 """Python's lock held in C: the kernel ends the process where no code of ours can, and never otherwise."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -181,6 +182,26 @@ def gone(number):
                 return True
         time.sleep(0.05)
     return False
+
+
+def test_a_lock_that_is_held_by_the_first_process_of_a_container(recipes):
+    """
+    The kernel spares it, unless it handles the signal: it exits.
+    """
+    contained = ["unshare", "--user", "--pid", "--fork", "--kill-child"]
+    if not shutil.which("unshare") or subprocess.run([*contained, "true"], check=False).returncode:
+        pytest.skip("no container can be made here")
+    process = subprocess.Popen(
+        [*contained, sys.executable, "-c", LAUNCH, str(recipes(recipe=HOLDING))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with process:
+        try:
+            ask(process, modern(1, "prompts/get", {"name": "matches"}))
+            assert process.wait(60) == signal.SIGPROF
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("name", ["spins", "digests", "sleeps", "imports"])
