@@ -42,6 +42,12 @@ async def delegates():
     return f"{{VERSION}} {{left.done()}}"
 
 @prompt
+async def fills():
+    """Start all threads that the event loop may have."""
+    await asyncio.gather(*(asyncio.to_thread(time.sleep, 0.05) for _ in range(40)))
+    return VERSION
+
+@prompt
 def sleeps():
     """Hold a thread."""
     time.sleep(0.03)
@@ -107,15 +113,15 @@ def rounds(numbers):
             yield request(next(numbers), "prompts/get", {**params, "name": name})
 
 
-def rested(serving, condition=lambda _: True):
-    """Wait until threads and descriptors have not changed for a while, and fit; return how many there are."""
+def rested(serving, most):
+    """Wait until threads and descriptors are no more than these, and stay so; return how many there are."""
     found, since = serving.use(), time.monotonic()
     deadline = since + REST
     while time.monotonic() < deadline:
         time.sleep(0.05)
         if (now := serving.use()) != found:
             found, since = now, time.monotonic()
-        elif time.monotonic() - since > STILL and condition(found):
+        elif time.monotonic() - since > STILL and found[0] <= most[0] and found[1] <= most[1]:
             break
     return found
 
@@ -135,18 +141,20 @@ def test_soak(serve, tmp_path, whole, figures):
     exchange = Exchange(serving, Everything(), Chance(SEED))
     lines, use, memory, started = rounds(exchange.numbers), [], [], time.monotonic()
 
+    for method, params in [
+        ("initialize", initialize(REVISIONS[0])["params"]),
+        ("prompts/get", {"name": "fills"}),
+    ]:
+        exchange.send(json.dumps(request(next(exchange.numbers), method, params)).encode())
+    exchange.settle()
     for part in range(1, PARTS + 1):
         while exchange.ledger.requests < count * part // PARTS:
             for _ in range(ROUND):
                 exchange.send(json.dumps(next(lines)).encode())
             exchange.settle()
         recipe.write_text(RECIPE.format(version=f"v{part}"))
-        first = use[0] if use else None
-        use.append(
-            rested(serving, lambda found, first=first: first is None or found <= first)
-            if part in (1, PARTS)
-            else serving.use()
-        )
+        most = use[0] if use else (1000, 1000)
+        use.append(rested(serving, most) if part in (1, PARTS) else serving.use())
         memory.append(serving.memory())
     took = time.monotonic() - started
     figures(
