@@ -132,6 +132,29 @@ def test_a_request_that_cannot_be_worked_off(reading, monkeypatch, error, place)
     assert b"Hello." in reading.ask(request(2, "prompts/get", {"name": "greet"}))
 
 
+@pytest.mark.parametrize("error", [*ERRORS, *ENDINGS], ids=repr)
+@pytest.mark.parametrize("late", ["question", "stream"])
+def test_a_request_that_fails_once_it_is_answered_later(reading, monkeypatch, error, late):
+    """
+    It gets one reply, the error, also at the end.
+    """
+    place = reading.server._handlers._elicitation if late == "question" else reading.server._handlers
+    if late == "question":
+        asked = request(1, "prompts/get", {"name": "asks"})
+    else:
+        asked = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
+    monkeypatch.setattr(place, "_send", failing_once(place._send, error))
+    said = [reading.ask(asked)]
+    reading.arrived.put(line(request(2, "ping")))
+    while b'"id":2,' not in said[-1]:
+        said.append(reading.told.get(timeout=20))
+    reading.server.close(0)
+
+    (reply,) = (text for text in said if b'"id":1,' in text)
+    assert b'"error"' in reply
+    assert reading.told.empty()
+
+
 def test_an_answer_for_a_request_that_was_withdrawn(reading):
     """
     An answer that comes too late is dropped, and reading goes on.

@@ -180,7 +180,9 @@ class Shifts:
                     # The request may have been given away in between, and come back.
                     self._in_flight.answer(self._in_flight.adopt(job), reply)
                 return False
-            if reply is not None:
+            if request is not None and request.held and reply is not None:
+                self._in_flight.fail(request, reply)
+            elif reply is not None:
                 line = reply if request is None else request.answer(reply)
                 mine.event = None
                 if len(line) > _LARGE:  # on its own it is not copied once more
@@ -273,15 +275,17 @@ class Shifts:
         """
         Return whether a thread goes on after an *error*, and answer what it was working off.
         """
-        if self._relieved(turn) is not None:
+        if (job := self._relieved(turn)) is not None:
+            request = job.request
+            self._in_flight.answer(job, encode_error(request.id, InternalError(f"{request.method} failed")))
             return False
         turn.failures += 1
         event, turn.event = turn.event, None
         if event is not None and not (self._events and self._events[0] is event):
-            request, reply = self._refused(turn, event, error)
+            wanting, reply = self._refused(turn, event, error)
             turn.current = None
-            if request is not None and reply is not None and not request.held:
-                self._replies.append(request.answer(reply))
+            if wanting is not None and reply is not None:
+                self._in_flight.fail(wanting, reply)
         else:
             say(f"what a client sends could not be read: {error!r}")
         if turn.failures >= _FAILURES:

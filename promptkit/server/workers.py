@@ -58,8 +58,10 @@ class Worker(Thread):
                     with self._lock:
                         self._stoppable = False
         finally:
+            del self._work  # it leads to the thread that was relieved before, and from there to all before
             for call in self._over:
                 call()
+            self._over.clear()
 
     def abandon(self) -> None:
         """
