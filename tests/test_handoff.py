@@ -1,7 +1,10 @@
 """How requests change hands: each is answered once, whoever is slow, stuck or cannot be started."""
 
+import gc
 import threading
 import time
+import weakref
+from queue import Queue
 
 import pytest
 
@@ -16,6 +19,7 @@ from promptkit.server import Server
 from promptkit.server.executor import Executor
 from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.supervisor import Supervisor
+from promptkit.server.workers import Worker
 from tests.test_stalls import BUSY, Process
 from tests.wire import initialize, line, request
 
@@ -88,19 +92,20 @@ class TestInFlight:
 
         assert sent == [b"done\n"]
 
-    def test_what_fails_while_a_reply_is_made_is_not_waited_for(self):
+    def test_what_fails_while_a_reply_is_noted_does_not_keep_it_back(self, capsys):
         """
-        The end does not wait for a reply that could not be made.
+        The reply is sent, what has failed is told of, and the end waits for nothing.
         """
-        in_flight = InFlight(lambda _: None)
+        sent = []
+        in_flight = InFlight(sent.append)
         wanted = asked()
         wanted.when_answered(lambda _: 1 / 0)
-        job = in_flight.hold(job_of(wanted))
-        with pytest.raises(ZeroDivisionError):
-            in_flight.answer(job, b"done\n")
+        in_flight.answer(in_flight.hold(job_of(wanted)), b"done\n")
         started = time.monotonic()
         in_flight.close(20, lambda _: LATE)
 
+        assert sent == [b"done\n"]
+        assert "a reply could not be noted: ZeroDivisionError('division by zero')" in capsys.readouterr().err
         assert time.monotonic() - started < 10
 
 
@@ -278,6 +283,36 @@ def test_a_stuck_prompt_while_another_is_awaited(start):
     client.write(request(2, "prompts/get", {"name": "sleeps"}), request(3, "ping"))
 
     assert client.wait_for(3)["result"] == {}
+
+
+def test_threads_that_were_relieved_are_forgotten():
+    """
+    However often reading has changed hands, no thread that has ended is kept.
+    """
+
+    def sleeping(number):
+        @prompt(name=f"sleeps_{number}")
+        def sleeps():
+            time.sleep(0.05)
+            return "awake"
+
+        return sleeps
+
+    arrived, told, ended = Queue(), Queue(), threading.Event()
+    server = Server(compile(Recipes(prompts=tuple(map(sleeping, range(10))))), told.put)
+    server.read_from(arrived.get, ended.set)
+    arrived.put(line(initialize("2025-06-18")))
+    told.get(timeout=20)
+    for number in range(10):
+        arrived.put(line(request(number, "prompts/get", {"name": f"sleeps_{number}"})))
+        told.get(timeout=20)
+    kept = weakref.WeakSet(found for found in gc.get_objects() if isinstance(found, Worker))
+    arrived.put(b"")
+    assert ended.wait(20)
+    del server
+    gc.collect()
+
+    assert len([worker for worker in kept if not worker.is_alive()]) <= 3
 
 
 def test_asynchronous_prompts_behind_one_that_blocks(start):

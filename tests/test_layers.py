@@ -64,6 +64,7 @@ LAZY = {
     "promptkit.server.audit",
     "promptkit.server.background",
     "promptkit.source_lints",
+    "promptkit.server.loops",
     "promptkit.sources",
     "promptkit.structuring",
     "promptkit.visible",

@@ -117,10 +117,10 @@ def _serve(
         if watches:
             reloader.start(server.replace)
 
-    stdio.serve(server, wire, grace=options.grace, answered=answered, early=early)
+    read = stdio.serve(server, wire, grace=options.grace, answered=answered, early=early)
     if kept:
         kept.finish(options.grace)
-    return Exit.FINE
+    return Exit.FINE if read else Exit.FAULTY
 
 
 def _kept(options: Namespace) -> CompiledSet | None:

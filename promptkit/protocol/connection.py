@@ -18,6 +18,7 @@ from promptkit.protocol.events import Batch, Cancelled, Event, Request, Response
 from promptkit.protocol.framing import MOST_KEPT, Lines
 from promptkit.protocol.jsonrpc import (
     Incoming,
+    InternalError,
     InvalidParams,
     InvalidRequest,
     MethodNotFound,
@@ -36,6 +37,7 @@ from promptkit.protocol.results import Capabilities, Identity, Results
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.sizes import check_arguments, oversize
 from promptkit.protocol.subscriptions import Subscriptions
+from promptkit.standard_error import say
 
 __all__ = ["Connection"]
 
@@ -115,7 +117,10 @@ class Connection:
         """
         events: list[Event] = []
         for line in self._lines.receive_data(data):
-            events += self._receive_line(line)
+            try:
+                events += self._receive_line(line)
+            except Exception as error:  # noqa: BLE001 (memory may be short: the next line is read all the same)
+                events.append(_failed(line, error))
         return events
 
     def ask(self, method: str, params: Any) -> tuple[RequestId, bytes]:
@@ -329,6 +334,18 @@ class Connection:
                 events += self._receive_response(_decode_any(element))
         batch.awaited = sum(isinstance(event, bytes | Request) for event in events)
         return _answered_together(events, batch)
+
+
+def _failed(line: bytes, error: Exception) -> bytes:
+    """
+    Return what a line is answered with in which reading has failed.
+    """
+    say(f"a line of {len(line):,} bytes could not be read: {error!r}")
+    refused = InternalError("this line could not be read")
+    try:
+        return encode_error(_decode_incoming(line).id, refused)
+    except Exception:  # noqa: BLE001 (what failed before fails again)
+        return encode_error(UNSET, refused)
 
 
 def _unbatched(name: str) -> InvalidRequest:

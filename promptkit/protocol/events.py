@@ -9,6 +9,7 @@ from msgspec import Struct
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import RequestId
 from promptkit.protocol.revisions import Revision
+from promptkit.standard_error import say
 
 __all__ = ["Batch", "Cancelled", "Event", "Request", "Response"]
 
@@ -52,6 +53,7 @@ class Request(Struct, gc=False):
     capabilities: dict[str, Any]
     batch: Batch | None = None
     awaited: list[Callable[[bytes], object]] | None = None
+    about: Any = None  # the compiled prompt or resource, once it is found
     held: bool = False  # it is, or was, one that is answered later
     settled: bool = False  # it is answered, or never will be
 
@@ -73,7 +75,10 @@ class Request(Struct, gc=False):
         """
         if self.awaited is not None:
             for call in self.awaited:
-                call(reply)
+                try:
+                    call(reply)
+                except Exception as error:  # noqa: BLE001 (the client is answered all the same)
+                    say(f"a reply could not be noted: {error!r}")
         return reply if self.batch is None else self.batch.add(reply)
 
 

@@ -55,12 +55,16 @@ class Lines:
         if self._dropping:
             data = data[data.index(b"\n") + 1 :]
             self._dropping = False
+        whole = self._size + len(data)
+        try:
+            *lines, rest = (b"".join((*self._pending, data)) if self._pending else data).split(b"\n")
+        except MemoryError:  # a line that does not fit into memory is too long, whatever the limit
+            rest = data[data.index(b"\n") + 1 :]
+            return [self._cut_off(), *(self.receive_data(rest) if rest else ())]
         if self._pending:
-            data = b"".join((*self._pending, data))
             self._pending.clear()
             self._size = 0
-        *lines, rest = data.split(b"\n")
-        if len(data) > self._limit:
+        if whole > self._limit:
             lines = [line if len(line) <= self._limit else Overlong(line[:MOST_KEPT]) for line in lines]
         return lines + self._keep(rest) if rest else lines
 
@@ -74,8 +78,18 @@ class Lines:
         self._size += len(data)
         if self._size <= self._limit:
             return []
-        overlong = Overlong(b"".join(self._pending)[:MOST_KEPT])
+        self._dropping = True
+        return [self._cut_off()]
+
+    def _cut_off(self) -> Overlong:
+        """
+        Return the beginning of the line that is kept, and let go of the rest.
+        """
+        beginning: list[bytes] = []
+        for piece in self._pending:
+            beginning.append(piece[:MOST_KEPT])
+            if len(beginning) * len(beginning[0]) >= MOST_KEPT:
+                break
         self._pending.clear()
         self._size = 0
-        self._dropping = True
-        return [overlong]
+        return Overlong(b"".join(beginning)[:MOST_KEPT])

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
+from contextvars import Context
 from threading import Thread
 from typing import Any, Final, TypeVar
 
@@ -21,8 +22,14 @@ __all__ = ["Background"]
 
 T = TypeVar("T")
 
-#: How long a loop may take to come round, in seconds, before it counts as stuck.
-_ROUND: Final = 0.05
+#: How often somebody looks, and the loop has not come round since, before it counts as stuck. It is
+#: no time: on a busy machine, or beside many threads, whoever looks is as late as the loop.
+_ROUNDS: Final = 5
+
+#: How long what prompts have left behind may go on, in seconds, on a loop that is not needed any more;
+#: and how long it may take to stop once it is told to.
+_LEFT_BEHIND: Final = 30.0
+_STOPPING: Final = 1.0
 
 
 @attrs.frozen(eq=False)
@@ -35,6 +42,20 @@ class _Work:
     future: Future[Any]
     over: Callable[[], object]
 
+    def end(self, error: BaseException | None, result: Any = None) -> None:
+        """
+        Say what has come of it, if anybody still wants to know, and that it runs no more.
+        """
+        try:
+            if not self.future.set_running_or_notify_cancel():
+                return
+            if error is None:
+                self.future.set_result(result)
+            else:
+                self.future.set_exception(error)
+        finally:
+            self.over()
+
 
 class Background:
     """
@@ -45,17 +66,31 @@ class Background:
     Attributes:
         stuck:
             Whether a coroutine holds up all others on this loop. It may come round later.
+
+        over:
+            Whether its thread has come to its end.
+
+    Raises:
+        RuntimeError: If there can be no more threads.
     """
 
     def __init__(self) -> None:
         self.stuck = False
+        self.over = False
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_complain)
         self._waiting: deque[_Work] = deque()
         self._running: set[_Work] = set()
-        self._waiting_since: float | None = None
+        self._asked = False
+        self._missed = 0
+        self._ending = False
+        self._patience: asyncio.TimerHandle | None = None
         self._pid = os.getpid()
-        Thread(target=self._run, name="promptkit-background", daemon=True).start()
+        try:
+            Thread(target=self._run, name="promptkit-background", daemon=True).start()
+        except RuntimeError:
+            self._loop.close()
+            raise
 
     def start(
         self,
@@ -84,7 +119,12 @@ class Background:
         """
         future: Future[T] = Future()
         future.add_done_callback(done)
-        self._begin(_Work(coroutine, future, over))
+        work = _Work(coroutine, future, over)
+        try:
+            self._begin(work)
+        except RuntimeError:
+            coroutine.close()
+            raise
         return future
 
     def take_over(self, other: "Background") -> None:
@@ -93,7 +133,12 @@ class Background:
         """
         while other._waiting:  # noqa: SLF001 (it is one of us)
             with suppress(IndexError):  # it came round at this moment
-                self._begin(other._waiting.popleft())  # noqa: SLF001
+                work = other._waiting.popleft()  # noqa: SLF001
+                try:
+                    self._begin(work)
+                except RuntimeError as error:
+                    work.coroutine.close()
+                    work.end(error)
 
     @property
     def waits(self) -> bool:
@@ -102,27 +147,48 @@ class Background:
         """
         return bool(self._waiting)
 
-    def look(self, now: float) -> None:
+    def look(self) -> None:
         """
-        Find out whether the loop comes round.
-
-        Args:
-            now:
-                The time, by `time.monotonic`. To be called every few milliseconds while anything runs.
+        Find out whether the loop comes round. To be called every few milliseconds while anything runs.
         """
-        if self._waiting_since is None:
-            self._waiting_since = now
+        if not self._asked:
+            self._asked, self._missed = True, 0
             with suppress(RuntimeError):  # it is closed, which `_run` finds out
-                self._loop.call_soon_threadsafe(self._came_round)
-        elif now - self._waiting_since > _ROUND:
-            self.stuck = True
+                self._loop.call_soon_threadsafe(self._came_round, context=Context())
+        else:
+            self._missed += 1
+            self.stuck = self.stuck or self._missed >= _ROUNDS
+
+    def end(self) -> None:
+        """
+        End the loop and its thread once nothing runs there any more. Nothing may be started from now on.
+        """
+        with suppress(RuntimeError):  # it is closed
+            self._loop.call_soon_threadsafe(self._begin_end, context=Context())
 
     def _came_round(self) -> None:
-        self._waiting_since = None
-        self.stuck = False
+        self._asked = self.stuck = False
+
+    def _begin_end(self) -> None:
+        self._ending = True
+        self._end_soon()
+
+    def _end_soon(self) -> None:
+        """
+        Stop the loop if it is to end, once nothing runs there but the task that calls this.
+        """
+        if not self._is_over():
+            return
+        left = asyncio.all_tasks(self._loop) - {asyncio.current_task(self._loop)}
+        if not left:
+            self._loop.stop()
+        elif self._patience is None:
+            self._patience = self._loop.call_later(_LEFT_BEHIND, self._loop.stop)
+            for task in left:
+                task.add_done_callback(lambda _: self._end_soon())
 
     def _run(self) -> None:
-        while True:
+        while not self._is_over():
             try:
                 self._loop.run_forever()
             except Exception:  # noqa: BLE001 (an author's code has closed the loop or its descriptors)
@@ -131,8 +197,29 @@ class Background:
                 continue
         self.stuck = True
         for work in list(self._running):
-            _settle(work.future, RuntimeError("the event loop was closed under the prompt"))
-            work.over()
+            work.end(RuntimeError("the event loop was closed under the prompt"))
+        if not self._loop.is_closed():
+            self._close()
+        self.over = True
+
+    def _is_over(self) -> bool:
+        return self._ending and not self._running and not self._waiting
+
+    def _close(self) -> None:
+        """
+        Cancel what was left behind, and let go of the descriptors.
+        """
+        try:
+            if left := asyncio.all_tasks(self._loop):
+                for task in left:
+                    task.cancel()
+                self._loop.run_until_complete(asyncio.wait(left, timeout=_STOPPING))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        except BaseException as error:  # noqa: BLE001 (authors' code runs here, too)
+            say(f"what prompts have left behind could not be ended: {type(error).__name__}")
+        finally:
+            with suppress(Exception):  # an author's code has closed its descriptors
+                self._loop.close()
 
     def _begin(self, work: _Work) -> None:
         """
@@ -140,10 +227,10 @@ class Background:
         """
         self._waiting.append(work)
         try:
-            self._loop.call_soon_threadsafe(self._create)
+            # What other requests have set in the context of the calling thread is no business of this one.
+            self._loop.call_soon_threadsafe(self._create, context=Context())
         except RuntimeError:
             self._waiting.remove(work)
-            work.coroutine.close()
             raise
 
     def _create(self) -> None:
@@ -167,10 +254,8 @@ class Background:
         if os.getpid() != self._pid:  # a child that an author's code has not ended: its parent serves
             os._exit(0)
         self._running.discard(work)
-        try:
-            _settle(work.future, outcome, result)
-        finally:
-            work.over()
+        work.end(outcome, result)
+        self._end_soon()
 
     def _canceller(self) -> Callable[[Future[Any]], None]:
         """
@@ -205,18 +290,6 @@ async def _contained(coroutine: Coroutine[Any, Any, T], future: Future[T]) -> T 
     except BaseException as ending:
         msg = f"the prompt raised {type(ending).__name__}"
         raise RuntimeError(msg) from ending
-
-
-def _settle(future: Future[Any], error: BaseException | None, result: Any = None) -> None:
-    """
-    Say what has come of some work, if anybody still wants to know.
-    """
-    if not future.set_running_or_notify_cancel():
-        return
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
 
 
 def _complain(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """Dispatch: what a client sends is answered, in order where that is quick, and else later."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog import Catalog
@@ -21,6 +22,9 @@ from promptkit.server.in_flight import InFlight
 from promptkit.server.shifts import Shifts, Turn
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.supervisor import Supervisor
+from promptkit.server.switching import Switching
+from promptkit.server.updates import Updates
+from promptkit.server.watchdog import Watchdog
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -34,6 +38,9 @@ PROMPTKIT: Final = Identity("promptkit", VERSION)
 #: How often to look after a thread that works, in seconds. It is relieved once it has been at
 #: one request for that long.
 _ROUND: Final = 0.01
+
+#: How often to look while nothing happens but that authors' code goes on, in seconds.
+_CALM: Final = 1.0
 
 #: How many rounds to look on when nothing happens any more.
 _PATIENCE: Final = 100
@@ -102,7 +109,11 @@ class Server:
             send=send,
             limits=limits,
         )
+        self._updates = Updates(
+            self._handlers.readings, self._executor, limits.seconds, partial(self._tell, ())
+        )
         self._shifts = Shifts(self._follow, send, self._in_flight)
+        self._switching = Switching()
         self._seen: Request | None = None
         self._seen_since = 0.0
         self._idle = 0
@@ -152,23 +163,29 @@ class Server:
 
             before:
                 What is to be done first of all, as it was read already.
+
+        Raises:
+            RuntimeError: If there can be no more threads.
         """
 
         def read_on(turn: Turn) -> None:
             data = b"-"
             while data:
                 data = read()
-                if not self._shifts.work_off(self._connection.receive_data(data), turn):
+                events = self._connection.receive_data(data)
+                turn.failures = 0
+                if not self._shifts.work_off(events, turn):
                     return
             ended()
 
         self._handlers.relieved = True
+        self._supervisor.watchdog = Watchdog()
         self._shifts.start(read_on, before)
 
     @property
     def reads(self) -> bool:
         """
-        Whether a thread reads, or is going to. An author's tracing function can end any thread.
+        Whether a thread reads, or is going to. It ends at the end, or if reading fails again and again.
         """
         return self._shifts.staffed
 
@@ -176,7 +193,8 @@ class Server:
         """
         Serve another catalog from now on, and tell the client what has changed for it.
 
-        Requests that are being answered are answered from the catalog that they found.
+        Requests that are being answered are answered from the catalog that they found. Resources
+        that the client has read are read anew beside the caller, if threads of the server's own read.
 
         Args:
             catalog:
@@ -188,9 +206,14 @@ class Server:
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
-        uris = sorted(self._connection.subscriptions.uris)
-        stale = [uri for uri in uris if handlers.readings.is_stale(uri, catalog)]
-        self._tell({method for method in LISTS if new.differs(old, method)}, stale)
+        lists = {method for method in LISTS if new.differs(old, method)}
+        uris, readings = sorted(self._connection.subscriptions.uris), handlers.readings
+        if not handlers.relieved:
+            self._tell(lists, [uri for uri in uris if readings.is_stale(uri, catalog)])
+            return
+        self._tell(lists, [uri for uri in uris if uri not in readings])
+        self._updates.find(catalog, [uri for uri in uris if uri in readings])
+        self._wake()
 
     def confirm(self, told: Mapping[Question, bytes]) -> bool:
         """
@@ -215,7 +238,7 @@ class Server:
         """
         return self._handlers.snapshot.pages()
 
-    def _tell(self, lists: set[str], stale: Iterable[str] = ()) -> None:
+    def _tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
         """
         Tell the client what is no longer as it was: lists, by their methods, and resources.
         """
@@ -223,7 +246,7 @@ class Server:
         changes = []
         if "prompts/list" in lists:
             changes.append(subscriptions.prompts_changed)
-        if not lists.isdisjoint(("resources/list", "resources/templates/list")):
+        if "resources/list" in lists or "resources/templates/list" in lists:
             changes.append(subscriptions.resources_changed)
         changes += [partial(subscriptions.updated, uri) for uri in stale]
         with self._handlers.telling:
@@ -239,7 +262,8 @@ class Server:
                 How long the prompts that still run are waited for at most, in seconds.
         """
         deadline = time.monotonic() + grace
-        self._shifts.settle(deadline)
+        for request in self._shifts.settle(deadline):
+            self._send(request.answer(encode_error(request.id, _unfinished(request))))
         (revision,) = MODERN.values()
         with self._handlers.telling:
             results = lowering_for(revision, self._identity).results
@@ -300,18 +324,27 @@ class Server:
             In how many seconds to look again; None if there is no reason to.
         """
         now = time.monotonic()
-        current = self._shifts.current if self._handlers.relieved else None
+        self._in_flight.expire(now)
+        self._executor.look(now)
+        self._updates.look(now)
+        busy = self._executor.busy
+        current = None
+        if self._handlers.relieved:
+            current = self._shifts.current
+            self._switching.adapt(busy=busy)
+        self._idle = 0 if current is not None else self._idle + 1
         if current is not self._seen:
             self._seen, self._seen_since = current, now
         elif current is not None and now - self._seen_since >= _ROUND * 0.9:
             self._shifts.relieve(current, self._handlers.detach)
-        self._in_flight.expire(now)
-        self._executor.look(now)
-        self._idle = 0 if current is not None else self._idle + 1
         if self._idle < _PATIENCE and self._handlers.relieved:
             return _ROUND
         deadline = self._in_flight.next_deadline
-        return None if deadline is None else max(0.0, deadline - now)
+        due = inf if deadline is None else max(0.0, deadline - now)
+        if busy:  # authors' code may block an event loop, or come to hold Python's lock, at any time
+            watchdog = self._supervisor.watchdog
+            due = min(due, _CALM if watchdog is None else watchdog.round)
+        return None if due == inf else due
 
 
 def _unfinished(request: Request) -> InternalError:

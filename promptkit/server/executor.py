@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from promptkit.errors import PromptkitError
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import TooManyRequests
+from promptkit.protocol.jsonrpc import InternalError, TooManyRequests, encode_error
 from promptkit.server.in_flight import InFlight, Job
-from promptkit.server.workers import Worker
+from promptkit.server.workers import Abandoned, Worker
+from promptkit.standard_error import say
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from promptkit.server.background import Background
+    from promptkit.server.loops import Loops
 
 __all__ = ["Executor"]
 
@@ -44,7 +46,7 @@ class Executor:
         self._working = 0
         self.full = False
         self._lock = Lock()
-        self._background: Background | None = None
+        self._loops: Loops | None = None
 
     def check_room(self) -> None:
         """
@@ -80,7 +82,7 @@ class Executor:
             TooManyRequests: If as much goes on as may.
         """
         self.check_room()
-        worker = Worker(lambda: self._in_flight.answer(job, work()))
+        worker = Worker(lambda: self._answer(job, work))
         job = self._in_flight.hold(self._job(request, worker, seconds, refusal))
         try:
             worker.start()
@@ -88,6 +90,27 @@ class Executor:
             self._in_flight.release(job)
             self._leave()
             raise
+
+    def start(self, work: Callable[[], object], over: Callable[[], object]) -> Worker:
+        """
+        Do *work* that no request waits for on a thread of its own; *over* is called once it runs no more.
+
+        Raises:
+            TooManyRequests: If as much goes on as may.
+
+            RuntimeError: If there can be no more threads.
+        """
+        self.check_room()
+        worker = Worker(work)
+        worker.when_over(over)
+        worker.when_over(self._leave)
+        self._enter()
+        try:
+            worker.start()
+        except RuntimeError:
+            self._leave()
+            raise
+        return worker
 
     def adopt(self, request: Request, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
         """
@@ -140,7 +163,7 @@ class Executor:
         try:
             if not request.held:  # else it has its place: a thread was relieved in it
                 self.check_room()
-            background = self._running_loop()
+            background = self._free_loop()
         except BaseException:
             coroutine.close()
             raise
@@ -155,33 +178,50 @@ class Executor:
             self._leave()
             raise
 
+    @property
+    def busy(self) -> bool:
+        """
+        Whether authors' code goes on, wanted or not, or there are loops that somebody has to look after.
+        """
+        return self._working > 0 or (self._loops is not None and self._loops.unsettled)
+
     def look(self, now: float) -> None:
         """
-        Look after the event loop. To be called every few milliseconds while anything goes on.
+        Look after the event loops. To be called every few milliseconds while anything goes on.
         """
-        if (background := self._background) is None or not self._working:
-            return
-        background.look(now)
-        if background.stuck and background.waits:
-            self._running_loop().take_over(background)
+        if self._loops is not None and self.busy:
+            self._loops.look(now)
 
-    def _running_loop(self) -> "Background":
+    def _free_loop(self) -> "Background":
         """
         Return an event loop that is not stuck, as far as is known.
         """
-        from promptkit.server.background import Background  # most servers never need a loop
+        from promptkit.server.loops import Loops  # most servers never need a loop
 
         with self._lock:
-            if self._background is None or self._background.stuck:
-                self._background = Background()
-            return self._background
+            if self._loops is None:
+                self._loops = Loops(self._limit)
+        return self._loops.free()
 
     def _done(self, job: Job, finish: Callable[[Callable[[], T]], bytes], future: "Future[T]") -> None:
         """
         Answer *job*, if its client still wants that.
         """
         if not future.cancelled():
-            self._in_flight.answer(job, finish(future.result))
+            self._answer(job, lambda: finish(future.result))
+
+    def _answer(self, job: Job, work: Callable[[], bytes]) -> None:
+        """
+        Answer *job* with what *work* returns; if there is not even memory for an error, with another one.
+        """
+        try:
+            reply = work()
+        except Abandoned:
+            raise
+        except BaseException as error:  # noqa: BLE001 (nobody else answers)
+            say(f"a request could not be answered: {error!r}")
+            reply = encode_error(job.request.id, InternalError(f"{job.request.method} failed"))
+        self._in_flight.answer(job, reply)
 
     def _enter(self) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
 
-from promptkit.catalog import CompiledPrompt
+from promptkit.catalog import CompiledPrompt, CompiledResource
 from promptkit.completion import Completion
 from promptkit.errors import ArgumentErrors
 from promptkit.messages import Workflow
@@ -29,7 +29,7 @@ from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
 from promptkit.server.replies import MISUSE, called, misused, reply_to
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.subjects import completer_of, name_of, resource_of, subject_of
+from promptkit.server.subjects import completer_of, resource_of
 from promptkit.server.workers import Worker
 
 __all__ = ["Handlers"]
@@ -146,27 +146,27 @@ class Handlers:
 
         What it is about is not tried on a thread that reads again.
         """
-        snapshot = self.snapshot
-        subject = subject_of(request, snapshot.catalog)
-        snapshot.slow.add((request.method, subject.name if subject else None))
+        if (name := _name(request.about)) is not None:
+            self.snapshot.slow.add((request.method, name))
         seconds, refusal = self._late(request)
         return self._executor.adopt(request, worker, seconds, refusal)
 
     def _late(self, request: Request) -> tuple[float, InternalError]:
         """
         Return how long a request may take, and what it is answered with if it takes longer.
+
+        Whoever asks may hold up everybody: nothing is worked out here that depends on what the client sent.
         """
-        catalog = self.snapshot.catalog  # which may be replaced at any time
-        subject = subject_of(request, catalog)
-        seconds = self._limits.seconds
-        shown = request.method
-        if subject is not None and subject.name is not None:
-            shown = f"{subject.kind} {subject.name!r}"
+        about, seconds, shown = request.about, self._limits.seconds, request.method
+        if isinstance(about, CompiledPrompt):
+            shown = f"prompt {about.name!r}"
             if isinstance(request.params, wire.GetPromptParams):
-                seconds = catalog[subject.name].timeout or seconds
+                seconds = about.timeout or seconds
+        elif about is not None:
+            shown = f"resource {about.uri_template!r}"
         return seconds, InternalError(f"{shown} took longer than its {seconds:g} s")
 
-    def _call(self, request: Request, name: str, work: Callable[[], bytes]) -> bytes | None:
+    def _call(self, request: Request, work: Callable[[], bytes]) -> bytes | None:
         """
         Return what *work* returns, or None if it is done on a thread of its own.
 
@@ -174,27 +174,21 @@ class Handlers:
             request:
                 What is answered.
 
-            name:
-                The prompt, or the template of the resource, whose author's code is called.
-
             work:
-                Calls it, and returns the result.
+                Calls the author's code that the request is about, and returns the result.
         """
-        if self._is_quick(request, name):
+        if self._is_quick(request):
             return work()
-        self._later(request, name, work)
+        self._later(request, work)
         return None
 
-    def _is_quick(self, request: Request, name: str, timeout: float | None = None) -> bool:
+    def _is_quick(self, request: Request, timeout: float | None = None) -> bool:
         """
         Return whether what `_call` is asked for is done on this thread.
 
         Args:
             request:
                 What is answered.
-
-            name:
-                Whose code is called.
 
             timeout:
                 How long its author lets it take, in seconds.
@@ -205,13 +199,15 @@ class Handlers:
         if request.held:  # reading its arguments took so long that another thread reads by now
             return True
         slow = self.snapshot.slow
-        if (slow and (request.method, name) in slow) or (timeout is not None and not self.relieved):
+        if (slow and (request.method, _name(request.about)) in slow) or (
+            timeout is not None and not self.relieved
+        ):
             return False
         if self._executor.full:
             self._executor.check_room()
         return True
 
-    def _later(self, request: Request, name: str, work: Callable[[], bytes]) -> None:
+    def _later(self, request: Request, work: Callable[[], bytes]) -> None:
         """
         Do what `_call` is asked for on a thread of its own.
         """
@@ -221,7 +217,7 @@ class Handlers:
             begun = time.monotonic()
             result = work()
             if time.monotonic() - begun < _QUICK:  # it was the machine that was slow, or the first time
-                slow.discard((request.method, name))
+                slow.discard((request.method, _name(request.about)))
             return result
 
         reply = partial(reply_to, request, timed_work, self.snapshot.catalog, self._limits.reply)
@@ -245,7 +241,7 @@ class Handlers:
         Return a rendered prompt, or what has to be asked first.
         """
         snapshot, params = self.snapshot, request.params
-        prompt = snapshot.catalog[params.name]
+        prompt = request.about = snapshot.catalog[params.name]
         if params.request_state is UNSET and params.input_responses is UNSET:
             given = params.arguments
         else:  # it is asked for once more
@@ -266,7 +262,7 @@ class Handlers:
             values = prompt.bind(given, context)
         except ArgumentErrors as errors:
             return self._ask(Question(request, snapshot, prompt, given or {}, errors))
-        if prompt.renderer.is_async or not self._is_quick(request, prompt.name, prompt.timeout):
+        if prompt.renderer.is_async or not self._is_quick(request, prompt.timeout):
             self._render_beside(request, snapshot, prompt, key, values)
             return None
         try:
@@ -289,7 +285,7 @@ class Handlers:
         if renderer.is_async:
             self._await(request, renderer.render_async(**values), result)
         else:
-            self._later(request, prompt.name, lambda: result(partial(renderer.say, values)))
+            self._later(request, lambda: result(partial(renderer.say, values)))
 
     def _result(
         self, request: Request, snapshot: Snapshot, prompt: CompiledPrompt, key: Any, said: Workflow | str
@@ -333,7 +329,7 @@ class Handlers:
         """
         params: wire.CompleteParams = request.params
         self._completions.take()
-        completer = completer_of(self.snapshot.catalog, params)
+        completer = completer_of(self.snapshot.catalog, request, params)
         lowering, typed = self._lowering(request), params.argument.value
         chosen = params.context.arguments if params.context else {}
         if completer is None:
@@ -343,9 +339,7 @@ class Handlers:
             return lowering.completion(called(completed))
 
         if not completer.is_async:
-            return self._call(
-                request, name_of(params), lambda: finish(lambda: completer.complete(typed, chosen))
-            )
+            return self._call(request, lambda: finish(lambda: completer.complete(typed, chosen)))
         self._await(request, completer.complete_async(typed, chosen), finish)
         return None
 
@@ -361,7 +355,7 @@ class Handlers:
             self.readings.note(content)
             return self._lowering(request).contents(content)
 
-        return self._call(request, resource.uri_template, work)
+        return self._call(request, work)
 
     def _subscribe(self, request: Request) -> bytes:
         """
@@ -389,3 +383,12 @@ class Handlers:
         with self.telling:
             offered = self._connection.capabilities
             self._send(subscriptions.listen(request.id, request.params.notifications, offered))
+
+
+def _name(about: CompiledPrompt | CompiledResource | None) -> str | None:
+    """
+    Return what its author calls what a request is about; None if that is not found yet.
+    """
+    if about is None:
+        return None
+    return about.name if isinstance(about, CompiledPrompt) else about.uri_template

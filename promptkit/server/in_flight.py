@@ -164,6 +164,16 @@ class InFlight:
         if self._settle(job):
             self._leave(job, reply)
 
+    def fail(self, request: Request, reply: bytes) -> None:
+        """
+        Send the reply to a request that failed, perhaps after it was noted that it is answered later.
+        """
+        job = self._jobs.get(request.id)
+        if job is not None and job.request is request:
+            self._end(job, reply)
+        elif not request.held and (line := request.answer(reply)):
+            self._send(line)
+
     def cancel(self, request_id: RequestId) -> None:
         """
         Stop working on a request, if it is still being worked on: its client wants no answer.

@@ -5,6 +5,7 @@ from typing import Final
 
 from promptkit.catalog import Catalog
 from promptkit.content import EmbeddedResource
+from promptkit.server.workers import Abandoned
 
 __all__ = ["Readings"]
 
@@ -29,15 +30,24 @@ class Readings:
         while len(self._read) > _REMEMBERED:
             self._read.popitem(last=False)
 
+    def __contains__(self, uri: object) -> bool:
+        """
+        Return whether it is remembered what the client has read there.
+        """
+        return uri in self._read
+
     def is_stale(self, uri: str, catalog: Catalog) -> bool:
         """
         Return whether the client would read something else now, as far as that can be known.
         """
-        if uri not in self._read:
+        read = self._read.get(uri)
+        if read is None:
             return True
         try:
-            return self._read[uri] != _digest(catalog.read(uri))
-        except Exception:  # noqa: BLE001 (authors raise anything: whoever reads it again is told)
+            return read != _digest(catalog.read(uri))
+        except Abandoned:  # nobody wants to know any more
+            raise
+        except BaseException:  # noqa: BLE001 (authors raise anything: whoever reads it again is told)
             return True
 
 

@@ -24,6 +24,11 @@ __all__ = ["Shifts", "Turn"]
 #: How long a late reply waits for those before it at most, in seconds.
 _PATIENCE: Final = 1.0
 
+#: How often reading may fail in a row before it is given up, and how much longer is waited each time
+#: until it is tried again, in seconds: memory may be short for a moment.
+_FAILURES: Final = 10
+_PAUSE: Final = 0.01
+
 #: What is longer leaves at once, in bytes: a pipe holds no more, and several of them would fill memory.
 _LARGE: Final = 1 << 16
 
@@ -44,6 +49,12 @@ class Turn:
 
         caught_up:
             Set when the thread whose turn is next has sent what was answered before.
+
+        event:
+            What the thread works off; it may be the first of those that are left still.
+
+        failures:
+            How often working off, or reading, has failed since something was last read.
     """
 
     def __init__(self) -> None:
@@ -51,6 +62,8 @@ class Turn:
         self.ends = False
         self.job: Job | None = None
         self.caught_up = Flag()
+        self.event: Event | None = None
+        self.failures = 0
 
 
 class Shifts:
@@ -107,6 +120,13 @@ class Shifts:
         with self._lock:
             return self._worker is not None and self._worker.is_alive()
 
+    @property
+    def _deserted(self) -> bool:
+        """
+        Whether there are threads, but none goes on with what is left.
+        """
+        return self._read_on is not None and not self.staffed
+
     def start(self, read_on: Callable[[Turn], None], before: Iterable[Event] = ()) -> None:
         """
         Start the first thread.
@@ -143,39 +163,57 @@ class Shifts:
         self._busy = True
         self._events.extend(events)
         while self._events:
-            event = self._events.popleft()
+            event = mine.event = self._events[0]
+            self._events.popleft()
             try:
                 request, reply = self._work(event)
             except Exception as error:
                 if turn is None:
                     raise
-                request, reply = self._refused(event, error)
+                request, reply = self._refused(mine, event, error)
             if self._forked:  # a child that an author's code has not ended: its parent serves
                 os._exit(0)
             mine.current = None
             if mine.ends and (job := self._relieved(mine)) is not None:
                 if reply is not None:
                     mine.caught_up.wait(_PATIENCE)  # what was answered before leaves before
-                    self._in_flight.answer(job, reply)
+                    # The request may have been given away in between, and come back.
+                    self._in_flight.answer(self._in_flight.adopt(job), reply)
                 return False
-            if reply is not None:
-                self._replies.append(reply if request is None else request.answer(reply))
-                if len(reply) > _LARGE:
+            if request is not None and request.held and reply is not None:
+                self._in_flight.fail(request, reply)
+            elif reply is not None:
+                line = reply if request is None else request.answer(reply)
+                mine.event = None
+                if len(line) > _LARGE:  # on its own it is not copied once more
                     self._flush()
+                    self._replies.append(line)
+                    self._flush()
+                else:
+                    self._replies.append(line)
+            mine.event = None
         self._flush()
         self._busy = False
         return True
 
-    def settle(self, deadline: float) -> None:
+    def settle(self, deadline: float) -> list[Request]:
         """
         Wait until what was read is answered, or answered later.
 
         Args:
             deadline:
                 How long to wait at most, by `time.monotonic`.
+
+        Returns:
+            The requests that were read, and that no thread is left to answer.
         """
-        while self._busy and time.monotonic() < deadline:
+        while self._busy and not self._deserted and time.monotonic() < deadline:
             time.sleep(0.001)
+        if not self._deserted:
+            return []
+        left = list(self._events)
+        self._events.clear()
+        return [event for event in left if isinstance(event, Request)]
 
     def relieve(self, stuck: Request, late: Callable[[Request, Worker], Job]) -> None:
         """
@@ -218,25 +256,54 @@ class Shifts:
         def work() -> None:
             with self._lock:
                 begun = self.turn is turn
-            if begun:
-                self._flush()
-                if before is not None:
-                    before.caught_up.set()
-                if self.work_off((), turn) and self._read_on is not None:
-                    self._read_on(turn)
+            while begun:
+                try:
+                    self._flush()
+                    if before is not None:
+                        before.caught_up.set()
+                    if self.work_off((), turn) and self._read_on is not None:
+                        self._read_on(turn)
+                    break
+                except BaseException as error:  # noqa: BLE001 (memory is short, or an author ends our threads)
+                    begun = self._goes_on(turn, error)
 
         worker = Worker(work)
         worker.start()
         return worker
 
-    def _refused(self, event: Event, error: Exception) -> tuple[Request | None, bytes | None]:
+    def _goes_on(self, turn: Turn, error: BaseException) -> bool:
+        """
+        Return whether a thread goes on after an *error*, and answer what it was working off.
+        """
+        if (job := self._relieved(turn)) is not None:
+            request = job.request
+            self._in_flight.answer(job, encode_error(request.id, InternalError(f"{request.method} failed")))
+            return False
+        turn.failures += 1
+        event, turn.event = turn.event, None
+        if event is not None and not (self._events and self._events[0] is event):
+            wanting, reply = self._refused(turn, event, error)
+            turn.current = None
+            if wanting is not None and reply is not None:
+                self._in_flight.fail(wanting, reply)
+        else:
+            say(f"what a client sends could not be read: {error!r}")
+        if turn.failures >= _FAILURES:
+            say("reading cannot go on")
+            self._flush()
+            return False
+        time.sleep(turn.failures * _PAUSE)
+        return True
+
+    def _refused(self, turn: Turn, event: Event, error: BaseException) -> tuple[Request | None, bytes | None]:
         """
         Return what is answered if there is a fault in what works off *event*; reading goes on.
         """
         say(f"a message could not be worked off: {error!r}")
-        if not isinstance(event, Request):
+        request = turn.current or event  # the answer to a question is worked off for its request
+        if not isinstance(request, Request):
             return None, None
-        return event, encode_error(event.id, InternalError(f"{event.method} failed"))
+        return request, encode_error(request.id, InternalError(f"{request.method} failed"))
 
     def _note_fork(self) -> None:
         self._forked = True

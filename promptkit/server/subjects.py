@@ -13,7 +13,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
 
-__all__ = ["Subject", "completer_of", "name_of", "resource_of", "subject_of"]
+__all__ = ["Subject", "completer_of", "resource_of", "subject_of"]
 
 
 @attrs.frozen
@@ -111,17 +111,9 @@ def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> 
         return Subject("resource", uri_template, given=given)
 
 
-def name_of(params: wire.CompleteParams) -> str:
+def completer_of(catalog: Catalog, request: Request, params: wire.CompleteParams) -> Completer | None:
     """
-    Return the name, or the template, of what is completed.
-    """
-    ref = params.ref
-    return ref.name if isinstance(ref, wire.PromptReference) else ref.uri
-
-
-def completer_of(catalog: Catalog, params: wire.CompleteParams) -> Completer | None:
-    """
-    Return what completes what is being typed; None if nothing does.
+    Return what completes what is being typed; None if nothing does. Notes what *request* is about.
 
     Raises:
         UnknownPrompt: If there is no such prompt.
@@ -132,9 +124,10 @@ def completer_of(catalog: Catalog, params: wire.CompleteParams) -> Completer | N
     """
     ref = params.ref
     if isinstance(ref, wire.PromptReference):
-        return catalog[ref.name].arguments.completer(params.argument.name)
+        prompt = request.about = catalog[ref.name]
+        return prompt.arguments.completer(params.argument.name)
     try:
-        resource = catalog.template(ref.uri)
+        resource = request.about = catalog.template(ref.uri)
     except UnknownResource as error:
         raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
     return resource.arguments.completer(params.argument.name) if resource.is_template else None
@@ -144,7 +137,7 @@ def resource_of(
     catalog: Catalog, request: Request, params: wire.ResourceParams
 ) -> tuple[CompiledResource, dict[str, Any]]:
     """
-    Return the resource of a URI, and the values of its variables.
+    Return the resource of a URI, and the values of its variables. Notes what *request* is about.
 
     Raises:
         ResourceNotFound: If there is none, and the revision has a code for that.
@@ -158,4 +151,5 @@ def resource_of(
     except UnknownResource as error:
         kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise kind(str(error), {"uri": shortened(params.uri)}) from None
+    request.about = resource
     return resource, resource.bind(variables)

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from threading import Lock, Thread
+from threading import Lock, Thread, get_ident
 
 __all__ = ["Abandoned", "Worker"]
 
@@ -31,6 +31,13 @@ class Worker(Thread):
         self._stoppable = True
         self._pid = os.getpid()
 
+    @property
+    def is_current(self) -> bool:
+        """
+        Whether it is the thread that asks.
+        """
+        return self.ident == get_ident()
+
     def when_over(self, call: Callable[[], object]) -> None:
         """
         Have *call* called when the work is done, or was stopped.
@@ -51,8 +58,10 @@ class Worker(Thread):
                     with self._lock:
                         self._stoppable = False
         finally:
+            del self._work  # it leads to the thread that was relieved before, and from there to all before
             for call in self._over:
                 call()
+            self._over.clear()
 
     def abandon(self) -> None:
         """

@@ -162,7 +162,7 @@ def serve(
     grace: float = GRACE,
     answered: Callable[[], None] = lambda: None,
     early: "EarlyServer | None" = None,
-) -> None:
+) -> bool:
     """
     Answer one client until it hangs up, or until the process is told to end.
 
@@ -181,6 +181,9 @@ def serve(
 
         early:
             What has read and answered until now, if anything has.
+
+    Returns:
+        Whether everything was read that there was to read.
     """
     reads = count(0 if early is None else 1)
     sources = chain(() if early is None else (early.read_rest,), repeat(wire.read))
@@ -190,12 +193,17 @@ def serve(
             answered()
         return next(sources)()
 
-    server.read_from(read, wire.over.set, early.hand_over() if early else ())
+    try:
+        server.read_from(read, wire.over.set, early.hand_over() if early else ())
+    except RuntimeError as error:  # there can be no more threads
+        say(f"nothing can be read: {error}")
     parent = os.getppid()
     while not _is_over(wire) and server.reads and os.getppid() == parent:
         pass
-    exit_after(grace)
+    served = wire.over.is_set() or server.reads
+    exit_after(grace, 0 if served else 1)
     server.close(0 if wire.gone else grace)
+    return served
 
 
 def _is_over(wire: Wire) -> bool:
@@ -215,18 +223,34 @@ def _is_over(wire: Wire) -> bool:
     return False
 
 
-def exit_after(grace: float) -> None:
+def exit_after(grace: float, code: int = 0) -> None:
     """
     End the process in any case: neither a prompt nor a client that does not read can hold it.
 
     Args:
         grace:
             How long it may go on, in seconds, besides what it takes to write what is left.
+
+        code:
+            The exit code.
     """
-    timer = threading.Timer(grace + _LEEWAY, os._exit, (0,))
+    seconds = grace + _LEEWAY
+    timer = threading.Timer(seconds, os._exit, (code,))
     timer.daemon = True
     with suppress(RuntimeError):  # there can be no more threads
         timer.start()
+    _end_by_kernel(seconds + _LEEWAY)
+
+
+def _end_by_kernel(seconds: float) -> None:
+    """
+    Have the kernel end the process if no Python code can: unless an author uses that timer.
+    """
+    if not hasattr(signal, "ITIMER_REAL") or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+        return
+    with suppress(OverflowError, OSError):  # a grace without end
+        if signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0):
+            signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def _end_on_signals(wire: Wire, grace: float) -> None:

@@ -61,8 +61,9 @@ class Exchange:
             self._flush(self._random.randrange(1, PIECE))
 
     def flush(self):
-        """Write what is left of what was sent."""
-        self._flush(len(self._pending))
+        """Write what is left of what was sent, and the answers to what is asked meanwhile."""
+        while self._pending:
+            self._flush(len(self._pending))
 
     def settle(self):
         """Wait until everything that was sent is answered, but for streams, which are cancelled."""

@@ -169,6 +169,11 @@ class Serving:
         (resident,) = (text for text in status.splitlines() if text.startswith("VmRSS:"))
         return int(resident.split()[1]) * 1024
 
+    def use(self):
+        """Return how many threads and how many descriptors it has."""
+        folder = Path(f"/proc/{self.process.pid}")
+        return len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir()))
+
     def tail(self):
         """Return what it has said last on standard error, and whether it runs."""
         said = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]

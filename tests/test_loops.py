@@ -1,0 +1,280 @@
+"""Event loops: how many there are, and that those that are not needed end."""
+
+import asyncio
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from promptkit.errors import PromptkitError
+from promptkit.server.background import Background
+from promptkit.server.loops import Loops
+from tests.test_stalls import BUSY, Process
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
+
+
+@pytest.fixture
+def start(recipes):
+    """A function that starts a client of a server with prompts that take their time."""
+    started = []
+
+    def make(*options, source=BUSY):
+        client = Process(recipes(recipe=source), *options)
+        started.append(client.process)
+        return client
+
+    yield make
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def use_of(client):
+    """How many threads and how many descriptors a server has."""
+    folder = Path(f"/proc/{client.process.pid}")
+    return len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir()))
+
+
+def settles(client, threads, descriptors, number):
+    """Whether a server comes down to so many threads and descriptors while it answers requests."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        client.ask(number, "prompts/get", {"name": "awaits", "arguments": {"seconds": "0.01"}})
+        client.wait_for(number)
+        found = use_of(client)
+        if found[0] <= threads and found[1] <= descriptors:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def get(client, number, name, seconds):
+    client.ask(number, "prompts/get", {"name": name, "arguments": {"seconds": str(seconds)}})
+
+
+@LINUX
+def test_loops_that_were_held_up_end(start):
+    """
+    After many asynchronous prompts that block there are no more threads and descriptors than before.
+    """
+    client = start("--no-watch")
+    get(client, 1, "awaits", 0.01)
+    client.wait_for(1)
+    threads, descriptors = use_of(client)
+    numbers = range(100, 130)
+    for number in numbers:
+        get(client, number, "blocks", 0.3)
+    assert {client.came.get(timeout=20)[1]["id"] for _ in numbers} == set(numbers)
+
+    assert settles(client, threads + 1, descriptors, 2)
+
+
+@LINUX
+def test_harmless_prompts_beside_one_that_works(start):
+    """
+    Asynchronous prompts that are late only because the processor is busy need no further loops for long.
+    """
+    client = start("--no-watch")
+    get(client, 1, "awaits", 0.01)
+    client.wait_for(1)
+    threads, descriptors = use_of(client)
+    spinning = range(10, 14)
+    for number in spinning:
+        get(client, number, "spins", 3)
+    answered = set()
+    for number in range(100, 200):
+        get(client, number, "awaits", 0.001)
+        while number not in answered:
+            answered.add(client.came.get(timeout=20)[1]["id"])
+    most = use_of(client)[0]
+    while not answered.issuperset(spinning):
+        answered.add(client.came.get(timeout=20)[1]["id"])
+
+    assert most <= threads + len(spinning) + 4
+    assert settles(client, threads + 1, descriptors, 2)
+
+
+@LINUX
+def test_a_loop_that_is_blocked_by_what_was_left_behind(start):
+    """
+    Tasks that block their loop, and belong to no request any more, cannot make ever more loops.
+    """
+    source = """
+        import asyncio, time
+        from promptkit import prompt
+
+        left = set()
+
+        async def block():
+            time.sleep(60)
+
+        @prompt
+        async def leaves():
+            left.add(asyncio.create_task(block()))
+            return "done"
+    """
+    client = start("--no-watch", "--max-renders", "3", source=source)
+    threads, _ = use_of(client)
+    refusals = []
+    for number in range(1, 31):
+        client.ask(number, "prompts/get", {"name": "leaves"})
+        if "error" in (reply := client.wait_for(number)):
+            refusals.append(reply["error"])
+        time.sleep(0.1)
+
+    assert use_of(client)[0] <= threads + 3 + 3
+    assert {error["code"] for error in refusals} == {429}
+    assert "event loops are held up by prompts that block" in refusals[-1]["message"]
+
+
+def look_until(loops, condition):
+    """Look after *loops* until something holds."""
+    deadline = time.monotonic() + 20
+    while not condition() and time.monotonic() < deadline:
+        loops.look(time.monotonic())
+        time.sleep(0.01)
+    return condition()
+
+
+def test_the_first_loop_is_used_again(monkeypatch):
+    """
+    Once it comes round, it is the one that is used, and its substitute ends.
+    """
+    monkeypatch.setattr("promptkit.server.loops._KEPT", 0.0)
+    loops, release = Loops(9), threading.Event()
+    first = loops.free()
+
+    async def block():
+        release.wait(20)
+
+    blocked = first.start(block(), lambda _: None)
+
+    assert look_until(loops, lambda: first.stuck)
+    second = loops.free()
+    assert second is not first
+    release.set()
+    blocked.result(20)
+    assert look_until(loops, lambda: not first.stuck)
+    assert loops.free() is first
+    assert look_until(loops, lambda: second.over)
+    assert look_until(loops, lambda: not loops.unsettled)
+
+
+def test_there_are_only_so_many_loops():
+    """
+    Beyond the limit, what needs a loop is refused; and served again once one comes round.
+    """
+    loops, release = Loops(1), threading.Event()
+
+    async def block():
+        release.wait(20)
+
+    for _ in range(2):
+        loop = loops.free()
+        loop.start(block(), lambda _: None)
+        assert look_until(loops, lambda loop=loop: loop.stuck)
+    with pytest.raises(PromptkitError, match="2 event loops are held up by prompts that block"):
+        loops.free()
+    release.set()
+
+    assert look_until(loops, lambda: not loop.stuck)
+    assert not loops.free().stuck
+
+
+def test_what_is_late_beside_a_late_supervisor_is_not_stuck():
+    """
+    It is rounds that count, and not time: on a busy machine both are late.
+    """
+    loop, release = Background(), threading.Event()
+
+    async def block():
+        release.wait(20)
+
+    loop.start(block(), lambda _: None)
+    for _ in range(3):
+        loop.look()
+        time.sleep(0.1)
+
+    assert not loop.stuck
+    release.set()
+
+
+def test_a_loop_ends_after_what_runs_there():
+    """
+    What was begun is finished; what was left behind is waited for, and asynchronous generators are closed.
+    """
+    loop, release, closed, tasks = Background(), threading.Event(), threading.Event(), []
+    threads = threading.active_count()
+
+    async def numbers():
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.set()
+
+    kept = numbers()
+
+    async def work():
+        await anext(kept)
+        tasks.append(asyncio.create_task(asyncio.sleep(0.05)))
+        await asyncio.get_running_loop().run_in_executor(None, release.wait, 20)
+        return "done"
+
+    future = loop.start(work(), lambda _: None)
+    loop.end()
+    assert not loop.over
+    release.set()
+
+    assert future.result(20) == "done"
+    deadline = time.monotonic() + 20
+    while not loop.over and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert loop.over
+    assert closed.is_set()
+    assert not tasks[0].cancelled()
+    assert threading.active_count() <= threads + 1  # that of the executor may be about to end
+
+
+def test_what_never_ends_is_cancelled(monkeypatch):
+    """
+    What was left behind on a loop that is to end has its time, and is cancelled then.
+    """
+    monkeypatch.setattr("promptkit.server.background._LEFT_BEHIND", 0.05)
+    loop, tasks, cancelled = Background(), [], threading.Event()
+
+    async def forever():
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(3600)
+        cancelled.set()
+
+    async def work():
+        tasks.append(asyncio.create_task(forever()))
+
+    loop.start(work(), lambda _: None).result(20)
+    loop.end()
+
+    assert cancelled.wait(20)
+
+
+def test_requests_share_no_context():
+    """
+    What the thread that starts a coroutine has set for itself is not seen there.
+    """
+    from contextvars import ContextVar
+
+    secret = ContextVar("secret", default="nothing")
+    secret.set("a secret")
+    loop = Background()
+
+    async def look():
+        found = secret.get()
+        secret.set("another")
+        return found
+
+    assert [loop.start(look(), lambda _: None).result(20) for _ in range(2)] == ["nothing", "nothing"]
+    loop.end()
