@@ -250,15 +250,12 @@ class TestStreams:
     @pytest.mark.requirement("subscriptions/subset")
     @pytest.mark.parametrize(
         ("catalog", "changes", "accepted"),
-        [
-            (catalog_of(), False, {}),
-            (catalog_of(notes={}), True, {"promptsListChanged": True}),
-        ],
-        ids=["nothing-changes", "no-resources"],
+        [(catalog_of(), False, {}), (catalog_of(notes={}), False, {}), (catalog_of(notes={}), True, ALL)],
+        ids=["nothing-changes", "nothing-changes-and-no-resources", "no-resources-yet"],
     )
     def test_what_the_server_does_not_offer(self, catalog, changes, accepted):
         """
-        Where nothing changes, or there are no resources, nothing of it is promised.
+        Where nothing changes, nothing is promised; where it does, there may be resources later.
         """
         client = Client(catalog, MODERN, changes=changes)
 
@@ -430,14 +427,18 @@ class TestCapabilities:
     def test_what_is_declared(self, revision, changes, names, notes):
         """
         Prompts and completion always, changes where they are told, resources where there are some.
+
+        In the modern era each list is declared, as each is answered, also where there is nothing in it.
         """
         client = Client(catalog_of(names, notes), revision, changes=changes)
 
         declared = client.ask(*opening(revision))["result"]["capabilities"]
 
         completions = {"completions": {}} if revision >= "2025-03-26" else {}
-        resources = {"resources": {"subscribe": changes, "listChanged": changes}} if notes else {}
-        assert declared == {"prompts": {"listChanged": changes}, **completions, **resources}
+        has = notes or revision == MODERN
+        resources = {"resources": {"subscribe": changes, "listChanged": changes}} if has else {}
+        tools = {"tools": {"listChanged": False}} if revision == MODERN else {}
+        assert declared == {"prompts": {"listChanged": changes}, **completions, **resources, **tools}
 
     @pytest.mark.requirement("prompts/capabilities-respected")
     @pytest.mark.parametrize("revision", REVISIONS)
@@ -457,13 +458,13 @@ class TestCapabilities:
 
     def test_they_follow_the_catalog(self):
         """
-        A catalog with resources that takes the place of one without brings their methods along.
+        A catalog with resources that takes the place of one without brings them along.
         """
         client = Client(catalog_of(notes={}), MODERN, changes=True)
         before = client.ask("resources/list")
         client.server.replace(catalog_of())
 
-        assert before["error"]["code"] == -32601
+        assert before["result"]["resources"] == []
         assert len(client.ask("resources/list")["result"]["resources"]) == 1
 
 

@@ -1,13 +1,14 @@
 """Events: what follows from what a client has sent, beside replies that are known at once."""
 
 from collections.abc import Callable
+from math import inf
 from threading import Lock
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from promptkit.protocol import wire
-from promptkit.protocol.jsonrpc import RequestId
+from promptkit.protocol.jsonrpc import InternalError, RequestId, encode_error
 from promptkit.protocol.revisions import Revision
 
 __all__ = ["Batch", "Cancelled", "Event", "Request", "Response"]
@@ -17,14 +18,49 @@ class Batch:
     """
     The replies to one array of messages, which leave together.
 
+    Args:
+        longest:
+            How long they may be together, in bytes.
+
     See Also:
         https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
     """
 
-    def __init__(self) -> None:
+    def __init__(self, longest: float = inf) -> None:
         self.awaited = 0
+        self._longest = longest
+        self._room = longest - len(b"[]\n")
         self._replies: list[bytes] = []
         self._lock = Lock()  # replies may come from several threads
+
+    def gather(self, events: "list[Event]") -> "list[Event]":
+        """
+        Return *events* with the replies among them taken, and with the whole line if nothing is awaited.
+
+        There is room for a refusal of each request among them; if there is not, one takes the place
+        of them all.
+        """
+        replies = [event for event in events if isinstance(event, bytes)]
+        requests = [event for event in events if isinstance(event, Request)]
+        others = [event for event in events if not isinstance(event, bytes)]
+        self.awaited = len(replies) + len(requests)
+        self._room -= sum(len(self._refusal(request.id)) for request in requests) + sum(map(len, replies))
+        if self._room < 0:
+            rest: list[Event] = [event for event in others if not isinstance(event, Request)]
+            return [self._refusal(UNSET), *rest]
+        lines = [self.add(reply) for reply in replies]
+        return [line for line in lines if line] + others
+
+    def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
+        """
+        Return *reply*, or a refusal if it makes the whole line too long.
+        """
+        refusal = self._refusal(request_id)
+        with self._lock:
+            if len(reply) > self._room + len(refusal):
+                return refusal
+            self._room += len(refusal) - len(reply)
+            return reply
 
     def add(self, reply: bytes) -> bytes:
         """
@@ -37,6 +73,10 @@ class Batch:
             if self.awaited or not self._replies:
                 return b""
             return b"[%b]\n" % b",".join(self._replies)
+
+    def _refusal(self, request_id: RequestId | UnsetType) -> bytes:
+        msg = f"the replies to the batch would have more than {self._longest:,} bytes together"
+        return encode_error(request_id, InternalError(msg))
 
 
 class Request(Struct, gc=False):
@@ -71,6 +111,8 @@ class Request(Struct, gc=False):
             reply:
                 One line; ``b""`` if the request was cancelled and is not answered.
         """
+        if self.batch is not None:
+            reply = self.batch.fitting(self.id, reply)
         if self.awaited is not None:
             for call in self.awaited:
                 call(reply)

@@ -41,7 +41,8 @@ MOST: Final = 64
 _PATIENCE: Final = 0.5
 
 #: How a reply begins that is an error, or a question. A result may be long, and is not looked through.
-_BEGIN: Final = rb'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*"),'
+#: The repetitions are possessive, as an id may be long: what may be given back takes memory.
+_BEGIN: Final = rb'\{"jsonrpc":"2\.0","id":(?:-?\d++|"[^"\\]*+(?:\\.[^"\\]*+)*+"),'
 _ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
 _QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
 
