@@ -43,7 +43,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.results import Capabilities, Identity, Results
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
-from promptkit.protocol.sizes import check_arguments, oversize
+from promptkit.protocol.sizes import check_arguments, check_words, oversize
 from promptkit.protocol.subscriptions import Subscriptions
 
 __all__ = ["Connection"]
@@ -233,9 +233,13 @@ class Connection:
             raise _not_found(name)
         if len(incoming.params) > self._harmless:
             check_arguments(method.params, incoming.params, self._limits)
-        try:
+            check_words(incoming.params)
+        params: wire.Params | None = None
+        try:  # noqa: SIM105 (each request would pay for `suppress`)
             params = method.decode(incoming.params)
         except UNREADABLE:
+            pass
+        if params is None:  # by now the error is gone, which may quote a text of any length
             params = reread(name, method, incoming.params)
         meta = params.meta
         if meta and meta.protocol_version is not UNSET and method.enveloped:

@@ -18,6 +18,7 @@ from promptkit.protocol.jsonrpc import (
     InvalidRequest,
     ParseError,
     UnsupportedVersion,
+    cut,
 )
 from promptkit.protocol.methods import Method
 from promptkit.protocol.revisions import MODERN, Revision
@@ -102,7 +103,7 @@ def reread(name: str, method: Method, params: msgspec.Raw) -> wire.Params:
     try:
         return msgspec.convert(members, method.params)
     except (msgspec.ValidationError, RecursionError) as error:
-        msg = f"the params of {name} do not fit: {error}"
+        msg = f"the params of {name} do not fit: {cut(str(error))}"
         raise InvalidParams(msg) from None
 
 
@@ -127,7 +128,7 @@ def check_envelope(meta: dict[str, Any]) -> None:
     try:
         msgspec.convert(meta, wire.Meta)
     except msgspec.ValidationError as error:
-        msg = f"params._meta does not fit: {error}"
+        msg = f"params._meta does not fit: {cut(str(error))}"
         raise InvalidParams(msg) from None
 
 

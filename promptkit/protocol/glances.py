@@ -38,13 +38,18 @@ _LEADING_ID: Final = re.compile(
 )
 
 #: How a text begins: no character of it is cut.
-_BEGINNING: Final = re.compile(rb'"(?:[^"\\]|\\u[dD][89abAB]..\\u....|\\u....|\\.){0,200}+', re.DOTALL)
+_BEGINNING: Final = re.compile(
+    rb'"(?:[^"\\]|\\u[dD][89abAB]..\\u....|\\u(?![dD][89abAB])....|\\[^u]){0,200}+', re.DOTALL
+)
 
 #: Where an id stands that is read so, in bytes from the beginning at most.
 _LEADING: Final = 4096
 
 #: The bytes of a character in UTF-8 but its first.
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
+
+#: What stands in place of an escaped backslash while a line is mended: hardly any text holds it.
+_MENDED: Final = b"\x7f\x7f"
 
 #: How the first half of a surrogate pair begins.
 _HALVES: Final = [f"\\u{d}{digit}".encode() for d in "dD" for digit in "89abAB"]
@@ -87,7 +92,9 @@ class Glance(Struct, gc=False):
         if self.id is UNSET:
             return UNSET
         found = bytes(self.id)
-        if found not in line:  # it was mended
+        if found not in line:
+            found = found.replace(_MENDED, b"\\\\")
+        if found not in line:
             found = found.replace(b"\\ue", b"\\ud").replace(b"\\uE", b"\\uD")
         try:
             check_text(found)
@@ -252,7 +259,7 @@ def characters_in(raw: Raw) -> int:
     """
     written = bytes(raw)
     if not written.startswith(b'"'):
-        return len(msgspec.json.format(written, indent=-1))
+        return len(msgspec.json.format(written, indent=-1).translate(None, _CONTINUATION))
     size = len(written) - 2
     if not written.isascii():
         size = len(written.translate(None, _CONTINUATION)) - 2
@@ -270,5 +277,5 @@ def _mended(line: bytes) -> bytes:
 
     Half of a pair is no character, and the decoder stops at it. Nothing is moved.
     """
-    line = line.replace(b"\\\\", b"--")  # or what follows would look escaped
+    line = line.replace(b"\\\\", _MENDED)  # or what follows would look escaped
     return line.replace(b"\\ud", b"\\ue").replace(b"\\uD", b"\\uE")

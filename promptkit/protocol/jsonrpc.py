@@ -28,6 +28,7 @@ __all__ = [
     "ResourceNotFound",
     "TooManyRequests",
     "UnsupportedVersion",
+    "cut",
     "encode",
     "encode_error",
     "encode_notification",
@@ -238,13 +239,22 @@ def _message(error: PromptkitError) -> str:
     """
     message = str(error)
     if not isinstance(error, PromptError):
-        if len(message) > 2 * _LONGEST:  # many copies of it are made here
-            message = f"{message[:_LONGEST]}...{message[-_LONGEST:]}"
+        if len(message) > 2 * _LONGEST:  # before it is copied
+            message = cut(message, 2 * _LONGEST)
         message = " ".join(message.splitlines())
         if len(message) > _LONGEST:
-            half = _LONGEST // 2
-            message = f"{message[: half - 3]}...{message[-half:]}"
+            message = cut(message)
     return message.encode(errors="backslashreplace").decode()  # an author's may hold anything
+
+
+def cut(text: str, longest: int = _LONGEST) -> str:
+    """
+    Return *text* with its middle left out if it is too long.
+    """
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[: half - 3]}...{text[-half:]}"
 
 
 def _data(error: PromptkitError) -> Any:

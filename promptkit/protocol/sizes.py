@@ -22,7 +22,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 
-__all__ = ["check_arguments", "depth_of", "oversize"]
+__all__ = ["check_arguments", "check_words", "depth_of", "oversize"]
 
 #: What stands before the next bracket or comma, and that. Texts are skipped, and nothing is tried twice.
 _NEXT: Final = re.compile(
@@ -86,6 +86,22 @@ def _excess(line: bytes, limits: Limits) -> ProtocolError | None:
     return None
 
 
+class _Chosen(Struct):
+    """
+    What params choose among few words, in two of their members.
+    """
+
+    meta: dict[str, Raw] | None = msgspec.field(default=None, name="_meta")
+    ref: dict[str, Raw] | None = None
+
+    @property
+    def words(self) -> dict[str, Raw | None]:
+        return {
+            wire.LOG_LEVEL: (self.meta or {}).get(wire.LOG_LEVEL),
+            "ref.type": (self.ref or {}).get("type"),
+        }
+
+
 class _Argument(Struct):
     """
     What is being typed.
@@ -147,6 +163,29 @@ _GIVEN: Final[Mapping[type[wire.Params], Decoder[_Prompt] | Decoder[_Resource] |
     wire.ResourceParams: Decoder(_Resource),
     wire.CompleteParams: Decoder(_Completion),
 }
+
+
+#: What is longer is none of the words that there are, in bytes.
+_LONGEST_WORD: Final = 1024
+
+_decode_chosen: Final = Decoder(_Chosen).decode
+
+
+def check_words(params: Raw) -> None:
+    """
+    Check that a word of which there are few is not a long text: the decoder would quote it, more than once.
+
+    Raises:
+        InvalidParams: If it is.
+    """
+    try:
+        words = _decode_chosen(params).words
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # whoever reads them says what is wrong
+    for name, word in words.items():
+        if word is not None and len(word) > _LONGEST_WORD:
+            msg = f"{name} has {len(word):,} bytes: it is one of a few words, and all of them are short"
+            raise InvalidParams(msg)
 
 
 def check_arguments(kind: type[wire.Params], params: Raw, limits: Limits) -> None:
