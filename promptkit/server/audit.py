@@ -244,7 +244,7 @@ def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
         "process": os.getpid(),
         "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
         "id": _short(request.id) if isinstance(request.id, str) else request.id,
-        "method": request.method,
+        "method": _short(request.method),
         **_asked(subject_of(request, begun.catalog)),
         "revision": request.revision.date,
         "duration_ms": round((time.perf_counter() - begun.started) * 1000, 3),
