@@ -500,7 +500,45 @@ class TestRates:
         assert served(client)
 
 
+@prompt(elicit=True)
+def fill(first: str, second: str):
+    return first[:1] + second
+
+
 class TestOpenRequests:
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+    def test_only_so_many_bytes(self, revision):
+        """
+        Large requests that wait for something take room until they are answered, refused or cancelled.
+        """
+        catalog = compile(Recipes(prompts=(say, fill)))
+        client = Client(catalog, revision, capabilities={"elicitation": {}}, limits=Limits(held=500_000))
+        asked = {"name": "fill", "arguments": {"first": "x" * 200_000}}
+
+        (question,), _ = client.post("prompts/get", asked, 1), client.post("prompts/get", asked, 2)
+        refused = client.ask("prompts/get", asked, 3)
+        small = client.ask("prompts/get", {"name": "say"}, 4)
+        client.send(line(notification("notifications/cancelled", {"requestId": 2})))
+        (again,) = client.post("prompts/get", asked, 5)
+        (answered,) = client.answer(question["id"], {"action": "accept", "content": {"second": "y"}})
+        (last,) = client.post("prompts/get", asked, 6)
+
+        assert refused["error"] == {
+            "code": 429,
+            "message": "requests of more than 500,000 bytes are open: wait for their answers",
+        }
+        assert "result" in small
+        assert again["method"] == last["method"] == "elicitation/create"
+        assert answered["id"] == 1
+
+    def test_one_that_is_larger_than_all(self):
+        """
+        It is served as long as there is no other: a line has a limit of its own.
+        """
+        client = client_of(held=100_000)
+
+        assert all("result" in client.get("say", text="y" * 200_000) for _ in range(3))
+
     def test_only_so_many_streams(self):
         """
         A client that opens streams without end is told to end some; then it may open others.

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.protocol import wire
 from promptkit.protocol.envelope import UNREADABLE, asker_of, check_envelope, check_unknown, reread
-from promptkit.protocol.events import Batch, Cancelled, Event, Request, Response
+from promptkit.protocol.events import Batch, Cancelled, Event, Held, Request, Response
 from promptkit.protocol.framing import MOST_KEPT, Lines
 from promptkit.protocol.glances import (
     LARGE,
@@ -34,6 +34,7 @@ from promptkit.protocol.jsonrpc import (
     ParseError,
     ProtocolError,
     RequestId,
+    TooManyRequests,
     encode_error,
     encode_notification,
     encode_request,
@@ -107,6 +108,7 @@ class Connection:
         self._shallow = min(limits.line, MOST_KEPT - 1, limits.depth * len('{"":}'))
         # Params that are not longer hold neither too many arguments nor one that is too long.
         self._harmless = min(limits.argument, limits.arguments * len('"":0,'))
+        self._held = Held(limits.held)
         self._asked: set[RequestId] = set()
         self._numbers = count(1)
 
@@ -182,6 +184,12 @@ class Connection:
         if isinstance(event, Request):
             number: Any = event.id
             event.id = _decode_id(number) if isinstance(number, Raw) else number
+            if not self._held.take(event, len(line)):
+                msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
+                refused = encode_error(event.id, TooManyRequests(msg))
+                if self.observe is not None:
+                    self.observe(event, refused)
+                return (refused,)
         return () if event is None else (event,)
 
     def _receive_message(self, incoming: Incoming, batch: Batch | None) -> Event | None:

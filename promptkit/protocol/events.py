@@ -11,7 +11,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InternalError, RequestId, encode_error
 from promptkit.protocol.revisions import Revision
 
-__all__ = ["Batch", "Cancelled", "Event", "Request", "Response"]
+__all__ = ["Batch", "Cancelled", "Event", "Held", "Request", "Response"]
 
 
 class Batch:
@@ -117,6 +117,38 @@ class Request(Struct, gc=False):
             for call in self.awaited:
                 call(reply)
         return reply if self.batch is None else self.batch.add(reply)
+
+
+class Held:
+    """
+    How much memory a client claims by requests that are not answered yet.
+
+    Args:
+        most:
+            How much it may be, in bytes.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._taken = 0
+        self._lock = Lock()  # replies may come from several threads
+
+    def take(self, request: Request, size: int) -> bool:
+        """
+        Return whether there is room for *request*, which takes it until it is answered.
+
+        One that has more than all is taken if there is no other.
+        """
+        with self._lock:
+            if self._taken and self._taken + size > self._most:
+                return False
+            self._taken += size
+        request.when_answered(lambda _reply: self._give_back(size))
+        return True
+
+    def _give_back(self, size: int) -> None:
+        with self._lock:
+            self._taken -= size
 
 
 class Cancelled(Struct):

@@ -15,6 +15,10 @@ class Limits(Struct, frozen=True, kw_only=True):
         line:
             How long a line may be, in bytes.
 
+        held:
+            How long the large ones among the requests that are not answered yet may be together, in
+            bytes.
+
         depth:
             How deep the JSON on a line may be nested.
 
@@ -50,6 +54,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     """
 
     line: int = 64 * 1024 * 1024
+    held: int = 256 * 1024 * 1024
     depth: int = 100
     values: int = 50_000
     messages: int = 1000
