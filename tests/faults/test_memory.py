@@ -270,11 +270,17 @@ def test_not_enough_memory(opened, room):
     status = Path(f"/proc/{serving.process.pid}/statm").read_text(encoding="ascii")
     limit = int(status.split()[0]) * resource.getpagesize() + room * MIB
     resource.prlimit(serving.process.pid, resource.RLIMIT_AS, (limit, limit))
-    big = asked(b'"name":"echo","x":"%b"' % (WIDE * 4), number=b"8") + b"\n"
+    unread = asked(b'"name":"echo","x":"%b"' % (WIDE * 4), number=b"8") + b"\n"
+    unserved = asked(argument(WIDE_ARGUMENT), number=b"8") + b"\n"
+    unknown = asked(number=quoted(WIDE), method=b'"x"') + b"\n"
 
-    _, reply = grown(serving, big)
+    for data in (unread, unserved, unread, unserved):
+        _, reply = grown(serving, data)
+        assert reply["id"] == 8
+        assert reply.get("error", {"code": -32603})["code"] == -32603
+        assert serving.serves()
+    _, reply = grown(serving, unknown)
 
-    assert reply["id"] == 8
-    assert reply.get("error", {"code": None})["code"] in {-32603, None}
+    assert reply["error"]["code"] in {-32601, -32603}  # such an id takes memory itself
     assert serving.serves()
     assert serving.end()[1] == 0
