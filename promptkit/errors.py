@@ -275,10 +275,9 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     """
     from difflib import get_close_matches  # only a refusal needs it
 
-    meant = name.casefold()
     folded = {candidate.casefold(): candidate for candidate in names}
     # What is three times as long is not similar, and a client may send a name of any length.
-    if len(meant) > 3 * max(map(len, folded), default=0):
+    if len(name) > 3 * max(map(len, folded), default=0):
         return None
-    matches = get_close_matches(meant, folded, n=1)
+    matches = get_close_matches(name.casefold(), folded, n=1)
     return folded[matches[0]] if matches else None

@@ -15,10 +15,11 @@ from promptkit import Arg, PromptError, prompt, resource
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
 from promptkit.protocol.connection import Connection
+from promptkit.protocol.methods import METHODS
 from promptkit.protocol.results import Capabilities, Identity
 from promptkit.server import audit as auditing
 from promptkit.server.audit import LONGEST, MOST, Audit
-from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, request
+from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, modern, notification, request
 
 fcntl = pytest.importorskip("fcntl", reason="Windows has no locks that a process lets go of as it dies")
 
@@ -305,6 +306,91 @@ class TestWhatIsNotNoted:
         written = audited.file.read_bytes()
         assert (record["prompt"], record["arguments"]) == (f"a{odd}b", {odd: 1})
         assert all(32 <= byte < 127 for byte in written[:-1])
+
+
+class TestWhatTheConnectionAnswers:
+    """Requests that are answered without being handed out."""
+
+    @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
+    @pytest.mark.parametrize("method", sorted({*METHODS, "tools/call", "no/such"}))
+    def test_who_asked_and_how(self, tmp_path, revision, method):
+        """
+        Each request of either era is one line, which names the client and the revision, whatever comes of it.
+        """
+        file = tmp_path / "audit.jsonl"
+        client = Client(CATALOG, revision, audit=Audit(file), changes=True)
+        params = (
+            initialize(revision)["params"]
+            if method == "initialize"
+            else {"uri": "vault://x", "name": "login"}
+        )
+        before = len(records(file))
+
+        asked = request(7, method, params) if revision in HANDSHAKES else modern(7, method, params)
+        client.server.receive_data(line(asked))
+        client.server.receive_data(line(notification("notifications/cancelled", {"requestId": 7})))
+
+        (noted,) = records(file)[before:]
+        negotiates = method == "initialize" and revision == MODERN  # which that opens no session with
+        assert (noted["client"], noted["revision"], noted["method"], noted["id"]) == (
+            {"name": "test", "version": "3.1"},
+            HANDSHAKES[-1] if negotiates else revision,
+            method,
+            7,
+        )
+
+    @pytest.mark.parametrize("method", ["server/discover", "tools/list", "no/such"])
+    def test_a_modern_request_beside_a_session(self, tmp_path, method):
+        """
+        A request that names a client of its own is not noted as the session's.
+        """
+        file = tmp_path / "audit.jsonl"
+        client = Client(CATALOG, "2025-06-18", audit=Audit(file))
+        other = {"io.modelcontextprotocol/clientInfo": {"name": "other", "version": "9"}}
+
+        client.server.receive_data(line(modern(7, method, **other)))
+
+        noted = records(file)[-1]
+        assert (noted["client"], noted["revision"]) == ({"name": "other", "version": "9"}, MODERN)
+
+    @pytest.mark.parametrize(
+        ("meta", "client"),
+        [
+            ({"io.modelcontextprotocol/protocolVersion": "2027-01-15"}, {"name": "test", "version": "3.1"}),
+            ({"io.modelcontextprotocol/clientCapabilities": 3}, {"name": "test", "version": "3.1"}),
+            ({"io.modelcontextprotocol/clientInfo": 3}, None),
+        ],
+        ids=["unserved revision", "no capabilities", "no client"],
+    )
+    def test_an_envelope_with_a_fault(self, tmp_path, meta, client):
+        """
+        What can be read of it is noted, and the revision is the one that it was answered in.
+        """
+        file = tmp_path / "audit.jsonl"
+        server = Client(CATALOG, MODERN, audit=Audit(file)).server
+
+        server.receive_data(line(modern(7, "server/discover", **meta)))
+
+        (noted,) = records(file)
+        assert (noted["client"], noted["revision"], noted["outcome"]) == (client, MODERN, "error")
+
+    @pytest.mark.parametrize("number", ["x" * 100_000, "\\\n" * 40_000, "é\u0000😀" * 40_000], ids=ascii)
+    @pytest.mark.parametrize("method", ["ping", "no/such", "prompts/list", "x" * 100_000])
+    def test_long_ids_and_methods(self, tmp_path, number, method):
+        """
+        Of each text of a client's the beginning is noted, and the outcome is told all the same.
+        """
+        file = tmp_path / "audit.jsonl"
+        client = Client(CATALOG, "2025-11-25", audit=Audit(file))
+
+        reply = client.ask(method, number=number)
+
+        noted = records(file)[-1]
+        assert reply["id"] == number
+        assert noted["id"] == f"{number[:LONGEST]}..."
+        assert noted["method"] == (f"{method[:LONGEST]}..." if len(method) > LONGEST else method)
+        assert noted["outcome"] == ("ok" if "result" in reply else "error")
+        assert len(file.read_bytes().splitlines()[-1]) < 2000
 
 
 class TestTheFile:

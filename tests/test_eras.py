@@ -14,8 +14,8 @@ VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "shelf", "version": "1.2"}}
 
-LISTS = ["prompts/list", "resources/list", "resources/templates/list"]
-HANDSHAKE_ONLY = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel", "tools/list"]
+LISTS = ["prompts/list", "resources/list", "resources/templates/list", "tools/list"]
+HANDSHAKE_ONLY = ["ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel"]
 MODERN_ONLY = ["server/discover", "subscriptions/listen"]
 
 
@@ -53,6 +53,7 @@ class TestDiscovery:
                 "capabilities": {
                     "prompts": {"listChanged": True},
                     "resources": {"subscribe": True, "listChanged": True},
+                    "tools": {"listChanged": False},
                     "completions": {},
                 },
                 "instructions": "Review prompts.",
@@ -250,17 +251,23 @@ class TestMethods:
 
         assert (error["code"], error["data"]) == (-32602, {"missing": [VERSION, CAPABILITIES]})
 
-    @pytest.mark.requirement("base/error/unadvertised")
-    @pytest.mark.parametrize("method", ["resources/list", "resources/templates/list", "resources/read"])
-    def test_what_is_not_declared_is_unknown_to_modern_requests(self, method):
+    @pytest.mark.parametrize("method", [*LISTS, "resources/read"])
+    def test_what_is_declared_is_answered(self, method):
         """
-        A server without resources does not have their methods, but for sessions.
+        A server without resources has their methods, as it declares them; so it does the list of tools.
         """
         message = modern(1, method, {"uri": "x://y"})
 
-        assert code(connect(), message) == -32601
-        assert isinstance(event(connect(resources=True), message), Request)
+        assert isinstance(event(connect(), message), Request)
         assert isinstance(event(connect("2025-06-18"), request(1, method, {"uri": "x://y"})), Request)
+
+    @pytest.mark.requirement("base/error/unadvertised")
+    @pytest.mark.parametrize("method", ["tools/call", "logging/setLevel", "roots/list", "no/such"])
+    def test_what_is_not_declared_is_unknown_to_modern_requests(self, method):
+        """
+        What there is not is not found; nobody can call a tool that no list has.
+        """
+        assert code(connect(), modern(1, method, {"name": "x"})) == -32601
 
     def test_initialize_opens_a_session_whatever_it_carries(self):
         """

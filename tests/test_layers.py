@@ -88,7 +88,7 @@ LISTING = """
     promptkit.standard_error
     promptkit.compiled promptkit.compiled.inputs promptkit.compiled.listings promptkit.compiled.store
     promptkit.compiled.early promptkit.protocol promptkit.protocol.connection promptkit.protocol.envelope
-    promptkit.protocol.events promptkit.protocol.framing promptkit.protocol.jsonrpc
+    promptkit.protocol.events promptkit.protocol.framing promptkit.protocol.glances promptkit.protocol.jsonrpc
     promptkit.protocol.limits promptkit.protocol.methods promptkit.protocol.results
     promptkit.protocol.revisions promptkit.protocol.sizes promptkit.protocol.subscriptions
     promptkit.protocol.wire promptkit.protocol.wire.content promptkit.protocol.wire.requests

@@ -1,5 +1,6 @@
 import json
 import re
+import sys
 from math import inf
 from typing import Annotated, Literal
 
@@ -10,13 +11,22 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt, resource
 from promptkit.cli import main
 from promptkit.compiler import compile
+from promptkit.content import EmbeddedResource
 from promptkit.loader import Recipes
+from promptkit.protocol.connection import Connection
+from promptkit.protocol.events import Batch, Request
 from promptkit.protocol.framing import Lines, Overlong
+from promptkit.protocol.glances import leading_id
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pages import PAGE_SIZE
-from promptkit.protocol.sizes import depth_of, leading_id
+from promptkit.protocol.results import Identity
+from promptkit.protocol.revisions import REVISIONS as BY_DATE
+from promptkit.protocol.sizes import depth_of
+from promptkit.protocol.wire import Params
 from promptkit.server.rates import TokenBucket
+from promptkit.server.readings import Readings
+from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
 from tests.wire import MODERN, REVISIONS, Client, line, notification, request
 
 
@@ -232,6 +242,207 @@ class TestReplies:
         assert served(client)
 
 
+class TestValues:
+    @pytest.mark.parametrize("revision", REVISIONS)
+    @pytest.mark.parametrize(
+        "more", [["x"] * 100, {"x": dict.fromkeys(map(str, range(100)))}], ids=["list", "dict"]
+    )
+    def test_too_many(self, revision, more):
+        """
+        A short line may hold so many values that they fill memory; it is refused under its id.
+        """
+        client = client_of(revision, values=100)
+
+        reply = client.ask("prompts/get", {"name": "say", "arguments": {"more": more}})
+
+        assert reply == {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "error": {"code": -32600, "message": "the line is not read: it holds more than 100 values"},
+        }
+        assert served(client)
+
+    def test_what_only_looks_like_them(self):
+        """
+        Commas inside of text do not count.
+        """
+        assert "result" in client_of(values=100).get("say", text=',[{"' * 500)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"[[],",
+            b'"',
+            b'"a"',
+            b'"a":',
+            b"\\",
+            b'"\\',
+            b"{}",
+            b"]",
+            b",",
+            b"{[",
+            b'"[',
+            b"x",
+            b'{"a":"',
+            b"\xff",
+        ],
+        ids=ascii,
+    )
+    def test_it_takes_so_many_calls(self, text):
+        """
+        What is counted is counted at once: sixteen times as much takes sixteen times as many calls.
+        """
+
+        def calls(size):
+            count, connection = 0, Connection(Identity("x", "1"), limits=Limits(depth=10**6, values=10**6))
+
+            def note(_frame, event, _argument):
+                nonlocal count
+                count += event in {"call", "c_call"}
+
+            sys.setprofile(note)
+            connection.receive_data(text * size + b"\n")
+            sys.setprofile(None)
+            return count
+
+        assert calls(16 * 500) <= 24 * calls(500)
+
+
+def arrays(client, messages):
+    """What an array of messages is answered with."""
+    client.sent.clear()
+    client.server.receive_data(line(messages))
+    return json.loads(b"".join(client.sent))
+
+
+class TestBatches:
+    @pytest.mark.parametrize("size", [10, 11])
+    def test_so_many_messages(self, size):
+        """
+        An array has at most so many messages; of one that has more, none is worked on.
+        """
+        client = client_of("2025-03-26", messages=10)
+
+        found = arrays(client, [request(number, "ping") for number in range(size)])
+
+        if size == 10:
+            assert len(found) == 10
+        else:
+            assert found["error"]["message"] == "the batch has 11 messages: at most 10 are taken"
+        assert served(client)
+
+    def test_the_replies_together(self):
+        """
+        They are no longer than one reply may be: what does not fit is refused, each under its id.
+        """
+        client = client_of("2025-03-26", reply=6000)
+        asked = [
+            request(f"n{number}", "prompts/get", {"name": "say", "arguments": {"text": "y" * 300}})
+            for number in range(10)
+        ]
+
+        found = arrays(client, asked)
+
+        assert sum(map(len, client.sent)) <= 6000
+        assert sorted(reply["id"] for reply in found) == sorted(f"n{number}" for number in range(10))
+        told = {reply["error"]["message"] for reply in found if "error" in reply}
+        assert told == {"the replies to the batch would have more than 6,000 bytes together"}
+        assert sum("result" in reply for reply in found) >= 4
+        assert served(client)
+
+    def test_no_room_for_refusals(self):
+        """
+        Where not even those fit, one takes the place of them all.
+        """
+        client = client_of("2025-03-26", reply=500)
+
+        found = arrays(client, [request(number, "prompts/list") for number in range(50)])
+
+        assert found["error"]["message"] == "the replies to the batch would have more than 500 bytes together"
+
+    def test_a_request_that_is_cancelled_leaves_room(self):
+        """
+        What is never answered takes none.
+        """
+        batch = Batch(1000)
+        batch.gather([asked(1, batch), asked(2, batch)])
+
+        assert asked(1, batch).answer(b"") == b""
+        assert asked(2, batch).answer(b"x" * 900 + b"\n") == b"[" + b"x" * 900 + b"]\n"
+
+
+def asked(number, batch):
+    return Request(number, "ping", Params(), BY_DATE["2025-03-26"], None, {}, batch)
+
+
+class TestKept:
+    def test_so_many_bytes(self):
+        """
+        Replies are kept while they, and what was asked, are small together, the newest first.
+        """
+        kept, size = ReplyCache(), CACHED_BYTES // 8
+        for number in range(20):
+            kept.put(("x", "y", b"%d" % number), b"x" * size, 60)
+
+        found = [number for number in range(20) if kept.get(("x", "y", b"%d" % number))]
+
+        assert found == list(range(13, 20))
+
+    def test_what_is_asked_counts(self):
+        """
+        A short reply to a long question is no way around it.
+        """
+        kept, size = ReplyCache(), CACHED_BYTES // 8
+        for number in range(20):
+            kept.put(("x", "y", b"%d" % number + b"x" * size), b"", 60)
+
+        assert len(kept._results) == 7
+
+    def test_so_many(self):
+        """
+        However small they are, only so many are kept.
+        """
+        kept = ReplyCache()
+        for number in range(2 * CACHED):
+            kept.put(("x", "y", b"%d" % number), b"x", 60)
+
+        assert len(kept._results) == CACHED
+
+    def test_one_that_is_large(self):
+        """
+        One that would drop most of the others is not kept, and what was kept in its place is dropped.
+        """
+        kept = ReplyCache()
+        kept.put(("x", "y", b"1"), b"x", 60)
+        kept.put(("x", "y", b"2"), b"x", 60)
+        kept.put(("x", "y", b"2"), b"x" * CACHED_BYTES, 60)
+
+        assert (kept.get(("x", "y", b"1")), kept.get(("x", "y", b"2"))) == (b"x", None)
+
+    def test_what_takes_the_place_of_another(self):
+        """
+        It counts once.
+        """
+        kept, size = ReplyCache(), CACHED_BYTES // 5
+        for _ in range(100):
+            kept.put(("x", "y", b"1"), b"x" * size, 60)
+        kept.put(("x", "y", b"2"), b"x" * size, 60)
+
+        assert len(kept._results) == 2
+
+    def test_long_uris_are_not_remembered(self):
+        """
+        Of a resource that was read at a URI of any length, nothing is kept, and every update is told.
+        """
+        readings, catalog = Readings(), CATALOG
+        long, short = (EmbeddedResource(f"notes://{'x' * size}", text="x" * 3 * size) for size in (5000, 5))
+        readings.note(long)
+        readings.note(short)
+
+        assert readings.is_stale(long.uri, catalog)
+        assert list(readings._read) == [short.uri]
+
+
 class TestRates:
     def test_so_many_at_once_and_so_many_a_second(self):
         """
@@ -289,7 +500,45 @@ class TestRates:
         assert served(client)
 
 
+@prompt(elicit=True)
+def fill(first: str, second: str):
+    return first[:1] + second
+
+
 class TestOpenRequests:
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+    def test_only_so_many_bytes(self, revision):
+        """
+        Large requests that wait for something take room until they are answered, refused or cancelled.
+        """
+        catalog = compile(Recipes(prompts=(say, fill)))
+        client = Client(catalog, revision, capabilities={"elicitation": {}}, limits=Limits(held=500_000))
+        asked = {"name": "fill", "arguments": {"first": "x" * 200_000}}
+
+        (question,), _ = client.post("prompts/get", asked, 1), client.post("prompts/get", asked, 2)
+        refused = client.ask("prompts/get", asked, 3)
+        small = client.ask("prompts/get", {"name": "say"}, 4)
+        client.send(line(notification("notifications/cancelled", {"requestId": 2})))
+        (again,) = client.post("prompts/get", asked, 5)
+        (answered,) = client.answer(question["id"], {"action": "accept", "content": {"second": "y"}})
+        (last,) = client.post("prompts/get", asked, 6)
+
+        assert refused["error"] == {
+            "code": 429,
+            "message": "requests of more than 500,000 bytes are open: wait for their answers",
+        }
+        assert "result" in small
+        assert again["method"] == last["method"] == "elicitation/create"
+        assert answered["id"] == 1
+
+    def test_one_that_is_larger_than_all(self):
+        """
+        It is served as long as there is no other: a line has a limit of its own.
+        """
+        client = client_of(held=100_000)
+
+        assert all("result" in client.get("say", text="y" * 200_000) for _ in range(3))
+
     def test_only_so_many_streams(self):
         """
         A client that opens streams without end is told to end some; then it may open others.

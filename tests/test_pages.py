@@ -197,6 +197,45 @@ def test_an_empty_list(method, key):
     assert len(client.ask("resources/templates/list")["result"]["resourceTemplates"]) == 1
 
 
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    ("method", "key"),
+    [
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+        ("tools/list", "tools"),
+    ],
+)
+def test_a_list_of_nothing(method, key, revision):
+    """
+    Every list is answered where there is nothing, as clients ask for all of them and give up on an error.
+    """
+    client = Client(compile(Recipes()), revision)
+
+    result = client.ask(method)["result"]
+
+    assert result[key] == []
+    assert "nextCursor" not in result
+    assert client.ask(method, {"cursor": "x"})["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("changes", [True, False])
+def test_what_is_declared_is_what_is_answered(changes):
+    """
+    In the modern era the lists that a client is told of are those that are answered.
+    """
+    client = Client(compile(Recipes()), MODERN, changes=changes)
+
+    declared = client.ask("server/discover")["result"]["capabilities"]
+
+    assert {f"{kind}/list" for kind in declared if kind != "completions"} == {
+        method
+        for method in ("prompts/list", "resources/list", "tools/list", "roots/list", "tasks/list")
+        if "result" in client.ask(method)
+    }
+
+
 @pytest.mark.requirement("prompts/list/same-for-all", "resources/list/same-for-all")
 @pytest.mark.parametrize("method", [row[0] for row in LISTS])
 def test_a_list_is_the_same_for_all(method):

@@ -1,3 +1,4 @@
+import sys
 from threading import Thread
 
 import pytest
@@ -5,7 +6,21 @@ import pytest
 from promptkit import prompt, resource
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
-from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, envelope, initialize, line, modern, notification
+from promptkit.protocol.results import Capabilities
+from promptkit.protocol.subscriptions import LONGEST, MOST, Subscriptions
+from promptkit.protocol.wire import SubscriptionFilter
+from tests.wire import (
+    HANDSHAKES,
+    MODERN,
+    REVISIONS,
+    Client,
+    envelope,
+    initialize,
+    line,
+    modern,
+    notification,
+    request,
+)
 
 STREAM = "io.modelcontextprotocol/subscriptionId"
 ALL = {
@@ -38,6 +53,11 @@ def told(client, catalog):
     client.sent.clear()
     client.server.replace(catalog)
     return client.replies()
+
+
+def templates():
+    """A resource at every URI of a scheme."""
+    return compile(Recipes(resources=(resource("any://{name}")(lambda name: name),)))
 
 
 def opening(revision):
@@ -250,15 +270,12 @@ class TestStreams:
     @pytest.mark.requirement("subscriptions/subset")
     @pytest.mark.parametrize(
         ("catalog", "changes", "accepted"),
-        [
-            (catalog_of(), False, {}),
-            (catalog_of(notes={}), True, {"promptsListChanged": True}),
-        ],
-        ids=["nothing-changes", "no-resources"],
+        [(catalog_of(), False, {}), (catalog_of(notes={}), False, {}), (catalog_of(notes={}), True, ALL)],
+        ids=["nothing-changes", "nothing-changes-and-no-resources", "no-resources-yet"],
     )
     def test_what_the_server_does_not_offer(self, catalog, changes, accepted):
         """
-        Where nothing changes, or there are no resources, nothing of it is promised.
+        Where nothing changes, nothing is promised; where it does, there may be resources later.
         """
         client = Client(catalog, MODERN, changes=changes)
 
@@ -421,6 +438,102 @@ class TestStreams:
         ]
 
 
+def stream_of(uris):
+    return {"notifications": {"resourceSubscriptions": uris}}
+
+
+class TestLimits:
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_so_many_resources_of_a_session(self, revision):
+        """
+        A client that subscribes without end is told to end some; then it may ask for others.
+        """
+        client = Client(templates(), revision, changes=True)
+        for number in range(MOST):
+            client.server.receive_data(
+                line(request(number, "resources/subscribe", {"uri": f"any://{number}"}))
+            )
+
+        refused = client.ask("resources/subscribe", {"uri": "any://more"})
+        again = client.ask("resources/subscribe", {"uri": "any://7"})
+        client.ask("resources/unsubscribe", {"uri": "any://7"})
+
+        assert refused["error"] == {
+            "code": 429,
+            "message": "there would be more than 10,000 subscriptions to resources: end some of them first",
+        }
+        assert again["result"] == {}
+        assert client.ask("resources/subscribe", {"uri": "any://more"})["result"] == {}
+
+    def test_so_many_resources_of_streams(self):
+        """
+        Those of all streams count together, and those of a stream that is ended do not.
+        """
+        client = Client(templates(), MODERN, changes=True)
+        uris = [f"any://{number}" for number in range(MOST // 2)]
+        for number in ("a", "b"):
+            client.post("subscriptions/listen", stream_of(uris), number)
+
+        refused = client.ask("subscriptions/listen", stream_of(["any://1"]), "c")
+        (bare,) = client.post("subscriptions/listen", {"notifications": {"promptsListChanged": True}}, "d")
+        client.send(line(notification("notifications/cancelled", {"requestId": "a"})))
+        (opened,) = client.post("subscriptions/listen", stream_of(uris), "c")
+
+        assert refused["error"]["code"] == 429
+        assert bare["method"] == opened["method"] == "notifications/subscriptions/acknowledged"
+
+    @pytest.mark.parametrize(("size", "code"), [(LONGEST, None), (LONGEST + 1, -32602)])
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_the_length_of_a_uri(self, revision, size, code):
+        """
+        It is kept for as long as the client is there, so it is not of any length.
+        """
+        client, uri = Client(templates(), revision, changes=True), "any://".ljust(size, "x")
+
+        if revision == MODERN:
+            (reply,) = client.post("subscriptions/listen", stream_of([uri]), "s")
+        else:
+            reply = client.ask("resources/subscribe", {"uri": uri})
+
+        assert reply.get("error", {}).get("code") == code
+
+    def test_the_id_of_a_stream(self):
+        """
+        It comes with every notification, so it is not of any length, and what is refused is not open.
+        """
+        client = Client(templates(), MODERN, changes=True)
+
+        error = client.ask("subscriptions/listen", stream_of([]), "x" * (LONGEST + 1))["error"]
+
+        assert error["message"] == "the id of a request that opens a stream has at most 2,048 characters"
+        assert client.ask("prompts/list", number="x" * (LONGEST + 1))["result"]["prompts"] == []
+
+    def test_telling_many_is_linear(self):
+        """
+        To tell sixteen times as many streams takes sixteen times as many calls.
+        """
+
+        def calls(size):
+            subscriptions, count = Subscriptions(), 0
+            wanted = [
+                SubscriptionFilter(resource_subscriptions=[f"any://{number}"]) for number in range(size)
+            ]
+            for number, filter_ in enumerate(wanted):
+                subscriptions.listen(number, filter_, Capabilities(resources=True, changes=True))
+
+            def note(_frame, event, _argument):
+                nonlocal count
+                count += event in {"call", "c_call"}
+
+            sys.setprofile(note)
+            said = [subscriptions.updated(uri) for uri in subscriptions.uris]
+            sys.setprofile(None)
+            assert all(said)
+            return count
+
+        assert calls(16 * 50) <= 24 * calls(50)
+
+
 class TestCapabilities:
     @pytest.mark.requirement("prompts/capability", "resources/capability", "completion/capability")
     @pytest.mark.parametrize("revision", REVISIONS)
@@ -430,14 +543,18 @@ class TestCapabilities:
     def test_what_is_declared(self, revision, changes, names, notes):
         """
         Prompts and completion always, changes where they are told, resources where there are some.
+
+        In the modern era each list is declared, as each is answered, also where there is nothing in it.
         """
         client = Client(catalog_of(names, notes), revision, changes=changes)
 
         declared = client.ask(*opening(revision))["result"]["capabilities"]
 
         completions = {"completions": {}} if revision >= "2025-03-26" else {}
-        resources = {"resources": {"subscribe": changes, "listChanged": changes}} if notes else {}
-        assert declared == {"prompts": {"listChanged": changes}, **completions, **resources}
+        has = notes or revision == MODERN
+        resources = {"resources": {"subscribe": changes, "listChanged": changes}} if has else {}
+        tools = {"tools": {"listChanged": False}} if revision == MODERN else {}
+        assert declared == {"prompts": {"listChanged": changes}, **completions, **resources, **tools}
 
     @pytest.mark.requirement("prompts/capabilities-respected")
     @pytest.mark.parametrize("revision", REVISIONS)
@@ -457,13 +574,13 @@ class TestCapabilities:
 
     def test_they_follow_the_catalog(self):
         """
-        A catalog with resources that takes the place of one without brings their methods along.
+        A catalog with resources that takes the place of one without brings them along.
         """
         client = Client(catalog_of(notes={}), MODERN, changes=True)
         before = client.ask("resources/list")
         client.server.replace(catalog_of())
 
-        assert before["error"]["code"] == -32601
+        assert before["result"]["resources"] == []
         assert len(client.ask("resources/list")["result"]["resources"]) == 1
 
 

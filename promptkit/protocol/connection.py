@@ -7,15 +7,24 @@ request is of, and hands out what remains to be done. It never waits, and it kno
 
 from collections.abc import Callable, Iterable
 from itertools import count
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.protocol import wire
-from promptkit.protocol.envelope import UNREADABLE, check_envelope, members_of, reread
-from promptkit.protocol.events import Batch, Cancelled, Event, Request, Response
+from promptkit.protocol.envelope import UNREADABLE, asker_of, check_envelope, check_unknown, reread
+from promptkit.protocol.events import Batch, Cancelled, Event, Held, Request, Response
 from promptkit.protocol.framing import MOST_KEPT, Lines
+from promptkit.protocol.glances import (
+    LARGE,
+    Glance,
+    beginning_of,
+    check_text,
+    glance_at,
+    incoming_of,
+    leading_id,
+)
 from promptkit.protocol.jsonrpc import (
     Incoming,
     InternalError,
@@ -25,17 +34,17 @@ from promptkit.protocol.jsonrpc import (
     ParseError,
     ProtocolError,
     RequestId,
+    TooManyRequests,
     encode_error,
     encode_notification,
     encode_request,
     encode_result,
-    readable_id,
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.results import Capabilities, Identity, Results
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
-from promptkit.protocol.sizes import check_arguments, oversize
+from promptkit.protocol.sizes import check_arguments, check_words, oversize
 from promptkit.protocol.subscriptions import Subscriptions
 from promptkit.standard_error import say
 
@@ -46,8 +55,8 @@ _ARRAY: Final = ord("[")
 
 _decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
 _decode_any: Final = msgspec.json.Decoder().decode
+_decode_id: Final = msgspec.json.Decoder(int | str).decode
 _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
-_decode_elements: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class Connection:
@@ -100,6 +109,7 @@ class Connection:
         self._shallow = min(limits.line, MOST_KEPT - 1, limits.depth * len('{"":}'))
         # Params that are not longer hold neither too many arguments nor one that is too long.
         self._harmless = min(limits.argument, limits.arguments * len('"":0,'))
+        self._held = Held(limits.held)
         self._asked: set[RequestId] = set()
         self._numbers = count(1)
 
@@ -145,21 +155,41 @@ class Connection:
         self._asked.discard(request_id)
         return encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
 
-    def _receive_line(self, line: bytes) -> Iterable[Event]:
+    def _receive_line(self, line: bytes, batch: Batch | None = None) -> Iterable[Event]:
         """
-        Return what follows from one line.
+        Return what follows from one line, or from one element of the array on it.
         """
-        if (len(line) > self._shallow or _ARRAY in line) and (refused := oversize(line, self._limits)):
+        if ((size := len(line)) > self._shallow or _ARRAY in line) and (
+            refused := oversize(line, size, self._limits)
+        ):
             return refused
         try:
             if not line.isascii():
-                str(line, "utf-8")  # the decoder does not look at what it skips
+                check_text(line)
+            if size > LARGE:
+                return self._receive_large(line, batch)
             incoming = _decode_incoming(line)
         except msgspec.ValidationError:
-            return oversize(line, self._limits) or self._receive_other(line)
-        except UNREADABLE:
-            return oversize(line, self._limits) or _refuse_text(line)  # half an object is nested, too
-        event = self._receive_message(incoming, None)
+            return self._receive_other(line, batch)
+        except UNREADABLE:  # half an object is nested, too
+            return oversize(line, size, self._limits) or self._receive_other(line, batch)
+        event = self._receive_message(incoming, batch)
+        return () if event is None else (event,)
+
+    def _receive_large(self, line: bytes, batch: Batch | None) -> Iterable[Event]:
+        """
+        Return what follows from a large request or notification, whose id is read if it is to be served.
+        """
+        event = self._receive_message(incoming_of(line), batch)
+        if isinstance(event, Request):
+            number: Any = event.id
+            event.id = _decode_id(number) if isinstance(number, Raw) else number
+            if not self._held.take(event, len(line)):
+                msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
+                refused = encode_error(event.id, TooManyRequests(msg))
+                if self.observe is not None:
+                    self.observe(event, refused)
+                return (refused,)
         return () if event is None else (event,)
 
     def _receive_message(self, incoming: Incoming, batch: Batch | None) -> Event | None:
@@ -174,10 +204,18 @@ class Connection:
         except ProtocolError as error:
             event = encode_error(incoming.id, error)
         if self.observe is not None and isinstance(event, bytes):
-            revision = self.revision or LATEST_HANDSHAKE
-            known = (revision, self.client, self.client_capabilities)
-            self.observe(Request(incoming.id, incoming.method, wire.Params(), *known), event)
+            self._note(self.observe, incoming, event)
         return event
+
+    def _note(self, observe: Callable[[Request, bytes], object], incoming: Incoming, reply: bytes) -> None:
+        """
+        Tell whoever observes of a request that is answered here.
+        """
+        asker = asker_of(incoming.params) if incoming.method != "initialize" else None
+        revision, client = asker or (self.revision or LATEST_HANDSHAKE, self.client)
+        known: Any = incoming.id
+        number = beginning_of(known) if isinstance(known, Raw) else known
+        observe(Request(number, incoming.method, wire.Params(), revision, client, {}), reply)
 
     def _receive_notification(self, incoming: Incoming) -> Cancelled | None:
         """
@@ -199,14 +237,18 @@ class Connection:
         name = incoming.method
         method = METHODS.get(name)
         if method is None:
-            members_of(incoming.params)  # which may be at fault, too
+            check_unknown(incoming.params)
             raise _not_found(name)
-        try:
+        if len(incoming.params) > self._harmless:
+            check_arguments(method.params, incoming.params, self._limits)
+            check_words(incoming.params)
+        params: wire.Params | None = None
+        try:  # noqa: SIM105 (each request would pay for `suppress`)
             params = method.decode(incoming.params)
         except UNREADABLE:
+            pass
+        if params is None:  # by now the error is gone, which may quote a text of any length
             params = reread(name, method, incoming.params)
-        if len(incoming.params) > self._harmless:
-            check_arguments(params, self._limits)
         meta = params.meta
         if meta and meta.protocol_version is not UNSET and method.enveloped:
             revision = self._named_revision(name, method, meta, batch)
@@ -241,7 +283,7 @@ class Connection:
         revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
         if revision is None or meta.client_capabilities is UNSET:
             check_envelope(msgspec.to_builtins(meta))
-        if revision is None or not method.modern or (method.resources and not self.capabilities.resources):
+        if revision is None or not method.modern:
             raise _not_found(name)
         return revision
 
@@ -291,61 +333,66 @@ class Connection:
         )
         return Results(revision, self.identity).encode_kept(result, changes=self.capabilities.changes)
 
-    def _receive_other(self, line: bytes) -> Iterable[Event]:
+    def _receive_other(self, line: bytes, batch: Batch | None) -> Iterable[Event]:
         """
-        Return what follows from a line that is JSON, but neither request nor notification.
+        Return what follows from a line that is neither request nor notification as it stands.
         """
         try:
-            message = _decode_any(line)
+            found, fault = glance_at(line)
         except UNREADABLE:
-            return _refuse_text(line)
-        if not isinstance(message, list):
-            return self._receive_response(message)
-        if self.revision is None or not self.revision.batches:
-            refused = InvalidRequest("there are no batches here: send one message a line")
-            return (encode_error(UNSET, refused),)
-        if not message:
-            return (encode_error(UNSET, InvalidRequest("the batch is empty")),)
-        return self._receive_batch(_decode_elements(line))
+            refused = ParseError("this line is no JSON")
+            return (encode_error(UNSET, refused),) if line.strip() else ()
+        if isinstance(found, list) and batch is None:
+            return self._receive_array(found)
+        if not isinstance(found, Glance):
+            return (encode_error(UNSET, InvalidRequest("a message is a JSON object")),)
+        request_id = found.id_on(line)
+        if found.is_response:
+            return self._receive_response(request_id, UNSET if fault else found.result)
+        if fault and found.id is UNSET and (incoming := found.incoming()):
+            return filter(None, (self._receive_notification(incoming),))
+        return (encode_error(request_id, fault or InvalidRequest(found.fault)),)
 
-    def _receive_response(self, message: object) -> Iterable[Event]:
+    def _receive_response(
+        self, request_id: RequestId | Raw | UnsetType, result: Raw | UnsetType
+    ) -> Iterable[Event]:
         """
-        Return what follows from JSON that is no request; a response that nobody awaits is ignored.
+        Return what follows from a response; one that nobody awaits is ignored.
         """
-        if not _is_response(message):
-            return (encode_error(readable_id(message), InvalidRequest(_why_invalid(message))),)
-        request_id = readable_id(message)
-        if request_id not in self._asked:
+        if isinstance(request_id, Raw | UnsetType) or request_id not in self._asked:
             return ()
         self._asked.discard(request_id)  # another thread may have withdrawn it
-        return (Response(request_id, message.get("result")),)
+        return (Response(request_id, None if result is UNSET else _decode_any(result)),)
 
-    def _receive_batch(self, elements: list[msgspec.Raw]) -> Iterable[Event]:
+    def _receive_array(self, elements: list[bytes]) -> Iterable[Event]:
         """
         Return what follows from the elements of an array.
         """
-        batch = Batch()
+        if self.revision is None or not self.revision.batches:
+            refused = InvalidRequest("there are no batches here: send one message a line")
+            return (encode_error(UNSET, refused),)
+        if not elements:
+            return (encode_error(UNSET, InvalidRequest("the batch is empty")),)
+        if len(elements) > self._limits.messages:
+            msg = f"the batch has {len(elements):,} messages: at most {self._limits.messages:,} are taken"
+            return (encode_error(UNSET, InvalidRequest(msg)),)
+        batch = Batch(self._limits.reply)
         events: list[Event] = []
         for element in elements:
-            try:
-                event = self._receive_message(_decode_incoming(element), batch)
-                events += () if event is None else (event,)
-            except msgspec.ValidationError:
-                events += self._receive_response(_decode_any(element))
-        batch.awaited = sum(isinstance(event, bytes | Request) for event in events)
-        return _answered_together(events, batch)
+            events += self._receive_line(element, batch)
+        return batch.gather(events)
 
 
 def _failed(line: bytes, error: Exception) -> bytes:
     """
     Return what a line is answered with in which reading has failed.
     """
-    say(f"a line of {len(line):,} bytes could not be read: {error!r}")
-    refused = InternalError("this line could not be read")
-    try:
-        return encode_error(_decode_incoming(line).id, refused)
-    except Exception:  # noqa: BLE001 (what failed before fails again)
-        return encode_error(UNSET, refused)
+    if isinstance(error, MemoryError):
+        reason = "the line is not read: there is not enough memory for it"
+    else:
+        say(f"a line of {len(line):,} bytes could not be read: {error!r}")
+        reason = "this line could not be read"
+    return encode_error(leading_id(line), InternalError(reason))
 
 
 def _unbatched(name: str) -> InvalidRequest:
@@ -362,15 +409,6 @@ def _not_found(name: str) -> MethodNotFound:
     return MethodNotFound(f"method not found: {name}", name)
 
 
-def _answered_together(events: list[Event], batch: Batch) -> list[Event]:
-    """
-    Return *events* with the replies among them moved into *batch*.
-    """
-    work = [event for event in events if not isinstance(event, bytes)]
-    lines = [batch.add(event) for event in events if isinstance(event, bytes)]
-    return [line for line in lines if line] + work
-
-
 def _cancelled(incoming: Incoming) -> Cancelled | None:
     """
     Return which request a notification cancels; None if it does not say.
@@ -379,32 +417,3 @@ def _cancelled(incoming: Incoming) -> Cancelled | None:
         return Cancelled(_decode_cancelled(incoming.params).request_id)
     except UNREADABLE:
         return None
-
-
-def _refuse_text(line: bytes) -> Iterable[bytes]:
-    """
-    Return the reply to a line that is no JSON; a blank one needs none.
-    """
-    return (encode_error(UNSET, ParseError("this line is no JSON")),) if line.strip() else ()
-
-
-def _is_response(message: object) -> TypeGuard[dict[str, Any]]:
-    """
-    Return whether *message* is an answer, well-formed or not, which must never be answered.
-    """
-    return (
-        isinstance(message, dict) and "method" not in message and ("result" in message or "error" in message)
-    )
-
-
-def _why_invalid(message: object) -> str:
-    """
-    Return what keeps decoded JSON from being a request.
-    """
-    if not isinstance(message, dict):
-        return "a message is a JSON object"
-    if message.get("jsonrpc") != "2.0":
-        return 'a message has the member "jsonrpc": "2.0"'
-    if not isinstance(message.get("method"), str):
-        return "a request has a method, a string"
-    return "an id is a string or a whole number"

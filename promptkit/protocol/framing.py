@@ -2,7 +2,7 @@
 
 from typing import Final
 
-__all__ = ["MOST_KEPT", "Lines", "Overlong"]
+__all__ = ["MOST_KEPT", "Lines", "Overlong", "Unheld"]
 
 #: How much is kept of a line that is too long: enough to find out whom to answer.
 MOST_KEPT: Final = 4096
@@ -11,6 +11,14 @@ MOST_KEPT: Final = 4096
 class Overlong(bytes):
     """
     The beginning of a line that is too long to be read.
+    """
+
+    __slots__ = ()
+
+
+class Unheld(Overlong):
+    """
+    The beginning of a line for which there is not enough memory.
     """
 
     __slots__ = ()
@@ -31,8 +39,7 @@ class Lines:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._pending: list[bytes] = []
-        self._size = 0
+        self._pending = bytearray()  # of crumbs, a list would take many times their size
         self._dropping = False
 
     def receive_data(self, data: bytes) -> list[bytes]:
@@ -52,20 +59,19 @@ class Lines:
             data = b"\n"
         elif b"\n" not in data:
             return self._keep(data)
-        if self._dropping:
-            data = data[data.index(b"\n") + 1 :]
+        first: list[bytes] = []
+        if self._dropping or self._pending:
+            end = data.index(b"\n")
+            first = self._keep(data[:end])
+            if not self._dropping:
+                first = [self._taken()]
             self._dropping = False
-        whole = self._size + len(data)
-        try:
-            *lines, rest = (b"".join((*self._pending, data)) if self._pending else data).split(b"\n")
-        except MemoryError:  # a line that does not fit into memory is too long, whatever the limit
-            rest = data[data.index(b"\n") + 1 :]
-            return [self._cut_off(), *(self.receive_data(rest) if rest else ())]
-        if self._pending:
-            self._pending.clear()
-            self._size = 0
-        if whole > self._limit:
+            data = data[end + 1 :]
+        *lines, rest = data.split(b"\n")
+        if len(data) > self._limit:
             lines = [line if len(line) <= self._limit else Overlong(line[:MOST_KEPT]) for line in lines]
+        if first:
+            lines = first + lines
         return lines + self._keep(rest) if rest else lines
 
     def _keep(self, data: bytes) -> list[bytes]:
@@ -74,22 +80,25 @@ class Lines:
         """
         if self._dropping:
             return []
-        self._pending.append(data)
-        self._size += len(data)
-        if self._size <= self._limit:
-            return []
+        try:
+            if len(self._pending) + len(data) <= self._limit:
+                self._pending += data
+                return []
+            kind: type[Overlong] = Overlong
+        except MemoryError:
+            kind = Unheld
         self._dropping = True
-        return [self._cut_off()]
+        beginning = self._pending[:MOST_KEPT] + data[:MOST_KEPT]
+        self._pending = bytearray()
+        return [kind(beginning[:MOST_KEPT])]
 
-    def _cut_off(self) -> Overlong:
+    def _taken(self) -> bytes:
         """
-        Return the beginning of the line that is kept, and let go of the rest.
+        Return the line that was kept, and keep it no longer.
         """
-        beginning: list[bytes] = []
-        for piece in self._pending:
-            beginning.append(piece[:MOST_KEPT])
-            if len(beginning) * len(beginning[0]) >= MOST_KEPT:
-                break
-        self._pending.clear()
-        self._size = 0
-        return Overlong(b"".join(beginning)[:MOST_KEPT])
+        try:
+            return bytes(self._pending)
+        except MemoryError:
+            return Unheld(self._pending[:MOST_KEPT])
+        finally:
+            self._pending = bytearray()

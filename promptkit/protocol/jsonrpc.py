@@ -28,12 +28,12 @@ __all__ = [
     "ResourceNotFound",
     "TooManyRequests",
     "UnsupportedVersion",
+    "cut",
     "encode",
     "encode_error",
     "encode_notification",
     "encode_request",
     "encode_result",
-    "readable_id",
 ]
 
 RequestId: TypeAlias = int | str
@@ -155,7 +155,8 @@ class Incoming(Struct, gc=False):
     """
     A request or a notification, its params not yet looked at.
 
-    A notification has no *id*; a *params* that is missing is an empty object.
+    A notification has no *id*; a *params* that is missing is an empty object. A long id may be
+    left as it is.
     """
 
     method: str
@@ -174,7 +175,19 @@ class _Error(Struct, omit_defaults=True):
     data: Any = UNSET
 
 
-encode: Final = msgspec.json.Encoder().encode
+class _Failure(Struct):
+    """
+    The answer to a request that failed.
+    """
+
+    jsonrpc: str
+    id: RequestId | Raw | UnsetType
+    error: _Error
+
+
+_encoder: Final = msgspec.json.Encoder()
+
+encode: Final = _encoder.encode
 
 
 def encode_result(request_id: RequestId, result: bytes) -> bytes:
@@ -202,7 +215,7 @@ def encode_notification(method: str, params: Any) -> bytes:
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode(method), encode(params))
 
 
-def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> bytes:
+def encode_error(request_id: RequestId | Raw | UnsetType, error: PromptkitError) -> bytes:
     """
     Return the line that answers a request with *error*.
 
@@ -215,24 +228,33 @@ def encode_error(request_id: RequestId | UnsetType, error: PromptkitError) -> by
             One of `CODES`, or of a class derived from one.
     """
     code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-    body = encode(_Error(code, _message(error), _data(error)))
-    if request_id is UNSET:
-        return b'{"jsonrpc":"2.0","error":%b}\n' % body
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (encode(request_id), body)
+    failure = _Error(code, _message(error), _data(error))
+    # An id may be long, and no more copies of it are made. Of a tuple, msgspec 0.22 would leak the line.
+    return _encoder.encode_lines([_Failure("2.0", request_id, failure)])
 
 
 def _message(error: PromptkitError) -> str:
     """
     Return what *error* says: in the author's words, or on one line, its middle left out if too long.
     """
-    message = str(error).encode(errors="backslashreplace").decode()  # an author's may hold anything
-    if isinstance(error, PromptError):
-        return message
-    message = " ".join(message.splitlines())
-    if len(message) <= _LONGEST:
-        return message
-    half = _LONGEST // 2
-    return f"{message[: half - 3]}...{message[-half:]}"
+    message = str(error)
+    if not isinstance(error, PromptError):
+        if len(message) > 2 * _LONGEST:  # before it is copied
+            message = cut(message, 2 * _LONGEST)
+        message = " ".join(message.splitlines())
+        if len(message) > _LONGEST:
+            message = cut(message)
+    return message.encode(errors="backslashreplace").decode()  # an author's may hold anything
+
+
+def cut(text: str, longest: int = _LONGEST) -> str:
+    """
+    Return *text* with its middle left out if it is too long.
+    """
+    if len(text) <= longest:
+        return text
+    half = longest // 2
+    return f"{text[: half - 3]}...{text[-half:]}"
 
 
 def _data(error: PromptkitError) -> Any:
@@ -244,11 +266,3 @@ def _data(error: PromptkitError) -> Any:
     if isinstance(error, ArgumentErrors):
         return {"name": error.prompt, "faults": [fault.as_data() for fault in error.faults]}
     return error.data if isinstance(error, ProtocolError) else UNSET
-
-
-def readable_id(message: object) -> RequestId | UnsetType:
-    """
-    Return the id of *message*, decoded JSON of any kind, if it has one that can be echoed.
-    """
-    found = message.get("id") if isinstance(message, dict) else None
-    return found if isinstance(found, int | str) and not isinstance(found, bool) else UNSET

@@ -15,8 +15,18 @@ class Limits(Struct, frozen=True, kw_only=True):
         line:
             How long a line may be, in bytes.
 
+        held:
+            How long the large ones among the requests that are not answered yet may be together, in
+            bytes.
+
         depth:
             How deep the JSON on a line may be nested.
+
+        values:
+            How many values the JSON on a line may hold, in lists and objects.
+
+        messages:
+            How many messages may come as one array.
 
         arguments:
             How many arguments a request may have.
@@ -37,16 +47,19 @@ class Limits(Struct, frozen=True, kw_only=True):
             How many of them may ask for completion.
 
         reply:
-            How long a reply may be, in bytes.
+            How long a reply may be, in bytes, and the replies to one array together.
 
     Raises:
         ValueError: If one of them would let nothing through.
     """
 
     line: int = 64 * 1024 * 1024
+    held: int = 256 * 1024 * 1024
     depth: int = 100
+    values: int = 50_000
+    messages: int = 1000
     arguments: int = 1000
-    argument: int = 16 * 1024 * 1024
+    argument: int = 4 * 1024 * 1024
     renders: int = 64
     seconds: float = 30.0
     rate: float = inf

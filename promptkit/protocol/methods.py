@@ -30,9 +30,6 @@ class Method:
         enveloped:
             Whether a request for it may name its own revision.
 
-        resources:
-            Whether a modern client may only call it where resources are declared.
-
         served:
             Whether it is answered from what is served, and not by the connection itself.
 
@@ -52,7 +49,6 @@ class Method:
         modern: bool = True,
         opens: bool = False,
         enveloped: bool = True,
-        resources: bool = False,
         served: bool = True,
         static: bytes | None = None,
     ) -> None:
@@ -61,7 +57,6 @@ class Method:
         self.modern = modern
         self.opens = opens
         self.enveloped = enveloped
-        self.resources = resources
         self.served = served
         self.static = static
         self.decode = Decoder(params).decode
@@ -69,8 +64,8 @@ class Method:
 
 #: Every request that is understood, and when it may come. There is no other check.
 #:
-#: Some clients ask for every kind of list and give up on an error, so the list of tools is
-#: answered though there are none.
+#: Some clients ask for every kind of list and give up on an error, so each is answered where there
+#: is nothing, too: the list of tools always is.
 METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
     "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),
@@ -78,11 +73,11 @@ METHODS: Final[Mapping[str, Method]] = {
     "prompts/list": Method(wire.PageParams),
     "prompts/get": Method(wire.GetPromptParams),
     "completion/complete": Method(wire.CompleteParams),
-    "resources/list": Method(wire.PageParams, resources=True),
-    "resources/templates/list": Method(wire.PageParams, resources=True),
-    "resources/read": Method(wire.ResourceParams, resources=True),
+    "resources/list": Method(wire.PageParams),
+    "resources/templates/list": Method(wire.PageParams),
+    "resources/read": Method(wire.ResourceParams),
     "resources/subscribe": Method(wire.ResourceParams, modern=False),
     "resources/unsubscribe": Method(wire.ResourceParams, modern=False),
     "subscriptions/listen": Method(wire.ListenParams, handshake=False),
-    "tools/list": Method(wire.PageParams, modern=False, served=False, static=b'{"tools":[]}'),
+    "tools/list": Method(wire.PageParams),
 }

@@ -124,6 +124,7 @@ LISTS: Final = {
         Lowering.template,
         wire.ListResourceTemplatesResult,
     ),
+    "tools/list": _Listed(lambda _: (), lambda _, tool: tool, wire.ListToolsResult),
 }
 
 

@@ -54,8 +54,10 @@ class Capabilities(Struct, frozen=True):
         Return the capabilities as *revision* spells them.
         """
         declared: dict[str, Any] = {"prompts": {"listChanged": self.changes}}
-        if self.resources:
+        if self.resources or revision.empty_lists:
             declared["resources"] = {"subscribe": self.changes, "listChanged": self.changes}
+        if revision.empty_lists:
+            declared["tools"] = {"listChanged": False}
         if revision.completions:
             declared["completions"] = {}
         return declared

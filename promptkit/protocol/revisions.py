@@ -66,6 +66,9 @@ class Revision(Struct, frozen=True, eq=False):
         elicitation_modes:
             Whether a question says how it is asked, and a form may offer several choices at once.
 
+        empty_lists:
+            Whether a list that has nothing in it is declared, too: what is not declared is not answered.
+
         resource_not_found:
             Whether a resource that there is not has an error code of its own.
 
@@ -86,6 +89,7 @@ class Revision(Struct, frozen=True, eq=False):
     progress_messages: bool = True
     elicitation: bool = True
     elicitation_modes: bool = True
+    empty_lists: bool = False
     resource_not_found: bool = True
 
     @property
@@ -124,7 +128,7 @@ REVISIONS: Final = {
         _MARCH_2025,
         Revision("2025-06-18", Era.HANDSHAKE, icons=False, elicitation_modes=False),
         Revision("2025-11-25", Era.HANDSHAKE),
-        Revision("2026-07-28", Era.MODERN, resource_not_found=False),
+        Revision("2026-07-28", Era.MODERN, empty_lists=True, resource_not_found=False),
     )
 }
 

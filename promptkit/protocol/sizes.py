@@ -1,104 +1,223 @@
 """Sizes: what is too long, too many or too deep, and whom to tell."""
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.json import Decoder
 
 from promptkit.errors import shortened
 from promptkit.protocol import wire
-from promptkit.protocol.framing import Overlong
+from promptkit.protocol.framing import Overlong, Unheld
+from promptkit.protocol.glances import characters_in, leading_id
 from promptkit.protocol.jsonrpc import (
+    InternalError,
     InvalidParams,
     InvalidRequest,
     ParseError,
     ProtocolError,
-    RequestId,
-    encode,
     encode_error,
 )
 from promptkit.protocol.limits import Limits
 
-__all__ = ["check_arguments", "depth_of", "leading_id", "oversize"]
+__all__ = ["check_arguments", "check_words", "depth_of", "oversize"]
 
-#: The id of a request, if nothing stands before it but what is short in every request.
-_LEADING_ID: Final = re.compile(
-    rb'\s*\{\s*(?:"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,\s*)*"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")\s*[,}]'
+#: What stands before the next bracket or comma, and that. Texts are skipped, and nothing is tried twice.
+_NEXT: Final = re.compile(
+    rb'(?:[^]"\[{},}]++|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z))*+([]\[{},}]|\Z)', re.DOTALL
 )
-
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"?')
-_BRACKET: Final = re.compile(rb"[\[{]|[\]}]")
-
-
-def leading_id(line: bytes) -> RequestId | UnsetType:
-    """
-    Return the id of a request of which only the beginning is there, if it can be told.
-    """
-    if not (found := _LEADING_ID.match(line)):
-        return UNSET
-    try:
-        return msgspec.json.decode(found[1], type=int | str)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return UNSET
 
 
 def depth_of(line: bytes) -> int:
     """
     Return how deep the JSON in *line* is nested.
     """
-    depth = deepest = 0
-    for bracket in _BRACKET.findall(_STRING.sub(b"", line)):
-        depth += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
+    return max((depth for depth, _ in _counted(line)), default=0)
 
 
-def oversize(line: bytes, limits: Limits) -> tuple[bytes, ...]:
+def _counted(line: bytes) -> Iterator[tuple[int, int]]:
     """
-    Return the reply to a line that is not read because of its size; nothing for any other line.
+    Yield how deep each value in *line* is nested, and how many there are until then.
     """
-    refusal: ProtocolError
+    depth = values = 0
+    for found in _NEXT.finditer(line):
+        sign = found[1]
+        if sign in b"]}":
+            depth -= bool(sign)
+            if depth < 0:  # it is no JSON
+                return
+            continue
+        values += 1
+        if sign != b",":
+            depth += 1
+        yield depth, values
+
+
+def oversize(line: bytes, size: int, limits: Limits) -> tuple[bytes, ...]:
+    """
+    Return the reply to a line that is not read because of its *size*; nothing for any other line.
+    """
+    refusal: ProtocolError | None
     if isinstance(line, Overlong):
         refusal = InvalidRequest(f"the line is not read: it is longer than {limits.line:,} bytes")
-    elif line.count(b"{") + line.count(b"[") > limits.depth and depth_of(line) > limits.depth:
-        refusal = ParseError(f"the line is not read: it is nested more than {limits.depth:,} deep")
+        if isinstance(line, Unheld):
+            refusal = InternalError("the line is not read: there is not enough memory for it")
     else:
-        return ()
-    return (encode_error(leading_id(line), refusal),)
+        brackets = line.count(b"{") + line.count(b"[")
+        if brackets <= limits.depth and (
+            size <= limits.values or line.count(b",") + brackets <= limits.values
+        ):
+            return ()
+        refusal = _excess(line, limits)
+    return () if refusal is None else (encode_error(leading_id(line), refusal),)
 
 
-def check_arguments(params: wire.Params, limits: Limits) -> None:
+def _excess(line: bytes, limits: Limits) -> ProtocolError | None:
+    """
+    Return what there is too much of on a line; None if there is not.
+    """
+    for depth, values in _counted(line):
+        if depth > limits.depth:
+            return ParseError(f"the line is not read: it is nested more than {limits.depth:,} deep")
+        if values > limits.values:
+            return InvalidRequest(f"the line is not read: it holds more than {limits.values:,} values")
+    return None
+
+
+class _Chosen(Struct):
+    """
+    What params choose among few words, in two of their members.
+    """
+
+    meta: dict[str, Raw] | None = msgspec.field(default=None, name="_meta")
+    ref: dict[str, Raw] | None = None
+
+    @property
+    def words(self) -> dict[str, Raw | None]:
+        return {
+            wire.LOG_LEVEL: (self.meta or {}).get(wire.LOG_LEVEL),
+            "ref.type": (self.ref or {}).get("type"),
+        }
+
+
+class _Argument(Struct):
+    """
+    What is being typed.
+    """
+
+    name: str = ""
+    value: Raw | UnsetType = UNSET
+
+
+class _Context(Struct):
+    """
+    What was chosen already.
+    """
+
+    arguments: dict[str, Raw] = {}
+
+
+class _Prompt(Struct):
+    """
+    The arguments of a prompt.
+    """
+
+    arguments: dict[str, Raw] | None = None
+
+    @property
+    def given(self) -> Mapping[str, Raw]:
+        return self.arguments or {}
+
+
+class _Resource(Struct):
+    """
+    The URI of a resource.
+    """
+
+    uri: Raw | UnsetType = UNSET
+
+    @property
+    def given(self) -> Mapping[str, Raw]:
+        return {} if self.uri is UNSET else {"uri": self.uri}
+
+
+class _Completion(Struct):
+    """
+    What is completed.
+    """
+
+    argument: _Argument = msgspec.field(default_factory=_Argument)
+    context: _Context | None = None
+
+    @property
+    def given(self) -> Mapping[str, Raw]:
+        typed = {} if self.argument.value is UNSET else {self.argument.name: self.argument.value}
+        return {**self.context.arguments, **typed} if self.context else typed
+
+
+#: What reads the arguments in the params of a request, and leaves each as it is.
+_GIVEN: Final[Mapping[type[wire.Params], Decoder[_Prompt] | Decoder[_Resource] | Decoder[_Completion]]] = {
+    wire.GetPromptParams: Decoder(_Prompt),
+    wire.ResourceParams: Decoder(_Resource),
+    wire.CompleteParams: Decoder(_Completion),
+}
+
+
+#: What is longer is none of the words that there are, in bytes.
+_LONGEST_WORD: Final = 1024
+
+_decode_chosen: Final = Decoder(_Chosen).decode
+
+
+def check_words(params: Raw) -> None:
+    """
+    Check that a word of which there are few is not a long text: the decoder would quote it, more than once.
+
+    Raises:
+        InvalidParams: If it is.
+    """
+    try:
+        words = _decode_chosen(params).words
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # whoever reads them says what is wrong
+    for name, word in words.items():
+        if word is not None and len(word) > _LONGEST_WORD:
+            msg = f"{name} has {len(word):,} bytes: it is one of a few words, and all of them are short"
+            raise InvalidParams(msg)
+
+
+def check_arguments(kind: type[wire.Params], params: Raw, limits: Limits) -> None:
     """
     Check that a request has neither too many arguments nor one that is too long.
+
+    Args:
+        kind:
+            What its params are.
+
+        params:
+            They themselves, not yet read.
+
+        limits:
+            How much is taken.
 
     Raises:
         InvalidParams: If it has.
     """
-    given = _given(params)
+    if (decoder := _GIVEN.get(kind)) is None:
+        return
+    try:
+        given = decoder.decode(params).given
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # whoever reads them says what is wrong
     if len(given) > limits.arguments:
         msg = f"there are {len(given):,} arguments: at most {limits.arguments:,} are taken"
         raise InvalidParams(msg)
     for name, value in given.items():
-        size = len(value if isinstance(value, str) else encode(value))
-        if max(size, len(name)) > limits.argument:
-            msg = (
-                f"{shortened(name)!r} has {max(size, len(name)):,} characters: "
-                f"at most {limits.argument:,} are taken"
-            )
+        if max(len(value), len(name)) <= limits.argument:
+            continue
+        size = max(characters_in(value), len(name))
+        if size > limits.argument:
+            msg = f"{shortened(name)!r} has {size:,} characters: at most {limits.argument:,} are taken"
             raise InvalidParams(msg)
-
-
-def _given(params: wire.Params) -> Mapping[str, Any]:
-    """
-    Return what a request gives for arguments, or as the URI of a resource.
-    """
-    if isinstance(params, wire.GetPromptParams):
-        return params.arguments or {}
-    if isinstance(params, wire.ResourceParams):
-        return {"uri": params.uri}
-    if isinstance(params, wire.CompleteParams):
-        chosen = params.context.arguments if params.context else {}
-        return {**chosen, params.argument.name: params.argument.value}
-    return {}

@@ -7,7 +7,13 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from promptkit.protocol import wire
-from promptkit.protocol.jsonrpc import RequestId, encode_notification, encode_result
+from promptkit.protocol.jsonrpc import (
+    InvalidParams,
+    RequestId,
+    TooManyRequests,
+    encode_notification,
+    encode_result,
+)
 from promptkit.protocol.results import Capabilities, Results
 
 __all__ = ["Subscriptions"]
@@ -16,6 +22,11 @@ _PROMPTS: Final = "notifications/prompts/list_changed"
 _RESOURCES: Final = "notifications/resources/list_changed"
 _UPDATED: Final = "notifications/resources/updated"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
+
+#: How many resources a client may ask for, in its session and all of its streams together, each
+#: as often as it asks, and how long the URI of one may be, in characters.
+MOST: Final = 10_000
+LONGEST: Final = 2048
 
 
 class Subscriptions:
@@ -39,6 +50,8 @@ class Subscriptions:
         self._offered = Capabilities()
         self._uris: set[str] = set()
         self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
+        self._listening: dict[str, dict[RequestId, None]] = {}  # to which streams an update is told
+        self._streamed = 0
         self._lock = Lock()  # changes are told by another thread than the one that reads
 
     def open_session(self, offered: Capabilities) -> None:
@@ -60,15 +73,21 @@ class Subscriptions:
         The resources of which an update is told to somebody.
         """
         with self._lock:
-            streamed = [_uris(wanted) for wanted in self._streams.values()]
-            return self._uris.union(*streamed)
+            return self._uris.union(self._listening)
 
     def subscribe(self, uri: str) -> None:
         """
         Tell the session of updates of one resource.
+
+        Raises:
+            InvalidParams: If its URI is too long.
+
+            TooManyRequests: If there are as many as may be.
         """
         with self._lock:
-            self._uris.add(uri)
+            if uri not in self._uris:
+                self._check_room((uri,))
+                self._uris.add(uri)
 
     def unsubscribe(self, uri: str) -> None:
         """
@@ -90,10 +109,23 @@ class Subscriptions:
 
             offered:
                 What it can hear of; the rest is left out of the acknowledgement.
+
+        Raises:
+            InvalidParams: If the URI of a resource is too long, or the id, which every notification bears.
+
+            TooManyRequests: If there are as many as may be.
         """
+        if isinstance(request_id, str) and len(request_id) > LONGEST:
+            msg = f"the id of a request that opens a stream has at most {LONGEST:,} characters"
+            raise InvalidParams(msg)
         accepted = _narrowed(wanted, offered)
         with self._lock:
+            self._check_room(_uris(accepted))
+            self._forget(request_id)
             self._streams[request_id] = accepted
+            self._streamed += len(_uris(accepted))
+            for uri in _uris(accepted):
+                self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
         return encode_notification(_ACKNOWLEDGED, params)
 
@@ -102,7 +134,31 @@ class Subscriptions:
         Close a stream that its client has ended. Nothing more is said about it.
         """
         with self._lock:
-            self._streams.pop(request_id, None)
+            self._forget(request_id)
+
+    def _check_room(self, uris: Collection[str]) -> None:
+        """
+        Check that so many resources more may be told of.
+        """
+        if any(len(uri) > LONGEST for uri in uris):
+            msg = f"the URI of a resource to hear of has at most {LONGEST:,} characters"
+            raise InvalidParams(msg)
+        if self._streamed + len(self._uris) + len(uris) > MOST:
+            msg = f"there would be more than {MOST:,} subscriptions to resources: end some of them first"
+            raise TooManyRequests(msg)
+
+    def _forget(self, request_id: RequestId) -> None:
+        """
+        Forget a stream, if it is there.
+        """
+        if (wanted := self._streams.pop(request_id, None)) is None:
+            return
+        self._streamed -= len(_uris(wanted))
+        for uri in _uris(wanted):
+            streams = self._listening.get(uri, {})
+            streams.pop(request_id, None)
+            if not streams:
+                self._listening.pop(uri, None)
 
     def __contains__(self, request_id: object) -> bool:
         """
@@ -128,7 +184,7 @@ class Subscriptions:
         Return what tells that a resource holds something else; ``b""`` if nobody wants to know.
         """
         with self._lock:
-            streams = [key for key, wanted in self._streams.items() if uri in _uris(wanted)]
+            streams = list(self._listening.get(uri, ()))
             bare = self.session and uri in self._uris
         return _told(_UPDATED, streams, bare=bare, uri=uri)
 
@@ -143,6 +199,8 @@ class Subscriptions:
         with self._lock:
             ended = list(self._streams)
             self._streams.clear()
+            self._listening.clear()
+            self._streamed = 0
         return b"".join(_ending(request_id, results) for request_id in ended)
 
     def _changed(self, method: str, kind: str, *, bare: bool) -> bytes:
@@ -162,11 +220,10 @@ def _narrowed(wanted: wire.SubscriptionFilter, offered: Capabilities) -> wire.Su
     """
     Return what of *wanted* is *offered*.
     """
-    resources = offered.changes and offered.resources
     return wire.SubscriptionFilter(
         (offered.changes and wanted.prompts_list_changed is True) or UNSET,
-        (resources and wanted.resources_list_changed is True) or UNSET,
-        (wanted.resource_subscriptions if resources else UNSET) or UNSET,
+        (offered.changes and wanted.resources_list_changed is True) or UNSET,
+        (wanted.resource_subscriptions if offered.changes else UNSET) or UNSET,
     )
 
 

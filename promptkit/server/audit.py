@@ -41,7 +41,8 @@ MOST: Final = 64
 _PATIENCE: Final = 0.5
 
 #: How a reply begins that is an error, or a question. A result may be long, and is not looked through.
-_BEGIN: Final = rb'\{"jsonrpc":"2\.0","id":(?:-?\d+|"(?:[^"\\]|\\.)*"),'
+#: The repetitions are possessive, as an id may be long: what may be given back takes memory.
+_BEGIN: Final = rb'\{"jsonrpc":"2\.0","id":(?:-?\d++|"[^"\\]*+(?:\\.[^"\\]*+)*+"),'
 _ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
 _QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
 
@@ -243,7 +244,7 @@ def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
         "process": os.getpid(),
         "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
         "id": _short(request.id) if isinstance(request.id, str) else request.id,
-        "method": request.method,
+        "method": _short(request.method),
         **_asked(subject_of(request, begun.catalog)),
         "revision": request.revision.date,
         "duration_ms": round((time.perf_counter() - begun.started) * 1000, 3),

@@ -103,6 +103,7 @@ class Handlers:
             "completion/complete": self._complete,
             "resources/list": self._list,
             "resources/templates/list": self._list,
+            "tools/list": self._list,
             "resources/read": self._read,
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._unsubscribe,
@@ -378,11 +379,11 @@ class Handlers:
         Tell the client of changes until it, or the server, ends the request.
         """
         self._in_flight.check_room()
-        subscriptions = self._connection.subscriptions
-        self._in_flight.hold(Job(request, partial(subscriptions.cancel, request.id), works=False))
+        subscriptions, offered = self._connection.subscriptions, self._connection.capabilities
         with self.telling:
-            offered = self._connection.capabilities
-            self._send(subscriptions.listen(request.id, request.params.notifications, offered))
+            acknowledgement = subscriptions.listen(request.id, request.params.notifications, offered)
+            self._in_flight.hold(Job(request, partial(subscriptions.cancel, request.id), works=False))
+            self._send(acknowledgement)
 
 
 def _name(about: CompiledPrompt | CompiledResource | None) -> str | None:

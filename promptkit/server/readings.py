@@ -9,8 +9,10 @@ from promptkit.server.workers import Abandoned
 
 __all__ = ["Readings"]
 
-#: How many resources are remembered. Of what was forgotten every update is told.
+#: How many resources are remembered, and how long the URI of one may be, in characters. Of what
+#: was forgotten every update is told.
 _REMEMBERED: Final = 1024
+_LONGEST: Final = 2048
 
 
 class Readings:
@@ -25,6 +27,8 @@ class Readings:
         """
         Remember *content*, which the client is sent.
         """
+        if len(content.uri) > _LONGEST:
+            return
         self._read[content.uri] = _digest(content)
         self._read.move_to_end(content.uri)
         while len(self._read) > _REMEMBERED:

@@ -1,8 +1,8 @@
 """A snapshot: one catalog as it is served, with what was encoded from it."""
 
 import time
-from collections import OrderedDict
 from collections.abc import Iterator
+from threading import Lock
 from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
@@ -17,10 +17,12 @@ from promptkit.protocol.pages import LISTS, Pages, pages_of
 from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.revisions import REVISIONS, Revision
 
-__all__ = ["ReplyCache", "Snapshot"]
+__all__ = ["CACHED", "CACHED_BYTES", "ReplyCache", "Snapshot"]
 
-#: How many replies are kept of prompts that have `cache`.
-_CACHED_REPLIES: Final = 256
+#: How many replies are kept of prompts that have `cache`, and how large they are together with
+#: what was asked, in bytes.
+CACHED: Final = 256
+CACHED_BYTES: Final = 16 * 1024 * 1024
 
 _NEWEST: Final = list(REVISIONS.values())[-1]
 
@@ -105,7 +107,9 @@ class ReplyCache:
     """
 
     def __init__(self) -> None:
-        self._results: OrderedDict[Any, tuple[float, bytes]] = OrderedDict()
+        self._results: dict[Any, tuple[float, bytes]] = {}
+        self._size = 0
+        self._lock = Lock()  # replies may come from several threads
 
     def key(self, prompt: CompiledPrompt, request: Request, given: Any) -> Any:
         """
@@ -127,12 +131,29 @@ class ReplyCache:
 
     def put(self, key: Any, result: bytes, seconds: float) -> None:
         """
-        Keep *result* under *key*.
+        Keep *result* under *key*, unless it is so large that it would drop all others.
         """
-        self._results[key] = (time.monotonic() + seconds, result)
-        self._results.move_to_end(key)
-        while len(self._results) > _CACHED_REPLIES:
-            self._results.popitem(last=False)
+        size = _size(key, result)
+        with self._lock:
+            self._drop(key)
+            if size > CACHED_BYTES // 4:
+                return
+            self._results[key] = (time.monotonic() + seconds, result)
+            self._size += size
+            while len(self._results) > CACHED or self._size > CACHED_BYTES:
+                self._drop(next(iter(self._results)))
+
+    def _drop(self, key: Any) -> None:
+        if (dropped := self._results.pop(key, None)) is not None:
+            self._size -= _size(key, dropped[1])
+
+
+def _size(key: Any, result: bytes) -> int:
+    """
+    Return how many bytes of a client's are kept with a reply.
+    """
+    *_, given = key
+    return len(given) + len(result)
 
 
 def _is_retry(params: wire.GetPromptParams) -> bool:

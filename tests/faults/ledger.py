@@ -47,6 +47,16 @@ def readable(message):
     return json.dumps(found)
 
 
+def broken(message, text):
+    """Return the messages on a line that is not read as it stands, as far as they can be told."""
+    if message is None:
+        try:
+            message = json.loads(str(text, "utf-8", "surrogateescape"), parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            return []
+    return message if isinstance(message, list) else [message]
+
+
 def is_request(message):
     """Return whether a message is a request with a readable id."""
     return (
@@ -96,8 +106,10 @@ class Ledger:
             message = None
         if message is None or depth_of(message) > DEPTH or HALF.search(text):
             self.unread += 1
-            if found := readable(message):
-                self.possible[found] += 1
+            for part in broken(message, text):
+                if found := readable(part):
+                    self.possible[found] += 1
+                    self.unread += 1
             return None
         for part in message if isinstance(message, list) else [message]:
             self._note(part, text)

@@ -20,6 +20,7 @@ __all__ = [
     "ListPromptsResult",
     "ListResourceTemplatesResult",
     "ListResourcesResult",
+    "ListToolsResult",
     "NotificationMeta",
     "ProgressParams",
     "Prompt",
@@ -134,6 +135,15 @@ class ListResourceTemplatesResult(Result, rename="camel"):
     """
 
     resource_templates: list[Raw]
+    next_cursor: str | UnsetType = UNSET
+
+
+class ListToolsResult(Result, rename="camel"):
+    """
+    One page of the tools, of which there are none.
+    """
+
+    tools: list[Raw]
     next_cursor: str | UnsetType = UNSET
 
 
