@@ -15,7 +15,7 @@ from msgspec import Struct
 from promptkit.completion import Completer
 from promptkit.diagnostics import Report, Rule
 from promptkit.errors import ArgumentErrors, Fault, nearest
-from promptkit.misfits import ABSENT, Misfit
+from promptkit.misfits import ABSENT, ENOUGH, Misfit
 from promptkit.readers import Reader, is_constrained, is_literal, is_union, plain, reader_of
 from promptkit.scalars import Read
 from promptkit.signature import NO_DEFAULT, Arg, Parameter, Signature
@@ -194,16 +194,20 @@ class Arguments:
         values: dict[str, Any] = {}
         faults: list[Fault] = []
         readers = self._readers
+        unknown = 0
         for name, value in (given or {}).items():
             if name not in readers:
-                faults.append(self._unknown(name))
+                unknown += 1
+                if unknown <= ENOUGH:
+                    faults.append(self._unknown(name))
             elif value or self._is_given(name, value):
                 try:
                     values[name] = readers[name](value)
                 except Misfit as misfit:
                     faults += self.by_name[name].faults(value, misfit)
+        told = {fault.argument for fault in faults} if faults else ()
         for name in self._required:
-            if name not in values and all(fault.argument != name for fault in faults):
+            if name not in values and name not in told:
                 faults.append(Fault(name, "is missing", self.by_name[name].reader.expected))
         if faults:
             raise ArgumentErrors(self.prompt, tuple(faults), self.kind)

@@ -14,7 +14,7 @@ __all__ = ["DECIMAL", "INTEGER_KEY", "bare", "example_of", "example_text", "expe
 
 
 #: An exact number as text, neither infinite nor none.
-DECIMAL: Final = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+DECIMAL: Final = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 #: A whole number as the key of a JSON object.
 INTEGER_KEY: Final = r"^(?:0|-?[1-9][0-9]{0,17})$"
@@ -120,6 +120,8 @@ def _record(tree: Any) -> str:
     """
     Return the words for an object with named members.
     """
+    if getattr(tree, "array_like", False):
+        return f"a list of {', '.join(field.name for field in tree.fields)}"
     return f"a JSON object with {', '.join(field.encode_name for field in tree.fields)}"
 
 

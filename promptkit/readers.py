@@ -7,10 +7,11 @@ string is read; `promptkit.arguments` looks a parameter up in it once, when it i
 
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from typing import Any, Final, Literal, get_args, get_origin
 from uuid import UUID
 
@@ -103,13 +104,18 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
         if key in exact:
             return exact[key]
         if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
-            similar = nearest(value, shown) if isinstance(value, str) else None
-            raise Misfit(nearest=similar and shown[similar])
+            raise Misfit(nearest=partial(_nearest, value, shown) if isinstance(value, str) else None)
         return folded[text]
 
     names = tuple(str(names[0]) for _, names in choices)
     one_of = repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
     return Reader(read, one_of, one_of, names)
+
+
+def _nearest(text: str, shown: Mapping[str, str]) -> str | None:
+    """Return what people see of the value whose name *text* was probably meant to be."""
+    found = nearest(text, shown)
+    return None if found is None else shown[found]
 
 
 def _member_names(member: Enum) -> tuple[Any, ...]:
@@ -156,8 +162,8 @@ def _union_reader(annotation: Any) -> Reader | None:
                 return reader.read(value)
             except Misfit as misfit:
                 misfits.append(misfit)
-        # If parts are at fault, the member that they are parts of was meant.
-        deep = [misfit for misfit in misfits if all(part.path for part in misfit.parts)]
+        # The member that was meant is the one whose parts are at fault, or that says why it refuses.
+        deep = [misfit for misfit in misfits if all(part.path or part.reason for part in misfit.parts)]
         if len(deep) == 1:
             raise deep[0]
         raise Misfit(nearest=next((misfit.nearest for misfit in misfits if misfit.nearest), None))
@@ -213,6 +219,10 @@ def _list_reader(annotation: Any) -> Reader | None:
     nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
     # A data: URI has a comma of its own.
     separators = "\n" if member is _BYTES else ",\n"
+    if make in (set, frozenset) and member not in (_TEXT, _BYTES):
+        from promptkit.collisions import set_of
+
+        make = partial(set_of, make)
 
     def read(value: Any) -> Any:
         items = _split_list(value, separators) if isinstance(value, str) else value
@@ -228,7 +238,10 @@ def _list_reader(annotation: Any) -> Reader | None:
                     break
         if faults:
             raise Misfits(tuple(faults))
-        return make(found)
+        try:
+            return make(found)
+        except TypeError:  # what an author has registered may not be hashable
+            raise Misfit from None
 
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
     separated = "several, one a line" if member is _BYTES else "several, separated by commas"
@@ -243,7 +256,7 @@ def _of(fault: Misfit, reader: Reader, value: Any) -> Misfit:
     return Misfit(
         fault.expected or reader.expected,
         got=value if fault.got is None else fault.got,
-        nearest=fault.nearest,
+        nearest=fault.find_nearest,
         path=fault.path,
         reason=fault.reason,
     )

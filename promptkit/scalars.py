@@ -27,6 +27,9 @@ __all__ = [
 #: Digits that a number may have before or behind the point; of whole numbers Python takes as many.
 MOST_DIGITS: Final = 4300
 
+_SHORTER: Final = f"a whole number of at most {MOST_DIGITS:,} digits"
+_TOO_LONG: Final = f"has more than {MOST_DIGITS:,} digits: send a number that people use"
+
 #: What may be a number, or say one.
 _NUMBERS: Final = (str, int, float)
 
@@ -51,12 +54,17 @@ def read_int(value: Any) -> int:
         try:
             return int(value)
         except ValueError:
-            raise Misfit from None
+            raise Misfit(_SHORTER if _has_too_many_digits(value) else None) from None
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise Misfit
     return value
+
+
+def _has_too_many_digits(text: str) -> bool:
+    """Return whether *text* is a whole number that Python does not read, as that takes quadratic time."""
+    return len(text) > MOST_DIGITS and text.strip().lstrip("+-").replace("_", "").isdecimal()
 
 
 def read_float(value: Any) -> float:
@@ -111,8 +119,11 @@ def checked_decimal(number: Decimal) -> Decimal:
     """
     Return *number*, unless it would fill the memory once it is written out. Raises `Misfit`.
     """
-    if number and abs(number.adjusted()) > MOST_DIGITS:
-        raise Misfit(reason=f"has more than {MOST_DIGITS:,} digits: send a number that people use")
+    exponent = int(number.as_tuple().exponent)
+    if not number:
+        return number if abs(exponent) <= MOST_DIGITS else Decimal()
+    if abs(number.adjusted()) > MOST_DIGITS or exponent < -MOST_DIGITS:
+        raise Misfit(reason=_TOO_LONG)
     return number
 
 

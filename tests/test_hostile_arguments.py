@@ -179,7 +179,11 @@ class TestValues:
     @pytest.mark.parametrize(
         ("name", "value", "reason"),
         [
-            ("int", "1" * 10_000, f"is '{'1' * 27}...{'1' * 28}', not a whole number"),
+            (
+                "int",
+                "1" * 10_000,
+                f"is '{'1' * 27}...{'1' * 28}', not a whole number of at most 4,300 digits",
+            ),
             ("float", "NaN", "is 'NaN', not a number"),
             ("float", "1e999999", "is '1e999999', not a number"),
             ("Decimal", "Infinity", "is 'Infinity', not a number"),

@@ -19,7 +19,7 @@ ORDER = (
     "content|icons",
     "messages",
     "fragments",
-    "customs|scalars|expectations|signature|options|rendering",
+    "collisions|customs|scalars|expectations|signature|options|rendering",
     "structuring|writing",
     "readers",
     "completion",
