@@ -205,9 +205,8 @@ class Arguments:
                     values[name] = readers[name](value)
                 except Misfit as misfit:
                     faults += self.by_name[name].faults(value, misfit)
-        told = {fault.argument for fault in faults} if faults else ()
         for name in self._required:
-            if name not in values and name not in told:
+            if name not in values and all(fault.argument != name for fault in faults):
                 faults.append(Fault(name, "is missing", self.by_name[name].reader.expected))
         if faults:
             raise ArgumentErrors(self.prompt, tuple(faults), self.kind)

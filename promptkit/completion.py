@@ -63,21 +63,25 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     if not typed:
         return tuple(unique)
     folded = typed.casefold()
-    graded = [(grade, text) for text in unique if (grade := _grade(text, folded)) is not None]
+    is_word = not folded[_LONGEST_WORD:]
+    graded = [
+        (grade, text) for text in unique if (grade := _grade(text, folded, is_word=is_word)) is not None
+    ]
     return tuple(text for _, text in sorted(graded, key=itemgetter(0)))
 
 
-def _grade(candidate: str, typed: str) -> tuple[int, int] | None:
+def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
     """
     Return how well *candidate* matches *typed*, which is casefolded: less is better, None not at all.
+
+    Only what may be a word is sought at the beginnings of words, and with gaps.
     """
     folded = candidate.casefold()
     if folded.startswith(typed):
         return (0 if folded == typed else 1), 0
     if typed in folded:
-        long = len(typed) > _LONGEST_WORD
-        return (2, 0) if not long and _starts_word(candidate, typed) else (3, len(typed))
-    span = _span(folded, typed) if len(typed) <= _LONGEST_WORD else None
+        return (2, 0) if is_word and _starts_word(candidate, typed) else (3, len(typed))
+    span = _span(folded, typed) if is_word else None
     return None if span is None else (3, span)
 
 
