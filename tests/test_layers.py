@@ -12,8 +12,8 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|digests|encoding|packages|sources|standard_error|targets|visible",
-    "version|diagnostics|context|fields|misfits",
+    "annotations|digests|encoding|packages|sources|standard_error|targets|uri_positions|visible",
+    "version|diagnostics|context|fields|misfits|uri_expressions",
     "errors",
     "media",
     "content|icons",
@@ -22,7 +22,7 @@ ORDER = (
     "collisions|customs|scalars|expectations|signature|options|rendering",
     "structuring|writing",
     "readers",
-    "completion",
+    "completion|time_zones",
     "arguments",
     "redaction|schemas|returns|templates",
     "documents",
@@ -61,6 +61,8 @@ LAZY = {
     "promptkit.server.background",
     "promptkit.sources",
     "promptkit.structuring",
+    "promptkit.time_zones",
+    "zoneinfo",
     "promptkit.visible",
     "pybase64",
     "random",
