@@ -26,6 +26,9 @@ __all__ = ["Argument", "Arguments", "compile_arguments", "fits", "type_name"]
 #: What people separate by commas.
 _PLAIN: Final = (str, int, float, Decimal, date, time, Enum)
 
+#: Types of defaults that hold no date and no time.
+_TIMELESS: Final = (str, int, float, bool, type(None))
+
 #: What JSON calls otherwise than Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
@@ -260,7 +263,12 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
     """
     Return one parameter as an argument, or None if its type is not supported.
     """
-    reader = reader_of(parameter.annotation)
+    annotation = parameter.annotation
+    if parameter.arg.timezone is not None:
+        from promptkit.time_zones import in_zone
+
+        annotation = in_zone(parameter, report)
+    reader = reader_of(annotation)
     if reader is None:
         report.add(
             Rule.UNSUPPORTED_TYPE,
@@ -279,9 +287,13 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
             _default_remedy(parameter),
             parameter.name,
         )
+    elif not (parameter.required or type(parameter.default) in _TIMELESS):
+        from promptkit.time_zones import check_default
+
+        check_default(parameter, annotation, report)
     return Argument(
         name=parameter.name,
-        annotation=parameter.annotation,
+        annotation=annotation,
         default=parameter.default,
         reader=reader,
         title=parameter.arg.title,

@@ -8,7 +8,7 @@ string is read; `promptkit.arguments` looks a parameter up in it once, when it i
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
 from functools import partial
@@ -26,6 +26,8 @@ from promptkit.expectations import bare, example_text, expectation, type_tree
 from promptkit.misfits import ENOUGH, Misfit, Misfits
 from promptkit.scalars import (
     Read,
+    located,
+    offset_fault,
     parse_duration,
     parsed,
     read_bool,
@@ -34,6 +36,7 @@ from promptkit.scalars import (
     read_float,
     read_int,
     read_text,
+    zone_of,
 )
 
 __all__ = ["Reader", "is_constrained", "is_enum", "is_list", "is_literal", "is_union", "plain", "reader_of"]
@@ -180,6 +183,8 @@ def _constrained_reader(annotation: Any) -> Reader | None:
     inner = reader_of(annotation.__origin__)
     if inner is None:
         return None
+    if zone := zone_of(annotation):
+        return _zoned_reader(inner, zone)
     try:
         msgspec.json.Decoder(annotation)  # looks at whether the constraints are those of the type
         tree = type_tree(annotation)
@@ -198,9 +203,17 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         try:
             return msgspec.convert(found, annotation)
         except (msgspec.ValidationError, ValueError):
-            raise Misfit(expected) from None
+            raise Misfit(expected, reason=offset_fault(found, annotation)) from None
 
     return Reader(read, expected, expected if expected != "text" else "", inner.values)
+
+
+def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
+    """
+    Return a reader of datetimes that takes those without an offset for times in *zone*.
+    """
+    hint = f"{inner.expected}, in {zone} unless it has an offset"
+    return Reader(lambda value: located(inner.read(value), zone), inner.expected, hint)
 
 
 def _list_reader(annotation: Any) -> Reader | None:
@@ -437,16 +450,17 @@ _BOOL: Final = Reader(read_bool, "yes or no", "yes or no", ("yes", "no"))
 _BYTES: Final = Reader(read_bytes, "base64 or a data: URI", "base64 or a data: URI")
 
 
-def _scalar(read: Read, expected: str) -> Callable[[Any], Reader]:
+def _scalar(read: Read, expected: str, more: str = "") -> Callable[[Any], Reader]:
     """
-    Return what makes the reader of a scalar.
+    Return what makes the reader of a scalar; *more* is said where people choose a value.
     """
-    reader = Reader(read, expected, expected)
+    reader = Reader(read, expected, expected + more)
     return lambda _: reader
 
 
 _DATE: Final = "a date, as in 2026-01-31"
 _DATETIME: Final = "a date and time, as in 2026-01-31T12:00"
+_AS_WRITTEN: Final = ", read as it is written, with an offset (+01:00) or without"
 
 #: The types that can be parameters: what recognises one, and what makes its reader. The
 #: first row that recognises a type counts; a factory may still decline, with None.
@@ -458,7 +472,10 @@ READERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]
     (_is(bytes), lambda _: _BYTES),
     (_is(Decimal), _scalar(read_decimal, "a number")),
     (_is(date), _scalar(parsed(date.fromisoformat), _DATE)),
-    (_is(datetime), _scalar(parsed(lambda text: datetime.fromisoformat(text.upper())), _DATETIME)),
+    (
+        _is(datetime),
+        _scalar(parsed(lambda text: datetime.fromisoformat(text.upper())), _DATETIME, _AS_WRITTEN),
+    ),
     (_is(time), _scalar(parsed(lambda text: time.fromisoformat(text.upper())), "a time of day, as in 12:00")),
     (_is(timedelta), _scalar(parsed(parse_duration), "a duration, as in 1h 30m")),
     (_is(UUID), _scalar(parsed(UUID), "a UUID")),

@@ -29,7 +29,8 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 #: What msgspec says only in words, said so that a validator can check it.
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-]{_CLOCK})?"
+_OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})?"
+_TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?{_OFFSET}"
 _DATE: Final = r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 _WRITTEN: Final = {
     mi.TimeType: f"^{_TIME}$",
@@ -132,7 +133,7 @@ def _refine(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: set[s
     if isinstance(tree, mi.DictType) and (keys := _keys(tree.key_type)):
         schema["propertyNames"] = keys
     if (pattern := _WRITTEN.get(type(tree))) and "format" not in schema:
-        schema["pattern"] = pattern
+        schema["pattern"] = pattern.replace(_OFFSET, "") if getattr(tree, "tz", None) is False else pattern
     for part, inner in _parts(tree, schema):
         _refine(part, inner, definitions, seen)
 

@@ -32,7 +32,7 @@ from promptkit.customs import CUSTOMS, expectations
 from promptkit.errors import nearest, shortened
 from promptkit.expectations import DECIMAL, INTEGER_KEY, expectation, type_tree
 from promptkit.misfits import ABSENT, ENOUGH, Misfit, Misfits
-from promptkit.scalars import checked_decimal
+from promptkit.scalars import checked_decimal, located, offset_fault, zone_of
 
 __all__ = ["forget_types", "structurer"]
 
@@ -123,6 +123,7 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
     """
     kinds = {annotation, getattr(annotation, "__origin__", None)}
     choices = _choices(annotation)
+    zone = zone_of(annotation)
     integral, exact = not {float, str, Decimal} & kinds, Decimal in kinds
 
     def structure(value: Any, _: Any) -> Any:
@@ -132,10 +133,13 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
             raise Misfit(_expected(annotation), got=value)
         try:
             found = msgspec.convert(value, annotation)
+            if zone is not None:
+                return located(found, zone)
             return checked_decimal(found) if exact else found
         except (msgspec.ValidationError, ValueError, OverflowError):
             near = partial(nearest, value, choices) if choices and isinstance(value, str) else None
-            raise Misfit(_expected(annotation), got=value, nearest=near) from None
+            reason = offset_fault(value, annotation, seconds=":00")
+            raise Misfit(_expected(annotation), got=value, nearest=near, reason=reason) from None
 
     return structure
 
@@ -252,9 +256,12 @@ def _key(text: Any, annotation: Any) -> Any:
     if annotation is int and not re.match(INTEGER_KEY, text):
         raise Misfit(_expected(annotation), got=text, path=_at(text))
     try:
-        return next(iter(msgspec.convert({text: None}, dict[annotation, None], str_keys=True)))
+        key = next(iter(msgspec.convert({text: None}, dict[annotation, None], str_keys=True)))
     except msgspec.ValidationError:
-        raise Misfit(_expected(annotation), got=text, path=_at(text)) from None
+        reason = offset_fault(text, annotation, seconds=":00")
+        raise Misfit(_expected(annotation), got=text, path=_at(text), reason=reason) from None
+    zone = zone_of(annotation)
+    return key if zone is None else located(key, zone)
 
 
 def _at(key: str) -> str:
