@@ -3,8 +3,8 @@ Sets and dicts of values that a client chose, made in linear time.
 
 The hashes of text are salted; those of numbers, UUIDs, durations and whatever is made of them are not, so
 a client can choose values that a hash table finds only after a walk past all others. That is foreseen
-here: few values may share a hash, and where there are many values, the walks are counted as CPython
-(3.11 to 3.14) takes them.
+here: few values may share a hash, and the walks of all others are counted as CPython (3.11 to 3.14)
+takes them: a part of the hash leads to each next slot, so that different hashes can be made to meet, too.
 """
 
 import sys
@@ -21,9 +21,6 @@ S = TypeVar("S", set[Any], frozenset[Any])
 
 #: Values that may collide as they like: all their comparisons take no longer than reading them.
 FEW: Final = 32
-
-#: Values of different hashes whose walks take no longer than reading them, whatever they are.
-_MANY: Final = 1000
 
 #: Steps that a value may take, on average; values that nobody chose for it take one or two.
 _STEPS: Final = 16
@@ -97,7 +94,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 def _check_walks(hashes: list[int], sizes: Iterator[tuple[int, int]], window: int) -> None:
     """Raise `Misfit` if a table that takes *hashes*, and grows through *sizes*, takes far too many steps."""
     for size, held in sizes:
-        if held > _MANY and _walks_far(hashes[:held], size, window):
+        if held > FEW and _walks_far(hashes[:held], size, window):
             raise Misfit(reason=_COLLIDES)
 
 
@@ -107,13 +104,15 @@ def _walks_far(hashes: list[int], size: int, window: int) -> bool:
     left = _STEPS * len(hashes)
     for value in hashes:
         at, perturb = value & mask, value & _WORD
-        while (free := taken.find(0, at, at + (window if at + window <= size else 1))) < 0:
-            perturb >>= 5
-            at = (at * 5 + perturb + 1) & mask
-            left -= 1
-            if not left:
-                return True
-        taken[free] = 1
+        if taken[at]:
+            while (free := taken.find(0, at, at + (window if at + window <= size else 1))) < 0:
+                perturb >>= 5
+                at = (at * 5 + perturb + 1) & mask
+                left -= 1
+                if not left:
+                    return True
+            at = free
+        taken[at] = 1
     return False
 
 

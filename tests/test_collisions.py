@@ -187,7 +187,7 @@ def walkers(size: int, filled: int, walks: int) -> list[int]:
 
 
 class TestWalks:
-    NUMBERS = walkers(4096, 2000, 150)
+    NUMBERS = walkers(1024, 500, 150)
 
     def test_no_two_of_them_share_a_hash(self):
         """
