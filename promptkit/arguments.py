@@ -15,7 +15,7 @@ from msgspec import Struct
 from promptkit.completion import Completer
 from promptkit.diagnostics import Report, Rule
 from promptkit.errors import ArgumentErrors, Fault, nearest
-from promptkit.misfits import ABSENT, Misfit
+from promptkit.misfits import ABSENT, ENOUGH, Misfit
 from promptkit.readers import Reader, is_constrained, is_literal, is_union, plain, reader_of
 from promptkit.scalars import Read
 from promptkit.signature import NO_DEFAULT, Arg, Parameter, Signature
@@ -25,6 +25,9 @@ __all__ = ["Argument", "Arguments", "compile_arguments", "fits", "type_name"]
 
 #: What people separate by commas.
 _PLAIN: Final = (str, int, float, Decimal, date, time, Enum)
+
+#: Types of defaults that hold no date and no time.
+_TIMELESS: Final = (str, int, float, bool, type(None))
 
 #: What JSON calls otherwise than Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
@@ -194,9 +197,12 @@ class Arguments:
         values: dict[str, Any] = {}
         faults: list[Fault] = []
         readers = self._readers
+        unknown = 0
         for name, value in (given or {}).items():
             if name not in readers:
-                faults.append(self._unknown(name))
+                unknown += 1
+                if unknown <= ENOUGH:
+                    faults.append(self._unknown(name))
             elif value or self._is_given(name, value):
                 try:
                     values[name] = readers[name](value)
@@ -257,7 +263,12 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
     """
     Return one parameter as an argument, or None if its type is not supported.
     """
-    reader = reader_of(parameter.annotation)
+    annotation = parameter.annotation
+    if parameter.arg.timezone is not None:
+        from promptkit.time_zones import in_zone
+
+        annotation = in_zone(parameter, report)
+    reader = reader_of(annotation)
     if reader is None:
         report.add(
             Rule.UNSUPPORTED_TYPE,
@@ -276,9 +287,13 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
             _default_remedy(parameter),
             parameter.name,
         )
+    elif not (parameter.required or type(parameter.default) in _TIMELESS):
+        from promptkit.time_zones import check_default
+
+        check_default(parameter, annotation, report)
     return Argument(
         name=parameter.name,
-        annotation=parameter.annotation,
+        annotation=annotation,
         default=parameter.default,
         reader=reader,
         title=parameter.arg.title,

@@ -22,7 +22,8 @@ from promptkit.icons import Icon
 from promptkit.messages import Workflow
 from promptkit.rendering import Renderer
 from promptkit.schemas import schema_of
-from promptkit.templates import Value
+from promptkit.uri_expressions import Value
+from promptkit.uri_positions import LONGEST_URI, ScannedURI
 
 __all__ = ["Catalog", "CompiledPrompt", "CompiledResource"]
 
@@ -258,8 +259,11 @@ class Catalog(Mapping[str, CompiledPrompt]):
         found = self._by_uri.get(uri)
         if found is not None and not found.is_template:
             return found, {}
+        if len(uri) > LONGEST_URI:
+            raise UnknownResource(uri, reason=f"a URI has at most {LONGEST_URI:,} characters")
+        scanned = ScannedURI(uri)
         for resource in self.resources:
-            if resource.is_template and (variables := resource.match(uri)) is not None:
+            if resource.is_template and (variables := resource.find(scanned)) is not None:
                 return resource, variables
         raise UnknownResource(uri, nearest(uri, self._by_uri))
 

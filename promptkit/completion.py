@@ -17,6 +17,9 @@ __all__ = ["LIMIT", "Completer", "Completion", "complete", "rank"]
 #: How many values MCP allows in one completion.
 LIMIT: Final = 100
 
+#: Characters that somebody types for a word. For more, what follows takes time of their square.
+_LONGEST_WORD: Final = 200
+
 
 @attrs.frozen
 class Completion:
@@ -51,7 +54,8 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     """
     Return those of *candidates* that match *typed*, best first, each once.
 
-    Case does not matter. A candidate that equals *typed* comes first, then those that begin
+    Of more than `_LONGEST_WORD` characters, none are sought at the beginnings of words or apart. Case
+    does not matter. A candidate that equals *typed* comes first, then those that begin
     with it, then those with a word that does, then those with its characters in the same order,
     the closer together the better. Among equals the given order stays. ``""`` matches all alike.
     """
@@ -59,20 +63,25 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     if not typed:
         return tuple(unique)
     folded = typed.casefold()
-    graded = [(grade, text) for text in unique if (grade := _grade(text, folded)) is not None]
+    is_word = not folded[_LONGEST_WORD:]
+    graded = [
+        (grade, text) for text in unique if (grade := _grade(text, folded, is_word=is_word)) is not None
+    ]
     return tuple(text for _, text in sorted(graded, key=itemgetter(0)))
 
 
-def _grade(candidate: str, typed: str) -> tuple[int, int] | None:
+def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
     """
     Return how well *candidate* matches *typed*, which is casefolded: less is better, None not at all.
+
+    Only what may be a word is sought at the beginnings of words, and with gaps.
     """
     folded = candidate.casefold()
     if folded.startswith(typed):
         return (0 if folded == typed else 1), 0
     if typed in folded:
-        return (2, 0) if _starts_word(candidate, typed) else (3, len(typed))
-    span = _span(folded, typed)
+        return (2, 0) if is_word and _starts_word(candidate, typed) else (3, len(typed))
+    span = _span(folded, typed) if is_word else None
     return None if span is None else (3, span)
 
 

@@ -73,6 +73,7 @@ class Rule(Enum):
     STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that there is not"
     FOREIGN_NOTE = "PK312", "a note in `Annotated` that is for another framework"
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
+    BAD_TIMEZONE = "PK320", "a time zone that there is not, or that is for no `datetime`"
     BAD_TEMPLATE = "PK401", "a URI template that is none"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
     DUPLICATE_TEMPLATE = "PK403", "two resources of one URI template"

@@ -12,16 +12,18 @@ from promptkit.content import EmbeddedResource, Text
 from promptkit.diagnostics import Location
 from promptkit.errors import ArgumentErrors, Fault
 from promptkit.misfits import Misfit
-from promptkit.templates import Template, Value
+from promptkit.templates import Template
 from promptkit.unsendable import describe
+from promptkit.uri_expressions import Value
+from promptkit.uri_positions import ScannedURI
 
 __all__ = ["CompiledResource", "content_of"]
 
 #: What a URI holds as it is, beside letters, digits and ``_.-~`` (RFC 3986, section 2).
 _KEPT: Final = "%:/?#[]@!$&'()*+,;="
 
-#: What stands in no URI that is typed or copied.
-_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+#: Without any of these, text leads nowhere but into a folder.
+_MAY_LEAD_OUT: Final = re.compile(r"\.\.|[/\\:\0]")
 
 #: What parts the paths in a text that may be a list of them.
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
@@ -90,7 +92,13 @@ class CompiledResource(Struct, frozen=True):
 
         Clients leave spaces and letters of all scripts as they are, but no control characters.
         """
-        return None if _CONTROL.search(uri) else self.template.match(uri)
+        return self.find(ScannedURI(uri))
+
+    def find(self, uri: ScannedURI) -> dict[str, Value] | None:
+        """
+        Return what `match` does, for a URI that is held against more than one resource.
+        """
+        return None if uri.has_control else self.template.find(uri)
 
     def bind(self, variables: Mapping[str, Value]) -> dict[str, Any]:
         """
@@ -215,6 +223,8 @@ def _is_below(text: str) -> bool:
     """
     Return whether *text* leads nowhere but down, also if it is read as a list of paths.
     """
+    if not _MAY_LEAD_OUT.search(text):
+        return True
     # Both families on every platform: what is harmless on one may be a drive on another.
     kinds = (PurePosixPath, PureWindowsPath)
     paths = [kind(path.strip()) for path in _BETWEEN_PATHS.split(text) for kind in kinds]

@@ -129,16 +129,21 @@ class UnknownResource(_Reported, KeyError):
 
         nearest:
             The most similar URI or template that exists, if any is similar.
+
+        reason:
+            Why it was not looked for, if it was not.
     """
 
-    def __init__(self, uri: str, nearest: str | None = None) -> None:
-        super().__init__(uri, nearest)
+    def __init__(self, uri: str, nearest: str | None = None, reason: str | None = None) -> None:
+        super().__init__(uri, nearest, reason)
         self.uri = uri
         self.nearest = nearest
+        self.reason = reason
 
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
-        return f"unknown resource {shortened(self.uri)!r}{hint}"
+        why = f": {self.reason}" if self.reason else ""
+        return f"unknown resource {shortened(self.uri)!r}{why}{hint}"
 
     def as_data(self) -> dict[str, Any]:
         """

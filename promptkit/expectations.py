@@ -14,7 +14,7 @@ __all__ = ["DECIMAL", "INTEGER_KEY", "bare", "example_of", "example_text", "expe
 
 
 #: An exact number as text, neither infinite nor none.
-DECIMAL: Final = r"^[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+DECIMAL: Final = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
 
 #: A whole number as the key of a JSON object.
 INTEGER_KEY: Final = r"^(?:0|-?[1-9][0-9]{0,17})$"
@@ -120,6 +120,8 @@ def _record(tree: Any) -> str:
     """
     Return the words for an object with named members.
     """
+    if getattr(tree, "array_like", False):
+        return f"a list of {', '.join(field.name for field in tree.fields)}"
     return f"a JSON object with {', '.join(field.encode_name for field in tree.fields)}"
 
 
@@ -132,11 +134,22 @@ def _choice(tree: Any) -> str:
     return repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
 
 
-def _moment(tree: mi.DateTimeType) -> str:
+def _moment(tree: mi.DateTimeType | mi.TimeType) -> str:
     """
-    Return a moment, with its zone where it may have one.
+    Return a moment, with an offset where it may, or must, have one.
     """
-    return "2026-01-31T12:00:00" if tree.tz is False else "2026-01-31T12:00:00Z"
+    clock = "12:00:00" if isinstance(tree, mi.TimeType) else "2026-01-31T12:00:00"
+    if tree.tz is None:
+        return f"{clock}Z" if isinstance(tree, mi.DateTimeType) else clock
+    return f"{clock}+01:00" if tree.tz else clock
+
+
+def _offset(tree: mi.DateTimeType | mi.TimeType) -> str:
+    """
+    Return what a type says of offsets, after a blank, and an example.
+    """
+    said = {True: " with an offset", False: " without an offset", None: ""}[tree.tz]
+    return f"{said}, as in {_moment(tree)}"
 
 
 _WORDS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {
@@ -148,8 +161,8 @@ _WORDS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {
     mi.BytesType: lambda tree: f"base64{_length(tree, 'bytes')}",
     mi.DecimalType: lambda _: "a number",
     mi.DateType: lambda _: "a date, as in 2026-01-31",
-    mi.DateTimeType: lambda tree: f"a date and time, as in {_moment(tree)}",
-    mi.TimeType: lambda _: "a time of day, as in 12:00:00",
+    mi.DateTimeType: lambda tree: f"a date and time{_offset(tree)}",
+    mi.TimeType: lambda tree: f"a time of day{_offset(tree)}",
     mi.TimeDeltaType: lambda _: "a duration, as in PT1H30M",
     mi.UUIDType: lambda _: "a UUID",
     mi.EnumType: _choice,
@@ -171,7 +184,6 @@ _EXAMPLES: Final[dict[type[mi.Type], Any]] = {
     mi.BytesType: "aGVsbG8=",
     mi.DecimalType: "1.50",
     mi.DateType: "2026-01-31",
-    mi.TimeType: "12:00:00",
     mi.TimeDeltaType: "PT1H30M",
     mi.UUIDType: "12345678-1234-5678-1234-567812345678",
 }
@@ -213,7 +225,7 @@ def example_of(tree: mi.Type, depth: int = 0) -> Any:  # noqa: C901, PLR0911 (a 
         return tag | {f.encode_name: example_of(f.type, depth + 1) for f in tree.fields if f.required}
     if isinstance(tree, mi.IntType | mi.FloatType):
         return _number_example(tree)
-    if isinstance(tree, mi.DateTimeType):
+    if isinstance(tree, mi.DateTimeType | mi.TimeType):
         return _moment(tree)
     return _EXAMPLES.get(type(tree), "text")
 

@@ -1,5 +1,6 @@
 """What does not fit its type, and where in a value it stands."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
 __all__ = ["ABSENT", "ENOUGH", "Misfit", "Misfits"]
@@ -23,7 +24,8 @@ class Misfit(ValueError):
             The part at fault, or `ABSENT` if it is missing; None for the whole value.
 
         nearest:
-            The value that was probably meant, if one is similar.
+            The value that was probably meant, if one is similar; or what finds it, which takes
+            too long to be done for each member of a union that declines.
 
         path:
             Where the part stands, as code would have it: ``.points[2].x``.
@@ -37,16 +39,23 @@ class Misfit(ValueError):
         expected: str | None = None,
         *,
         got: Any = None,
-        nearest: str | None = None,
+        nearest: str | Callable[[], str | None] | None = None,
         path: str = "",
         reason: str | None = None,
     ) -> None:
         super().__init__()
         self.expected = expected
         self.got = got
-        self.nearest = nearest
+        self.find_nearest = nearest
         self.path = path
         self.reason = reason
+
+    @property
+    def nearest(self) -> str | None:
+        """
+        The value that was probably meant, if one is similar.
+        """
+        return self.find_nearest() if callable(self.find_nearest) else self.find_nearest
 
     @property
     def parts(self) -> "tuple[Misfit, ...]":
@@ -62,7 +71,7 @@ class Misfit(ValueError):
         return Misfit(
             self.expected,
             got=self.got,
-            nearest=self.nearest,
+            nearest=self.find_nearest,
             path=path + self.path,
             reason=self.reason,
         )

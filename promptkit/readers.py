@@ -7,10 +7,11 @@ string is read; `promptkit.arguments` looks a parameter up in it once, when it i
 
 import types
 import typing
-from collections.abc import Callable, Iterable
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from typing import Any, Final, Literal, get_args, get_origin
 from uuid import UUID
 
@@ -25,6 +26,8 @@ from promptkit.expectations import bare, example_text, expectation, type_tree
 from promptkit.misfits import ENOUGH, Misfit, Misfits
 from promptkit.scalars import (
     Read,
+    located,
+    offset_fault,
     parse_duration,
     parsed,
     read_bool,
@@ -33,6 +36,7 @@ from promptkit.scalars import (
     read_float,
     read_int,
     read_text,
+    zone_of,
 )
 
 __all__ = ["Reader", "is_constrained", "is_enum", "is_list", "is_literal", "is_union", "plain", "reader_of"]
@@ -103,13 +107,18 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
         if key in exact:
             return exact[key]
         if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
-            similar = nearest(value, shown) if isinstance(value, str) else None
-            raise Misfit(nearest=similar and shown[similar])
+            raise Misfit(nearest=partial(_nearest, value, shown) if isinstance(value, str) else None)
         return folded[text]
 
     names = tuple(str(names[0]) for _, names in choices)
     one_of = repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
     return Reader(read, one_of, one_of, names)
+
+
+def _nearest(text: str, shown: Mapping[str, str]) -> str | None:
+    """Return what people see of the value whose name *text* was probably meant to be."""
+    found = nearest(text, shown)
+    return None if found is None else shown[found]
 
 
 def _member_names(member: Enum) -> tuple[Any, ...]:
@@ -156,8 +165,8 @@ def _union_reader(annotation: Any) -> Reader | None:
                 return reader.read(value)
             except Misfit as misfit:
                 misfits.append(misfit)
-        # If parts are at fault, the member that they are parts of was meant.
-        deep = [misfit for misfit in misfits if all(part.path for part in misfit.parts)]
+        # The member that was meant is the one whose parts are at fault, or that says why it refuses.
+        deep = [misfit for misfit in misfits if all(part.path or part.reason for part in misfit.parts)]
         if len(deep) == 1:
             raise deep[0]
         raise Misfit(nearest=next((misfit.nearest for misfit in misfits if misfit.nearest), None))
@@ -174,6 +183,8 @@ def _constrained_reader(annotation: Any) -> Reader | None:
     inner = reader_of(annotation.__origin__)
     if inner is None:
         return None
+    if zone := zone_of(annotation):
+        return _zoned_reader(inner, zone)
     try:
         msgspec.json.Decoder(annotation)  # looks at whether the constraints are those of the type
         tree = type_tree(annotation)
@@ -192,9 +203,17 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         try:
             return msgspec.convert(found, annotation)
         except (msgspec.ValidationError, ValueError):
-            raise Misfit(expected) from None
+            raise Misfit(expected, reason=offset_fault(found, annotation)) from None
 
     return Reader(read, expected, expected if expected != "text" else "", inner.values)
+
+
+def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
+    """
+    Return a reader of datetimes that takes those without an offset for times in *zone*.
+    """
+    hint = f"{inner.expected}, in {zone} unless it has an offset"
+    return Reader(lambda value: located(inner.read(value), zone), inner.expected, hint)
 
 
 def _list_reader(annotation: Any) -> Reader | None:
@@ -213,6 +232,10 @@ def _list_reader(annotation: Any) -> Reader | None:
     nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
     # A data: URI has a comma of its own.
     separators = "\n" if member is _BYTES else ",\n"
+    if make in (set, frozenset) and member not in (_TEXT, _BYTES):
+        from promptkit.collisions import set_of
+
+        make = partial(set_of, make)
 
     def read(value: Any) -> Any:
         items = _split_list(value, separators) if isinstance(value, str) else value
@@ -228,7 +251,10 @@ def _list_reader(annotation: Any) -> Reader | None:
                     break
         if faults:
             raise Misfits(tuple(faults))
-        return make(found)
+        try:
+            return make(found)
+        except TypeError:  # what an author has registered may not be hashable
+            raise Misfit from None
 
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
     separated = "several, one a line" if member is _BYTES else "several, separated by commas"
@@ -243,7 +269,7 @@ def _of(fault: Misfit, reader: Reader, value: Any) -> Misfit:
     return Misfit(
         fault.expected or reader.expected,
         got=value if fault.got is None else fault.got,
-        nearest=fault.nearest,
+        nearest=fault.find_nearest,
         path=fault.path,
         reason=fault.reason,
     )
@@ -424,16 +450,17 @@ _BOOL: Final = Reader(read_bool, "yes or no", "yes or no", ("yes", "no"))
 _BYTES: Final = Reader(read_bytes, "base64 or a data: URI", "base64 or a data: URI")
 
 
-def _scalar(read: Read, expected: str) -> Callable[[Any], Reader]:
+def _scalar(read: Read, expected: str, more: str = "") -> Callable[[Any], Reader]:
     """
-    Return what makes the reader of a scalar.
+    Return what makes the reader of a scalar; *more* is said where people choose a value.
     """
-    reader = Reader(read, expected, expected)
+    reader = Reader(read, expected, expected + more)
     return lambda _: reader
 
 
 _DATE: Final = "a date, as in 2026-01-31"
 _DATETIME: Final = "a date and time, as in 2026-01-31T12:00"
+_AS_WRITTEN: Final = ", read as it is written, with an offset (+01:00) or without"
 
 #: The types that can be parameters: what recognises one, and what makes its reader. The
 #: first row that recognises a type counts; a factory may still decline, with None.
@@ -445,7 +472,10 @@ READERS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]
     (_is(bytes), lambda _: _BYTES),
     (_is(Decimal), _scalar(read_decimal, "a number")),
     (_is(date), _scalar(parsed(date.fromisoformat), _DATE)),
-    (_is(datetime), _scalar(parsed(lambda text: datetime.fromisoformat(text.upper())), _DATETIME)),
+    (
+        _is(datetime),
+        _scalar(parsed(lambda text: datetime.fromisoformat(text.upper())), _DATETIME, _AS_WRITTEN),
+    ),
     (_is(time), _scalar(parsed(lambda text: time.fromisoformat(text.upper())), "a time of day, as in 12:00")),
     (_is(timedelta), _scalar(parsed(parse_duration), "a duration, as in 1h 30m")),
     (_is(UUID), _scalar(parsed(UUID), "a UUID")),

@@ -2,18 +2,24 @@
 
 import re
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from promptkit.misfits import Misfit
 
 __all__ = [
+    "HAS_OFFSET",
+    "NO_OFFSET",
+    "InZone",
     "Read",
     "checked_decimal",
+    "located",
+    "offset_fault",
     "parse_duration",
     "parsed",
     "read_bool",
@@ -22,10 +28,14 @@ __all__ = [
     "read_float",
     "read_int",
     "read_text",
+    "zone_of",
 ]
 
 #: Digits that a number may have before or behind the point; of whole numbers Python takes as many.
 MOST_DIGITS: Final = 4300
+
+_SHORTER: Final = f"a whole number of at most {MOST_DIGITS:,} digits"
+_TOO_LONG: Final = f"has more than {MOST_DIGITS:,} digits: send a number that people use"
 
 #: What may be a number, or say one.
 _NUMBERS: Final = (str, int, float)
@@ -51,12 +61,17 @@ def read_int(value: Any) -> int:
         try:
             return int(value)
         except ValueError:
-            raise Misfit from None
+            raise Misfit(_SHORTER if _has_too_many_digits(value) else None) from None
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise Misfit
     return value
+
+
+def _has_too_many_digits(text: str) -> bool:
+    """Return whether *text* is a whole number that Python does not read, as that takes quadratic time."""
+    return len(text) > MOST_DIGITS and text.strip().lstrip("+-").replace("_", "").isdecimal()
 
 
 def read_float(value: Any) -> float:
@@ -111,8 +126,11 @@ def checked_decimal(number: Decimal) -> Decimal:
     """
     Return *number*, unless it would fill the memory once it is written out. Raises `Misfit`.
     """
-    if number and abs(number.adjusted()) > MOST_DIGITS:
-        raise Misfit(reason=f"has more than {MOST_DIGITS:,} digits: send a number that people use")
+    exponent = int(number.as_tuple().exponent)
+    if not number:
+        return number if abs(exponent) <= MOST_DIGITS else Decimal()
+    if abs(number.adjusted()) > MOST_DIGITS or exponent < -MOST_DIGITS:
+        raise Misfit(reason=_TOO_LONG)
     return number
 
 
@@ -155,6 +173,61 @@ def parse_duration(text: str) -> timedelta:
         raise ValueError(text)
     names = ("weeks", "days", "hours", "minutes", "seconds")
     return timedelta(**{name: float(part or 0) for name, part in zip(names, units.groups(), strict=True)})
+
+
+NO_OFFSET: Final = "has no offset"
+HAS_OFFSET: Final = "has an offset"
+
+
+class InZone(Struct, frozen=True):
+    """
+    Says, in ``Annotated``, that a `datetime` without an offset is a time in *zone*.
+    """
+
+    zone: tzinfo
+
+
+def zone_of(annotation: Any) -> tzinfo | None:
+    """
+    Return the zone that `InZone` says of a type; None if it says nothing.
+    """
+    notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, InZone))
+    return next((note.zone for note in notes), None)
+
+
+def located(value: datetime, zone: tzinfo) -> datetime:
+    """
+    Return a time in *zone*, if it does not say where it holds.
+    """
+    return value.replace(tzinfo=zone) if value.tzinfo is None else value
+
+
+def offset_fault(value: Any, annotation: Any, *, seconds: str = "") -> str | None:
+    """
+    Return what is wrong with the offset of a time that its type refuses; None if something else is.
+
+    Args:
+        value:
+            The time, or what a client wrote for it.
+
+        annotation:
+            Its type, which may ask for an offset, or for none.
+
+        seconds:
+            The seconds in the example, where they have to be there.
+    """
+    kind = getattr(annotation, "__origin__", None)
+    asked = [note.tz for note in getattr(annotation, "__metadata__", ()) if isinstance(note, msgspec.Meta)]
+    if kind not in (datetime, time) or not {True, False}.intersection(asked):
+        return None
+    try:
+        msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None
+    example = f"{'2026-01-31T' if kind is datetime else ''}12:00{seconds}"
+    if True in asked:
+        return f"{NO_OFFSET}: add an offset, as in {example}+01:00"
+    return f"{HAS_OFFSET}: leave it out, as in {example}"
 
 
 def read_bytes(value: Any) -> bytes:

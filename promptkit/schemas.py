@@ -29,19 +29,15 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 #: What msgspec says only in words, said so that a validator can check it.
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?(?:[Zz]|[+-]{_CLOCK})?"
+_OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
+_TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
 _DATE: Final = r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-_WRITTEN: Final = {
-    mi.TimeType: f"^{_TIME}$",
-    mi.DateTimeType: f"^{_DATE}[Tt ]{_TIME}$",
-}
 _KEYS: Final[dict[type[mi.Type], dict[str, str]]] = {
     mi.IntType: {"pattern": INTEGER_KEY},
     mi.FloatType: {"pattern": DECIMAL},
     mi.DecimalType: {"pattern": DECIMAL},
     mi.DateType: {"format": "date"},
     mi.UUIDType: {"format": "uuid"},
-    **{kind: {"pattern": pattern} for kind, pattern in _WRITTEN.items()},
 }
 _AMOUNT: Final = r"[0-9]+(?:\.[0-9]+)?"
 #: Weeks, months and years have no fixed length, or are no unit to msgspec.
@@ -131,8 +127,8 @@ def _refine(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: set[s
         return
     if isinstance(tree, mi.DictType) and (keys := _keys(tree.key_type)):
         schema["propertyNames"] = keys
-    if (pattern := _WRITTEN.get(type(tree))) and "format" not in schema:
-        schema["pattern"] = pattern
+    if isinstance(tree, mi.DateTimeType | mi.TimeType):
+        schema["pattern"] = _written(tree)
     for part, inner in _parts(tree, schema):
         _refine(part, inner, definitions, seen)
 
@@ -167,7 +163,16 @@ def _keys(tree: mi.Type) -> dict[str, Any]:
         return {"enum": [str(value) for value in tree.values]}
     if isinstance(tree, mi.CustomType):
         return _custom(tree.cls)
+    if isinstance(tree, mi.DateTimeType | mi.TimeType):
+        return {"pattern": _written(tree)}
     return dict(_KEYS.get(type(tree), {}))
+
+
+def _written(tree: mi.DateTimeType | mi.TimeType) -> str:
+    """Return the pattern of a time as msgspec takes it, with an offset where it has to have one."""
+    date = f"{_DATE}[Tt ]" if isinstance(tree, mi.DateTimeType) else ""
+    offset = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}[tree.tz]
+    return f"^{date}{_TIME}{offset}$"
 
 
 def _other(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:

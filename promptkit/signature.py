@@ -9,6 +9,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import tzinfo
 from functools import WRAPPER_ASSIGNMENTS
 from typing import Any, Final
 
@@ -87,6 +88,11 @@ class Arg:
 
         secret:
             Whether values must stay out of errors, logs and transcripts, and are never offered.
+
+        timezone:
+            Where the dates and times hold that a client writes without an offset: the name of a zone,
+            as in ``"Europe/Berlin"``, or a `tzinfo` such as a `zoneinfo.ZoneInfo`. Each `datetime` is
+            aware then. Left out, each is read as it is written.
     """
 
     description: str | None = attrs.field(default=None, validator=optional_text)
@@ -98,6 +104,7 @@ class Arg:
         converter=_complete,
     )
     secret: bool = attrs.field(default=False, kw_only=True)
+    timezone: str | tzinfo | None = attrs.field(default=None, kw_only=True)
 
 
 class Parameter(Struct, frozen=True):

@@ -7,11 +7,13 @@ so that is done for the first parameter that is no plain scalar.
 """
 
 import re
+from collections import abc
 from collections.abc import Callable, Iterable
 from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, is_typeddict
@@ -25,11 +27,12 @@ from cattrs.gen import make_dict_structure_fn, override
 from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_structure_fn
 from cattrs.preconf.msgspec import make_converter
 
+from promptkit.collisions import dict_of, set_of
 from promptkit.customs import CUSTOMS, expectations
-from promptkit.errors import nearest
+from promptkit.errors import nearest, shortened
 from promptkit.expectations import DECIMAL, INTEGER_KEY, expectation, type_tree
 from promptkit.misfits import ABSENT, ENOUGH, Misfit, Misfits
-from promptkit.scalars import checked_decimal
+from promptkit.scalars import checked_decimal, located, offset_fault, zone_of
 
 __all__ = ["forget_types", "structurer"]
 
@@ -39,6 +42,14 @@ Structure = Callable[[Any, Any], Any]
 _LEAVES: Final = frozenset(
     {str, int, float, bool, bytes, NoneType, Decimal, date, datetime, time, timedelta, UUID},
 )
+
+#: What is made of a JSON array, by what an author has written.
+_SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
+    **{kind: kind for kind in (list, set, frozenset, tuple)},
+    **dict.fromkeys((abc.Collection, abc.Sequence, abc.MutableSequence), list),
+    **dict.fromkeys((abc.Set, abc.MutableSet), set),
+}
+_MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
 
 def structurer(annotation: Any) -> Callable[[Any], Any]:
@@ -64,6 +75,8 @@ def _parts(error: BaseException, path: str) -> Iterable[Misfit]:
     """
     if isinstance(error, Misfit):
         return (part.at(path) for part in error.parts)
+    if isinstance(error, RecursionError):
+        return [Misfit(path=path, reason="is nested too deeply")]
     if isinstance(error, ClassValidationError):
         named, others = error.group_exceptions()
         found = [
@@ -110,6 +123,7 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
     """
     kinds = {annotation, getattr(annotation, "__origin__", None)}
     choices = _choices(annotation)
+    zone = zone_of(annotation)
     integral, exact = not {float, str, Decimal} & kinds, Decimal in kinds
 
     def structure(value: Any, _: Any) -> Any:
@@ -119,10 +133,13 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
             raise Misfit(_expected(annotation), got=value)
         try:
             found = msgspec.convert(value, annotation)
+            if zone is not None:
+                return located(found, zone)
             return checked_decimal(found) if exact else found
         except (msgspec.ValidationError, ValueError, OverflowError):
-            near = nearest(value, choices) if choices and isinstance(value, str) else None
-            raise Misfit(_expected(annotation), got=value, nearest=near) from None
+            near = partial(nearest, value, choices) if choices and isinstance(value, str) else None
+            reason = offset_fault(value, annotation, seconds=":00")
+            raise Misfit(_expected(annotation), got=value, nearest=near, reason=reason) from None
 
     return structure
 
@@ -142,15 +159,16 @@ def _sequence(annotation: Any, _: Converter) -> Structure:
     """
     Return what takes a JSON array for a list, a set, a frozen set or a tuple of any length.
     """
-    origin = get_origin(annotation) or annotation
+    make = _SEQUENCES[get_origin(annotation) or annotation]
     item = (*get_args(annotation), Any)[0]
+    may_collide = make in (set, frozenset) and item not in (str, bytes)
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
             raise Misfit(_expected(annotation), got=value)
         found = _collect((part, item, f"[{i}]") for i, part in enumerate(value))
         try:
-            return origin(found)
+            return set_of(make, found) if may_collide else make(found)
         except TypeError:  # of a set, whose items may have to be hashable
             raise Misfit(_expected(annotation), got=value) from None
 
@@ -185,6 +203,7 @@ def _mapping(annotation: Any, _: Converter) -> Structure:
     Return what takes a JSON object for a dict. Its keys are text on the wire, whatever they are.
     """
     key_type, value_type = get_args(annotation) or (Any, Any)
+    may_collide = key_type not in (Any, str)  # JSON has text for keys
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
@@ -199,12 +218,12 @@ def _mapping(annotation: Any, _: Converter) -> Structure:
                 if len(faults) >= ENOUGH:
                     break
         try:
-            values = _collect((part, value_type, f"[{key!r}]") for key, part in value.items())
+            values = _collect((part, value_type, _at(key)) for key, part in value.items())
         except Misfit as misfit:
             faults += misfit.parts
         if faults:
             raise Misfits(tuple(faults))
-        return dict(zip(keys, values, strict=True))
+        return dict_of(keys, values) if may_collide else dict(zip(keys, values, strict=True))
 
     return structure
 
@@ -235,11 +254,19 @@ def _key(text: Any, annotation: Any) -> Any:
     if annotation in CUSTOMS:
         return CUSTOMS[annotation].read(text)
     if annotation is int and not re.match(INTEGER_KEY, text):
-        raise Misfit(_expected(annotation), got=text, path=f"[{text!r}]")
+        raise Misfit(_expected(annotation), got=text, path=_at(text))
     try:
-        return next(iter(msgspec.convert({text: None}, dict[annotation, None], str_keys=True)))
+        key = next(iter(msgspec.convert({text: None}, dict[annotation, None], str_keys=True)))
     except msgspec.ValidationError:
-        raise Misfit(_expected(annotation), got=text, path=f"[{text!r}]") from None
+        reason = offset_fault(text, annotation, seconds=":00")
+        raise Misfit(_expected(annotation), got=text, path=_at(text), reason=reason) from None
+    zone = zone_of(annotation)
+    return key if zone is None else located(key, zone)
+
+
+def _at(key: str) -> str:
+    """Return where the value of *key* stands; every fault below it repeats that."""
+    return f"[{shortened(key)!r}]"
 
 
 def _union(annotation: Any, _: Converter) -> Structure:
@@ -259,8 +286,8 @@ def _union(annotation: Any, _: Converter) -> Structure:
                 return _converter.structure(value, member)
             except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
                 faults.append(list(_parts(error, "")))
-        # If a part is at fault, the member that it is part of was meant.
-        deep = [parts for parts in faults if all(part.path for part in parts)]
+        # The member that was meant is the one whose parts are at fault, or that says why it refuses.
+        deep = [parts for parts in faults if all(part.path or part.reason for part in parts)]
         if len(deep) == 1:
             raise Misfits(tuple(deep[0]))
         raise Misfit(_expected(annotation), got=value)
@@ -319,7 +346,7 @@ def _struct(value: Any, annotation: Any) -> Any:
     known = [field for field in fields if field.encode_name in value]
     unknown = value.keys() - {field.encode_name for field in fields} - {config.tag_field}
     if config.forbid_unknown_fields and unknown:
-        missing.append(Misfit(reason=f"has no member {min(unknown)!r}"))
+        missing.append(Misfit(reason=f"has no member {shortened(min(unknown))!r}"))
     try:
         found = _collect((value[f.encode_name], f.type, f".{f.encode_name}") for f in known)
     except Misfit as misfit:
@@ -330,26 +357,20 @@ def _struct(value: Any, annotation: Any) -> Any:
 
 
 def _struct_of_array(value: Any, annotation: Any) -> Any:
-    """
-    Take a JSON array for a struct that is written so; msgspec finds one fault at a time.
-    """
-    try:
-        return msgspec.convert(value, annotation, dec_hook=_custom)
-    except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at `$")
-        reason = f"does not fit: {said[:1].lower()}{said[1:]}"
-        raise Misfit(path=place.rstrip("`"), reason=reason) from None
-
-
-def _custom(annotation: type, value: Any) -> Any:
-    """
-    Return *value* as one of a type that an author has registered.
-    """
-    try:
-        return CUSTOMS[annotation].read(value)
-    except Misfit as misfit:
-        msg = f"Expected {misfit.expected}"
-        raise ValueError(msg) from None
+    """Take a JSON array for a struct that is written so: its tag, if it has one, then its members."""
+    config, fields = annotation.__struct_config__, msgspec.structs.fields(annotation)
+    if not isinstance(value, list):
+        raise Misfit(_expected(annotation), got=value)
+    if config.tag_field:
+        if value[:1] != [config.tag]:
+            raise Misfit(_expected(annotation), got=value)
+        value = value[1:]
+    least = max((at for at, field in enumerate(fields, start=1) if field.required), default=0)
+    if len(value) < least or (config.forbid_unknown_fields and len(value) > len(fields)):
+        raise Misfit(_expected(annotation), got=value)
+    known = fields[: len(value)]
+    found = _collect((part, f.type, f".{f.name}") for part, f in zip(value, known, strict=False))
+    return annotation(**dict(zip((field.name for field in known), found, strict=True)))
 
 
 def _customs(annotation: Any, _: Converter) -> Structure:
@@ -377,7 +398,7 @@ def _is_sequence(annotation: Any) -> bool:
     origin = get_origin(annotation) or annotation
     if origin is tuple:
         return annotation is tuple or Ellipsis in get_args(annotation)
-    return origin in (list, set, frozenset)
+    return origin in _SEQUENCES
 
 
 def _is_record(annotation: Any) -> bool:
@@ -393,7 +414,7 @@ _HOOKS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Converter], Stru
     (lambda t: get_origin(t) is Annotated, _sized),
     (_is_sequence, _sequence),
     (lambda t: get_origin(t) is tuple or is_namedtuple(t), _fixed),
-    (lambda t: (get_origin(t) or t) is dict, _mapping),
+    (lambda t: (get_origin(t) or t) in _MAPPINGS, _mapping),
     (lambda t: get_origin(t) in (Union, UnionType), _union),
     (_is_record, _record),
 )

@@ -393,6 +393,22 @@ CASES = {
             give what it takes: one of plain, warm
         """,
     ),
+    Rule.BAD_TIMEZONE: (
+        """
+        from datetime import datetime
+        from typing import Annotated
+
+        from promptkit import Arg, prompt
+
+        @prompt
+        def bad_timezone(when: Annotated[datetime, Arg(timezone="Europe/Berln")]) -> str:
+            return f"{when}"
+        """,
+        """
+        recipes/bad_timezone.py:7: error PK320: prompt 'bad_timezone': parameter 'when' has the timezone 'Europe/Berln', which there is not
+            did you mean 'Europe/Berlin'?
+        """,
+    ),
     Rule.BAD_TEMPLATE: (
         """
         from promptkit import prompt, resource

@@ -179,7 +179,11 @@ class TestValues:
     @pytest.mark.parametrize(
         ("name", "value", "reason"),
         [
-            ("int", "1" * 10_000, f"is '{'1' * 27}...{'1' * 28}', not a whole number"),
+            (
+                "int",
+                "1" * 10_000,
+                f"is '{'1' * 27}...{'1' * 28}', not a whole number of at most 4,300 digits",
+            ),
             ("float", "NaN", "is 'NaN', not a number"),
             ("float", "1e999999", "is '1e999999', not a number"),
             ("Decimal", "Infinity", "is 'Infinity', not a number"),
@@ -270,10 +274,25 @@ class TestNames:
         So is a resource.
         """
         with pytest.raises(UnknownResource) as caught:
-            CATALOG.read(f"x:{self.LONG}")
+            CATALOG.read(f"x:{self.LONG[:60_000]}")
 
         assert str(caught.value) == f"unknown resource 'x:{'n' * 198}...'"
         assert caught.value.as_data() == {"uri": f"x:{'n' * 198}..."}
+
+    def test_a_uri_that_is_too_long_is_refused_in_words(self):
+        """
+        It is held against no template.
+        """
+        uri = f"notes:///{self.LONG}"
+
+        with pytest.raises(UnknownResource) as caught:
+            CATALOG.read(uri)
+
+        assert (
+            str(caught.value)
+            == f"unknown resource {uri[:200] + '...'!r}: a URI has at most 65,536 characters"
+        )
+        assert "result" in Client(CATALOG).ask("resources/read", {"uri": "notes:///" + "n" * 65_527})
 
     def test_a_name_that_people_may_have_typed_is_named_in_full(self):
         """

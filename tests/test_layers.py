@@ -12,17 +12,18 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|digests|encoding|finders|interpreter|sources|standard_error|targets|tracebacks|unsendable|visible",
-    "project|version|diagnostics|context|fields|misfits",
+    "annotations|digests|encoding|finders|interpreter|sources|standard_error|targets|tracebacks|unsendable"
+    "|uri_positions|visible",
+    "project|version|diagnostics|context|fields|misfits|uri_expressions",
     "errors|packages",
     "media",
     "content|icons",
     "messages",
     "turns|fragments|transcript_diff",
-    "customs|scalars|expectations|signature|options|rendering",
+    "collisions|customs|scalars|expectations|signature|options|rendering",
     "structuring|writing",
     "readers",
-    "completion",
+    "completion|time_zones",
     "arguments",
     "redaction|schemas|returns|templates",
     "documents",
@@ -67,6 +68,8 @@ LAZY = {
     "promptkit.server.loops",
     "promptkit.sources",
     "promptkit.structuring",
+    "promptkit.time_zones",
+    "zoneinfo",
     "promptkit.visible",
     "pybase64",
     "pyflakes",

@@ -613,7 +613,10 @@ class TestSaidOnly:
                 list[Annotated[int, msgspec.Meta(title="x", ge=1)]],
                 "a list, each a whole number of at least 1",
             ),
-            (Annotated[datetime, msgspec.Meta(tz=False)], "a date and time, as in 2026-01-31T12:00:00"),
+            (
+                Annotated[datetime, msgspec.Meta(tz=False)],
+                "a date and time without an offset, as in 2026-01-31T12:00:00",
+            ),
         ],
         ids=str,
     )

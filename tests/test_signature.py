@@ -149,6 +149,7 @@ class TestArg:
             "examples=()",
             "complete=None",
             "secret=False",
+            "timezone=None",
         ]
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["description"]
 

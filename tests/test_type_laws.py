@@ -1,5 +1,7 @@
 import datetime as dt
 import json
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt
 from promptkit.misfits import Misfit
 from promptkit.readers import reader_of
+from promptkit.scalars import InZone
 from promptkit.writing import text_of
 
 
@@ -71,6 +74,19 @@ class Board:
     cells: dict[str, list[Point]] = field(default_factory=dict)
 
 
+class Row(msgspec.Struct, array_like=True):
+    numbers: set[Decimal]
+    name: str = ""
+
+
+@dataclass
+class Shelf:
+    numbers: AbstractSet[Decimal]
+    sizes: Mapping[Decimal, int]
+
+
+AWARE = st.datetimes(timezones=st.just(dt.UTC))
+NUMBERS = st.decimals(-(10**9), 10**9, places=2)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 POINTS = st.builds(Point, st.integers(), st.floats(allow_nan=False, allow_infinity=False))
 NODES = st.recursive(
@@ -130,6 +146,18 @@ TYPES: dict[Any, st.SearchStrategy[Any]] = {
     dict[str, bytes]: st.dictionaries(TEXT, st.binary(max_size=9)),
     dict[str, Path]: st.dictionaries(TEXT, st.just(Path("a"))),
     Circle: st.builds(Circle, st.integers(-(2**62), 2**62), TEXT),
+    Row: st.builds(Row, st.sets(NUMBERS), TEXT),
+    Shelf: st.builds(Shelf, st.sets(NUMBERS), st.dictionaries(NUMBERS, st.integers(-(2**62), 2**62))),
+    set[Decimal]: st.sets(NUMBERS),
+    dict[Decimal, int]: st.dictionaries(NUMBERS, st.integers()),
+    dict[str, Annotated[dt.datetime, msgspec.Meta(tz=True)]]: st.dictionaries(TEXT, AWARE),
+    dict[str, Annotated[dt.datetime, msgspec.Meta(tz=False)]]: st.dictionaries(TEXT, st.datetimes()),
+    dict[Annotated[dt.datetime, msgspec.Meta(tz=True)], int]: st.dictionaries(AWARE, st.integers()),
+    dict[str, Annotated[dt.time, msgspec.Meta(tz=True)]]: st.dictionaries(
+        TEXT, st.times(timezones=st.just(dt.UTC))
+    ),
+    Annotated[dt.datetime, msgspec.Meta(tz=True)]: AWARE,
+    dict[str, Annotated[dt.datetime, InZone(dt.UTC)]]: st.dictionaries(TEXT, AWARE),
 }
 ALL = pytest.mark.parametrize("annotation", TYPES, ids=str)
 
@@ -247,7 +275,7 @@ def test_the_schema_is_a_schema(annotation):
 #: - Text at the top is read leniently, by every type: it is all that most clients send.
 #: - Items of a list of plain values may be text, as people write them in JSON too.
 #: - null means "not given" before the type is asked.
-LENIENT_ITEMS = {list[int], list[Tone], set[int], tuple[int, ...]}
+LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...]}
 
 
 def lenient(annotation, value):

@@ -36,6 +36,9 @@ class Subject:
 
         given:
             What it is given, by name, as the client sends it.
+
+        resource:
+            The resource that was found, for `resource_of` not to look for it again.
     """
 
     kind: str
@@ -43,6 +46,7 @@ class Subject:
     name: str | None = None
     arguments: Arguments | None = None
     given: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
+    resource: CompiledResource | None = attrs.field(default=None, repr=False)
 
     @property
     def secrets(self) -> frozenset[str]:
@@ -96,7 +100,7 @@ def _resource(catalog: Catalog, uri: str) -> Subject:
         resource, variables = catalog.resource(uri)
     except UnknownResource:
         return Subject("resource", uri)
-    return Subject("resource", uri, resource.uri_template, resource.arguments, variables)
+    return Subject("resource", uri, resource.uri_template, resource.arguments, variables, resource)
 
 
 def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> Subject:
@@ -134,10 +138,23 @@ def completer_of(catalog: Catalog, request: Request, params: wire.CompleteParams
 
 
 def resource_of(
-    catalog: Catalog, request: Request, params: wire.ResourceParams
+    catalog: Catalog, request: Request, params: wire.ResourceParams, subject: Subject | None = None
 ) -> tuple[CompiledResource, dict[str, Any]]:
     """
     Return the resource of a URI, and the values of its variables. Notes what *request* is about.
+
+    Args:
+        catalog:
+            What the request is answered from.
+
+        request:
+            What was asked.
+
+        params:
+            Its parameters.
+
+        subject:
+            What `subject_of` has found already, so that the URI is matched once.
 
     Raises:
         ResourceNotFound: If there is none, and the revision has a code for that.
@@ -146,6 +163,8 @@ def resource_of(
 
         ArgumentErrors: If a variable does not fit.
     """
+    if subject is not None and subject.resource is not None:
+        return subject.resource, subject.resource.bind(subject.given)
     try:
         resource, variables = catalog.resource(params.uri)
     except UnknownResource as error:

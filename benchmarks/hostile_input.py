@@ -1,0 +1,247 @@
+"""Input that nobody sends in good faith, of any size, and the prompts and resources that it is sent to."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+from msgspec import Meta
+
+from promptkit import Arg, Prompt, Resource, prompt, resource
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
+
+__all__ = ["CATALOG", "KINDS", "OPENING", "Make"]
+
+#: Makes a line, or several, of input of a size.
+Make = Callable[[int], bytes]
+
+#: What a whole number's hash is the remainder of.
+PRIME: Final = 2**61 - 1
+
+#: A revision that has batches.
+REVISION: Final = "2025-03-26"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A record that can stand in a set."""
+
+    x: Decimal
+    y: int = 0
+
+
+@dataclass
+class Tree:
+    """A record that holds others of its kind."""
+
+    name: str
+    children: "list[Tree]"
+
+
+#: By name: the types that are asked for.
+TYPES: Final[Mapping[str, Any]] = {
+    "text": str,
+    "whole": int,
+    "exact": Decimal,
+    "float": float,
+    "choice": Literal["red", "green", "blue"],
+    "bytes": bytes,
+    "duration": timedelta,
+    "moment": Annotated[datetime, Meta(tz=True)],
+    "pattern": Annotated[str, Meta(pattern="^[a-z]+$")],
+    "numbers": list[int],
+    "words": list[str],
+    "choices": list[Literal["red", "green"] | int],
+    "whole_set": set[int],
+    "exact_set": frozenset[Decimal],
+    "id_set": set[UUID],
+    "point_set": set[Point],
+    "by_number": dict[int, str],
+    "by_price": dict[Decimal, int],
+    "exact_by_name": dict[str, Decimal],
+    "record": Point,
+    "tree": Tree,
+    "anything": dict,
+}
+
+#: The templates that a URI is held against, one after the other, until one fits.
+TEMPLATES: Final = (
+    "{a}",
+    "{a}/{b}",
+    "{+path}!",
+    "{+a}/{+b}/{+c}!",
+    "{a}{b}{c}!",
+    "{a}.{b}.{c}!",
+    "{a,b,c}!",
+    "{/a*}!",
+    "{/a,b}{?q}",
+    "{;a*}!",
+    "{.a*}!",
+    "x{?a,b}",
+    "{a}{?a*}!",
+    "{?a*,b*}",
+    "{#a}!",
+)
+
+
+def _taking(name: str, annotation: Any) -> Prompt[..., str]:
+    """Return a prompt that takes one value of a type, and says little of it."""
+
+    def take(value: Any) -> str:
+        return type(value).__name__
+
+    take.__annotations__["value"] = annotation
+    return prompt(name=name)(take)
+
+
+@prompt
+def complete(
+    color: Annotated[str, Arg(complete=["red", "dark red", "lightGreen"])],
+    path: Annotated[str, Arg(complete=lambda typed: [f"notes/{typed}", f"{typed[::-1]} {typed}"])],
+) -> str:
+    """Complete what is typed, from a list and by a function."""
+    return color + path
+
+
+def _notes(number: int, template: str) -> Resource[..., str]:
+    """Return one of many resources, whose URIs begin alike."""
+    names = [name for name in ("a", "b", "c", "q", "path") if name in template]
+    made = eval(f"lambda {', '.join(f'{name}=None' for name in names)}: 'a note'")  # noqa: S307 (made here)
+    made.__name__ = f"notes_{number}"
+    made.__annotations__ = {**dict.fromkeys(names, str | list[str] | None), "return": str}
+    return resource(f"notes:///{template}")(made)
+
+
+CATALOG: Final = compile(
+    Recipes(
+        prompts=(*(_taking(*item) for item in TYPES.items()), complete),
+        resources=tuple(_notes(*item) for item in enumerate(TEMPLATES)),
+    )
+)
+
+
+def _line(message: Any) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def _request(method: str, params: Mapping[str, Any], number: int | str = 1) -> bytes:
+    return _line({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+
+def _get(name: str, make: Callable[[int], Any]) -> Make:
+    """Return what asks for a prompt with a value of a size."""
+    return lambda size: _request("prompts/get", {"name": name, "arguments": {"value": make(size)}})
+
+
+def _read(make: Callable[[int], str]) -> Make:
+    """Return what asks for a resource whose URI has an ending of a size."""
+    return lambda size: _request("resources/read", {"uri": f"notes:///{make(size * 7 // 8)}"})
+
+
+def _complete(argument: str, make: Callable[[int], str]) -> Make:
+    """Return what asks for completion of a text of a size."""
+
+    def line(size: int) -> bytes:
+        said = {"name": argument, "value": make(size)}
+        ref = {"type": "ref/prompt", "name": "complete"}
+        return _request("completion/complete", {"ref": ref, "argument": said})
+
+    return line
+
+
+def _numbers(size: int) -> list[str]:
+    """Return whole numbers that have one hash."""
+    return [str(PRIME * number) for number in range(1, size + 1)]
+
+
+def _keys(size: int, value: Any) -> str:
+    """Return a JSON object whose members collide once they are numbers."""
+    return json.dumps(dict.fromkeys(_numbers(size), value))
+
+
+OPENING: Final = _request(
+    "initialize",
+    {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": {"name": "hostile", "version": "1"}},
+    0,
+) + _line({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+#: By what it is: the input. Each is answered, with a result or with an error.
+KINDS: Final[Mapping[str, Make]] = {
+    # Hash tables.
+    "set of colliding numbers": _get("whole_set", lambda n: ",".join(_numbers(n))),
+    "set of colliding Decimals": _get("exact_set", _numbers),
+    "set of colliding UUIDs": _get(
+        "id_set", lambda n: ",".join(str(UUID(int=PRIME * i)) for i in range(1, n + 1))
+    ),
+    "set of colliding records": _get("point_set", lambda n: json.dumps([{"x": x} for x in _numbers(n)])),
+    "dict by colliding Decimals": _get("by_price", lambda n: _keys(n, 1)),
+    "set of numbers of equal low bits": _get("whole_set", lambda n: ",".join(str(i << 40) for i in range(n))),
+    "one number many times": _get("exact_set", lambda n: "1.0,1.00," * (n // 2)),
+    "dict by number": _get("by_number", lambda n: json.dumps({str(i): "x" for i in range(n)})),
+    # Numbers and times.
+    "digits": _get("whole", lambda n: "1" * n),
+    "digits with an end": _get("exact", lambda n: "1" * n + "x"),
+    "digits in a record": _get("record", lambda n: json.dumps({"x": "1" * n + "x"})),
+    "digits with an end, as members": _get("exact_by_name", lambda n: json.dumps({"a": "1" * n + "x"})),
+    "a fraction": _get("exact", lambda n: "0." + "1" * n),
+    "float": _get("float", lambda n: "1" * n + "e-" + "1" * n),
+    "duration of digits": _get("duration", lambda n: "1" * n + "d" + "." * n),
+    "duration of units": _get("duration", lambda n: "1d " * n),
+    "moment": _get("moment", lambda n: "2026-01-31T" + "0" * n),
+    # Text.
+    "text": _get("text", lambda n: "x" * n),
+    "text that a pattern refuses": _get("pattern", lambda n: "x" * n + "1"),
+    "no choice": _get("choice", lambda n: "red" * n),
+    "base64": _get("bytes", lambda n: "A" * (4 * n) + "!"),
+    "data: URI of escapes": _get("bytes", lambda n: "data:," + "%41" * n),
+    # Lists, records, and their faults.
+    "list of numbers": _get("numbers", lambda n: "1," * n),
+    "list of faults": _get("numbers", lambda n: "x," * n),
+    "list of commas": _get("words", lambda n: "," * n),
+    "list of lines": _get("words", lambda n: "x\n" * n),
+    "list of a union": _get("choices", lambda n: "7," * n),
+    "list of choices that are none": _get("choices", lambda n: json.dumps(["redd"] * n)),
+    "record of unknown members": _get("record", lambda n: json.dumps({f"k{i}": i for i in range(n)})),
+    "faults behind a long key": _get("anything", lambda n: json.dumps({"k" * n: [1] * n})),
+    "tree of many": _get("tree", lambda n: json.dumps({"name": "a", "children": [{}] * n})),
+    "tree of deep ones": _get("tree", lambda n: '{"name":"a","children":[' * n + "]}" * n),
+    "brackets": _get("numbers", lambda n: "[" * n),
+    "JSON in JSON": _get("anything", lambda n: json.dumps({"a": json.dumps("\\" * n)})),
+    # Names.
+    "unknown prompt": lambda n: _request("prompts/get", {"name": "n" * n}),
+    "unknown argument": lambda n: _request("prompts/get", {"name": "text", "arguments": {"v" * n: "x"}}),
+    "many unknown arguments": lambda n: _request(
+        "prompts/get", {"name": "text", "arguments": {f"value{i}": "x" for i in range(n)}}
+    ),
+    "unknown method": lambda n: _request("m" * n, {}),
+    # URIs, of which none fits before the last template.
+    "URI of letters": _read(lambda n: "a" * n),
+    "URI of slashes": _read(lambda n: "/" * n),
+    "URI of dots": _read(lambda n: "." * n),
+    "URI of commas": _read(lambda n: "/" + "," * n),
+    "URI of escapes": _read(lambda n: "/%41" + "%41" * (n // 3)),
+    "URI of escapes that are no UTF-8": _read(lambda n: "%FF" * (n // 3)),
+    "URI of pairs": _read(lambda n: "x?" + "".join(f"k{i}=1&" for i in range(n // 8))),
+    "URI of one pair": _read(lambda n: "x?" + "a=1&" * (n // 4)),
+    "URI of questions": _read(lambda n: "?a=" * (n // 3)),
+    "URI of segments": _read(lambda n: "/a,b.c;d=e" * (n // 10)),
+    # Completion.
+    "completion of a word": _complete("color", lambda n: "r" * n),
+    "completion by a function": _complete("path", lambda n: "a b" * n),
+    # Lines.
+    "many lines": lambda n: _request("ping", {}) * n,
+    "lines that are no JSON": lambda n: b"{]\n" * n,
+    "line of blanks": lambda n: b" " * n + _request("ping", {}),
+    "batch": lambda n: b"[" + b",".join(_request("ping", {}, i).strip() for i in range(1, n + 1)) + b"]\n",
+    "long id": lambda n: _request("ping", {}, "i" * n),
+    "id of escapes": lambda n: _request("ping", {}, "\u00e9\\" * n),
+    "cursor": lambda n: _request("prompts/list", {"cursor": "A" * n}),
+    "deep params": lambda n: (
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","params":' + b"[" * n + b"]" * n + b"}\n"
+    ),
+    "members of params": lambda n: _request("ping", {f"k{i}": [i] for i in range(n)}),
+}
