@@ -86,7 +86,7 @@ LISTING = """
     promptkit.protocol.wire promptkit.protocol.wire.content promptkit.protocol.wire.requests
     promptkit.protocol.wire.results
     argparse gettext locale gc signal threading importlib.util importlib._abc
-    _blake2 _locale _weakrefset errno
+    _blake2 _locale _weakrefset atexit errno
 """.split()  # noqa: SIM905 (thirty names, not thirty lines)
 
 #: Serves like the console script, and says what is loaded when the list of prompts is written.

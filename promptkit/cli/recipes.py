@@ -9,6 +9,7 @@ from promptkit import compiler
 from promptkit.catalog import Catalog
 from promptkit.cli.printing import print_diagnostics
 from promptkit.loader import load
+from promptkit.standard_error import current
 
 __all__ = ["authors_code", "complain", "load_catalog"]
 
@@ -51,5 +52,7 @@ def complain(catalog: Catalog) -> None:
     """
     Print on standard error what is wrong with the recipes.
     """
-    with suppress(AttributeError, OSError, ValueError):  # a recipe may have closed or removed it
-        print_diagnostics(catalog.diagnostics, sys.stderr)
+    stream = current()
+    with suppress(OSError, ValueError):  # a recipe may have closed it
+        if stream is not None:
+            print_diagnostics(catalog.diagnostics, stream)
