@@ -105,7 +105,7 @@ class BackgroundWriter:
             self._write_here(data)
             return
         deadline = time.monotonic() + _PATIENCE_S
-        for piece in _pieces(data):
+        for piece in _pieces(data, _BATCH if self.redact is None else self._capacity // 2):
             while self._size + len(piece) > self._capacity and self._is_moving(deadline):
                 time.sleep(_TICK_S)
             # Whoever holds it may be in a finalizer of an author's that does not come back.
@@ -189,7 +189,9 @@ class BackgroundWriter:
         before, _ = self._lines.pop(key, (b"", 0.0))
         data = before + data
         end = data.rfind(b"\n") + 1
-        if len(data) - end > _LONGEST_LINE or len(self._lines) >= _MOST_LINES:
+        if len(data) - end > (_LONGEST_LINE if self.redact is None else _BATCH):
+            end = _cut(data, len(data))
+        if len(self._lines) >= _MOST_LINES:
             end = len(data)
         if end < len(data):
             self._lines[key] = data[end:], time.monotonic()
@@ -329,15 +331,23 @@ class BackgroundWriter:
                 rest = rest[os.write(self._descriptor, rest) :]
 
 
-def _pieces(data: bytes) -> Iterator[bytes]:
+def _pieces(data: bytes, longest: int) -> Iterator[bytes]:
     """
-    Yield *data* in pieces of whole lines, none of which fills the queue.
+    Yield *data* in pieces, none of which fills the queue.
     """
     while len(data) > _BATCH:
-        cut = data.rfind(b"\n", 0, _BATCH) + 1 or _BATCH
+        # A secret that is cut in two would not be found.
+        cut = _cut(data, min(longest, len(data)))
         yield data[:cut]
         data = data[cut:]
     yield data
+
+
+def _cut(data: bytes, end: int) -> int:
+    """
+    Return where to cut *data* before *end*: behind a line, or else a word, if there is any.
+    """
+    return data.rfind(b"\n", 0, end) + 1 or data.rfind(b" ", 0, end) + 1 or end
 
 
 def _redacted(data: bytes, redact: Redact | None) -> bytes:

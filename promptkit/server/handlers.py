@@ -29,7 +29,7 @@ from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
 from promptkit.server.replies import MISUSE, called, misused, reply_to
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.subjects import completer_of, name_of, resource_of, subject_of
+from promptkit.server.subjects import completer_of, hide, name_of, resource_of, subject_of
 from promptkit.server.workers import Worker
 
 __all__ = ["Handlers"]
@@ -262,10 +262,14 @@ class Handlers:
         if key is not None and (result := snapshot.replies.get(key)) is not None:
             return result
         context = None if prompt.context is None else context_of(request, self._send)
+        if prompt.arguments.secret:
+            hide(prompt.arguments, given)
         try:
             values = prompt.bind(given, context)
         except ArgumentErrors as errors:
             return self._ask(Question(request, snapshot, prompt, given or {}, errors))
+        if prompt.arguments.secret:
+            hide(prompt.arguments, values)
         if prompt.renderer.is_async or not self._is_quick(request, prompt.name, prompt.timeout):
             self._render_beside(request, snapshot, prompt, key, values)
             return None
