@@ -15,13 +15,14 @@ from enum import Enum
 from itertools import chain
 from reprlib import repr as short_repr
 from threading import Lock
-from typing import Any, Final, Self
+from typing import Any, Final, Self, is_typeddict
 from urllib.parse import quote, quote_plus
 
 import attrs
 
 from promptkit import standard_error
 from promptkit.arguments import Argument, Arguments
+from promptkit.readers import plain
 from promptkit.signature import NO_DEFAULT
 from promptkit.writing import json_of
 
@@ -85,7 +86,7 @@ class Redactor:
         return cls.joined((texts.whole, texts.parts))
 
     @classmethod
-    def of_values(cls, arguments: Arguments, values: Mapping[str, Any]) -> Self:
+    def of_values(cls, arguments: Arguments, values: Mapping[str, Any], *, read: bool = False) -> Self:
         """
         Return what hides the secrets of one request in whatever is printed, for a while.
 
@@ -96,13 +97,17 @@ class Redactor:
                 What may be given; those marked ``Arg(secret=True)`` are secret.
 
             values:
-                What was, by name, as it was sent or as it was read.
+                What was, by name, as it was sent.
+
+            read:
+                Whether it is what that was read as.
         """
         texts = _Texts(_LONGEST, _MOST_TEXTS)
         for argument in arguments.ordered:
             if argument.arg.secret:
                 texts.add_default(argument)
-                texts.add_sent(argument, values.get(argument.name))
+                add = texts.add_read if read else texts.add_sent
+                add(argument, values.get(argument.name))
         found = (texts.whole, texts.parts)
         return cls.joined(tuple({text for text in each if _is_rare(text)} for each in found))
 
@@ -167,7 +172,7 @@ class RecentSecrets:
 _RECENT: Final = RecentSecrets()
 
 
-def hide(arguments: Arguments, values: Mapping[str, Any] | None) -> None:
+def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
     """
     Have the secrets among *values* hidden in what is printed from now on, by whoever prints it.
 
@@ -176,9 +181,12 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None) -> None:
             What may be given.
 
         values:
-            What was, by name.
+            What was, by name, as it was sent.
+
+        read:
+            Whether it is what that was read as.
     """
-    if (redactor := _RECENT.add(Redactor.of_values(arguments, values or {}))) is not None:
+    if (redactor := _RECENT.add(Redactor.of_values(arguments, values or {}, read=read))) is not None:
         standard_error.hide(redactor.redacted)
 
 
@@ -267,7 +275,7 @@ class _Texts:
 
     def add_sent(self, argument: Argument, value: Any) -> None:
         """
-        Add an argument of one request, as it was sent or as it was read, which nobody reads.
+        Add an argument of one request as it was sent.
         """
         if argument.reader.is_json and isinstance(value, str):
             with suppress(ValueError, RecursionError):
@@ -275,6 +283,15 @@ class _Texts:
         elif isinstance(value, dict):
             self._add_leaves(value)
         self._add_text_of(argument, value)
+
+    def add_read(self, argument: Argument, value: Any) -> None:
+        """
+        Add an argument of one request as it was read.
+        """
+        if is_typeddict(plain(argument.annotation)):
+            self._add_leaves(value)
+        else:
+            self.add(value)
 
     def _add_text_of(self, argument: Argument, sent: Any) -> None:
         """

@@ -269,7 +269,7 @@ class Handlers:
         except ArgumentErrors as errors:
             return self._ask(Question(request, snapshot, prompt, given or {}, errors))
         if prompt.arguments.secret:
-            hide(prompt.arguments, values)
+            hide(prompt.arguments, values, read=True)
         if prompt.renderer.is_async or not self._is_quick(request, prompt.name, prompt.timeout):
             self._render_beside(request, snapshot, prompt, key, values)
             return None

@@ -169,11 +169,11 @@ def resource_of(
         return resource, resource.bind(variables)
     hide(resource.arguments, variables)
     values = resource.bind(variables)
-    hide(resource.arguments, values)
+    hide(resource.arguments, values, read=True)
     return resource, values
 
 
-def hide(arguments: Arguments, values: Mapping[str, Any] | None) -> None:
+def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
     """
     Have the secrets among *values* hidden in what is printed while serving, by whoever prints it.
 
@@ -182,4 +182,4 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None) -> None:
     if is_redirected():
         from promptkit import redaction  # few prompts take secrets
 
-        redaction.hide(arguments, values)
+        redaction.hide(arguments, values, read=read)
