@@ -7,6 +7,7 @@ from threading import Lock
 from typing import Any, Final, TypeVar
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from promptkit.catalog import CompiledPrompt
 from promptkit.completion import Completion
@@ -21,6 +22,7 @@ from promptkit.protocol.jsonrpc import (
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
+from promptkit.protocol.sizes import check_arguments
 from promptkit.server.contexts import context_of
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.executor import Executor
@@ -135,8 +137,8 @@ class Handlers:
         """
 
         def work(request: Request) -> bytes | None:
-            given = question.answered(answer)
-            return self._render(request, question.snapshot, question.prompt, given)
+            given = self._checked(request, question.answered(answer))
+            return self._render(request, question.snapshot, question.prompt, given, question.asked + 1)
 
         return reply_to(question.request, work, question.snapshot.catalog, self._limits.reply)
 
@@ -247,16 +249,27 @@ class Handlers:
         snapshot, params = self.snapshot, request.params
         prompt = snapshot.catalog[params.name]
         if params.request_state is UNSET and params.input_responses is UNSET:
-            given = params.arguments
-        else:  # it is asked for once more
-            given = self._elicitation.arguments(request, prompt)
-        return self._render(request, snapshot, prompt, given)
+            return self._render(request, snapshot, prompt, params.arguments)
+        given, asked = self._elicitation.arguments(request, prompt)  # it is asked for once more
+        return self._render(request, snapshot, prompt, self._checked(request, given), asked)
+
+    def _checked(self, request: Request, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        """
+        Return what is *given*, with what a person has entered. Raises InvalidParams if it is too much.
+        """
+        check_arguments(replace(request.params, arguments=given), self._limits)
+        return given
 
     def _render(
-        self, request: Request, snapshot: Snapshot, prompt: CompiledPrompt, given: dict[str, Any] | None
+        self,
+        request: Request,
+        snapshot: Snapshot,
+        prompt: CompiledPrompt,
+        given: dict[str, Any] | None,
+        asked: int = 0,
     ) -> bytes | None:
         """
-        Return *prompt*, rendered for what is *given*, or what has to be asked first.
+        Return *prompt*, rendered for what is *given*, or what has to be asked, and was *asked* before.
         """
         key = None if prompt.cache is None else snapshot.replies.key(prompt, request, given)
         if key is not None and (result := snapshot.replies.get(key)) is not None:
@@ -267,7 +280,7 @@ class Handlers:
         try:
             values = prompt.bind(given, context)
         except ArgumentErrors as errors:
-            return self._ask(Question(request, snapshot, prompt, given or {}, errors))
+            return self._ask(Question(request, snapshot, prompt, given or {}, errors, asked))
         if prompt.arguments.secret:
             hide(prompt.arguments, values, read=True)
         if prompt.renderer.is_async or not self._is_quick(request, prompt.name, prompt.timeout):
@@ -324,9 +337,9 @@ class Handlers:
         Ask for what is missing; return what a client of the modern era is told instead.
         """
         request = question.request
-        params = self._elicitation.question(request, question.prompt, question.errors)
+        params = self._elicitation.params(question)
         if request.revision.stateless:
-            result = self._elicitation.input_required(request, params)
+            result = self._elicitation.input_required(question, params)
             return self._lowering(request).results.encode_question(result)
         self._elicitation.ask(question, params)
         return None
