@@ -12,8 +12,8 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|digests|encoding|packages|sources|standard_error|targets|visible",
-    "version|diagnostics|context|fields|misfits",
+    "annotations|background_writer|digests|encoding|packages|sources|targets|visible",
+    "version|diagnostics|context|fields|misfits|standard_error",
     "errors",
     "media",
     "content|icons",
@@ -77,7 +77,7 @@ LAZY = {
 LISTING = """
     promptkit promptkit.version promptkit.cli promptkit.cli.serve promptkit.cli.compiled_set
     promptkit.transports promptkit.transports.stdio promptkit.targets promptkit.digests promptkit.errors
-    promptkit.standard_error
+    promptkit.background_writer promptkit.standard_error
     promptkit.compiled promptkit.compiled.inputs promptkit.compiled.listings promptkit.compiled.store
     promptkit.compiled.early promptkit.protocol promptkit.protocol.connection promptkit.protocol.envelope
     promptkit.protocol.events promptkit.protocol.framing promptkit.protocol.jsonrpc

@@ -12,8 +12,8 @@ from io import TextIOWrapper
 
 import pytest
 
-from promptkit import standard_error
-from promptkit.standard_error import BackgroundWriter
+from promptkit import background_writer, standard_error
+from promptkit.background_writer import BackgroundWriter
 from tests.wire import initialize, line, request
 
 #: More than a pipe holds.
@@ -625,7 +625,7 @@ class TestBackgroundWriter:
         def refuse(*_):
             raise RuntimeError("can't start new thread")
 
-        monkeypatch.setattr(standard_error._thread, "start_new_thread", refuse)
+        monkeypatch.setattr(background_writer._thread, "start_new_thread", refuse)
         writer.write("a", b"one\n")
         monkeypatch.undo()
         writer.write("a", b"two\n")
