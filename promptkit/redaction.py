@@ -7,6 +7,7 @@ A value is hidden as it was sent and as it was read, whole or in part: quoted, e
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import chain
 from threading import Lock
 from typing import Any, Final, Self
@@ -22,12 +23,11 @@ __all__ = ["HIDDEN", "SHORT", "STRETCH", "RecentSecrets", "Redactor", "hide"]
 #: What stands in the place of a secret.
 HIDDEN: Final = "<secret>"
 
-#: Of what was printed, how much is looked for: requests, texts of one of them, characters of one text and
-#: of all.
+#: How much is looked for in what is printed: requests, characters that one of them gives, and characters
+#: of all their spellings.
 _MOST_REQUESTS: Final = 256
-_MOST_TEXTS: Final = 1024
 _LONGEST: Final = 16 * 1024
-_MOST_CHARACTERS: Final = 256 * 1024
+_MOST_CHARACTERS: Final = 128 * 1024
 
 #: What secrets may be, and most other text, too.
 _COMMON: Final = frozenset({"True", "False", "None", "true", "false", "null"})
@@ -84,7 +84,7 @@ class Redactor:
             read:
                 Whether it is what that was read as.
         """
-        texts = Spellings(_LONGEST, _MOST_TEXTS)
+        texts = Spellings(_LONGEST)
         for argument in arguments.ordered:
             if argument.arg.secret:
                 texts.add_default(argument)
@@ -101,13 +101,6 @@ class Redactor:
         whole, parts = (set(chain.from_iterable(each)) for each in zip(*texts, strict=True))
         return cls(_longest_first(whole | parts), _longest_first(parts))
 
-    @property
-    def size(self) -> int:
-        """
-        How many characters are looked for.
-        """
-        return sum(map(len, self.whole))
-
     def redacted(self, text: str) -> str:
         """
         Return *text* with `HIDDEN` in the place of every secret.
@@ -120,6 +113,32 @@ class Redactor:
         return _without_stretches(text, self.parts) if self.parts else text
 
 
+class Together:
+    """
+    What hides the secrets of several requests. It is made when something is printed, which is seldom.
+
+    Args:
+        redactors:
+            What hides those of one request each.
+    """
+
+    def __init__(self, redactors: tuple[Redactor, ...]) -> None:
+        self._redactors = redactors
+
+    @cached_property
+    def joined(self) -> Redactor:
+        """
+        What hides them all.
+        """
+        return Redactor.joined(*((each.whole, each.parts) for each in self._redactors))
+
+    def redacted(self, text: str) -> str:
+        """
+        Return *text* with `HIDDEN` in the place of every secret.
+        """
+        return self.joined.redacted(text)
+
+
 class RecentSecrets:
     """
     The secrets of the latest requests: threads and objects that one has left behind may print them later.
@@ -128,27 +147,25 @@ class RecentSecrets:
     """
 
     def __init__(self) -> None:
-        self._redactors: OrderedDict[Redactor, None] = OrderedDict()
+        self._sizes: OrderedDict[Redactor, int] = OrderedDict()
+        self._size = 0
         self._lock = Lock()
 
-    def add(self, redactor: Redactor) -> Redactor | None:
+    def add(self, redactor: Redactor) -> Together | None:
         """
         Return what hides the secrets of all of them; None if it is what it was before.
         """
         if not redactor.whole:
             return None
         with self._lock:
-            known = redactor in self._redactors
-            self._redactors[redactor] = None
-            self._redactors.move_to_end(redactor)
-            if known:
+            if redactor in self._sizes:
+                self._sizes.move_to_end(redactor)
                 return None
-            size = sum(each.size for each in self._redactors)
-            while len(self._redactors) > _MOST_REQUESTS or (
-                size > _MOST_CHARACTERS and len(self._redactors) > 1
-            ):
-                size -= self._redactors.popitem(last=False)[0].size
-            return Redactor.joined(*((each.whole, each.parts) for each in self._redactors))
+            self._sizes[redactor] = size = sum(map(len, redactor.whole))
+            self._size += size
+            while len(self._sizes) > _MOST_REQUESTS or self._size > _MOST_CHARACTERS > size:
+                self._size -= self._sizes.popitem(last=False)[1]
+            return Together(tuple(self._sizes))
 
 
 _RECENT: Final = RecentSecrets()

@@ -35,11 +35,8 @@ class Spellings:
     The texts that may stand for secrets.
 
     Args:
-        longest:
-            How many characters of a text count.
-
-        most:
-            How many texts there may be, about.
+        room:
+            How many characters of values are looked at.
 
         whole:
             Texts that are hidden where they stand whole.
@@ -48,8 +45,7 @@ class Spellings:
             Texts that are hidden in part, too.
     """
 
-    longest: int = sys.maxsize
-    most: int = sys.maxsize
+    room: int = sys.maxsize
     whole: set[str] = attrs.field(init=False, factory=set)
     parts: set[str] = attrs.field(init=False, factory=set)
 
@@ -77,7 +73,7 @@ class Spellings:
         """
         Add an argument of one request as it was sent.
         """
-        if argument.reader.is_json and isinstance(value, str):
+        if argument.reader.is_json and isinstance(value, str) and len(value) <= self.room:
             with suppress(ValueError, RecursionError):
                 self._add_leaves(json.loads(value))
         elif isinstance(value, dict):
@@ -98,7 +94,7 @@ class Spellings:
         Add what was sent. JSON shares its braces and names with much that is no secret.
         """
         if argument.reader.is_json and isinstance(sent, str):
-            self.whole |= self._spellings(sent[: self.longest])
+            self.whole |= self._spellings(sent[: self.room])
         elif not (argument.reader.is_json and isinstance(sent, dict)):
             self.add(sent)
 
@@ -119,12 +115,15 @@ class Spellings:
         """
         Add a value, and what is in it.
         """
-        if len(self.parts) + len(self.whole) > self.most:
+        if self.room <= 0:
             return
         if isinstance(value, str):
-            self._add_text(value[: self.longest])
+            value = value[: self.room]
+            self.room -= len(value) + 1
+            self._add_text(value)
         elif isinstance(value, bytes | bytearray):
-            data = bytes(value[: self.longest])
+            data = bytes(value[: self.room])
+            self.room -= len(data) + 1
             self.parts |= {data.decode(errors="replace"), repr(data)[2:-1]} | _base64(data)
         elif isinstance(value, Mapping):
             for item in (*value.keys(), *value.values()):
@@ -157,7 +156,8 @@ class Spellings:
         """
         with suppress(Exception):  # an author's class may be unable to show itself
             shown = {str(value), repr(value), short_repr(value)}
-            self.whole |= {text[: self.longest] for text in shown}
+            self.whole |= {text[: self.room] for text in shown}
+            self.room -= max(map(len, shown))
         if isinstance(value, Enum):
             self.whole.add(value.name)
         with suppress(Exception):  # nor need it be written as JSON
