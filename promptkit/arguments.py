@@ -165,11 +165,14 @@ class Arguments:
     ordered: tuple[Argument, ...]
     kind: str = "prompt"
     by_name: Mapping[str, Argument] = attrs.field(init=False, eq=False, repr=False)
+    secret: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
     _readers: Mapping[str, Read] = attrs.field(init=False, eq=False, repr=False)
     _required: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "by_name", {argument.name: argument for argument in self.ordered})
+        secret = frozenset(argument.name for argument in self.ordered if argument.arg.secret)
+        object.__setattr__(self, "secret", secret)
         readers = {argument.name: argument.reader.read for argument in self.ordered}
         object.__setattr__(self, "_readers", readers)
         required = tuple(argument.name for argument in self.ordered if argument.required)

@@ -4,31 +4,33 @@ Redaction: text that is shown to people or kept, without the values of arguments
 A value is hidden as it was sent and as it was read, whole or in part: quoted, escaped, shortened.
 """
 
-import json
 import re
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from enum import Enum
-from reprlib import repr as short_repr
+from functools import cached_property
+from itertools import chain
+from threading import Lock
 from typing import Any, Final, Self
-from urllib.parse import quote
 
 import attrs
 
-from promptkit.arguments import Argument, Arguments
-from promptkit.signature import NO_DEFAULT
-from promptkit.writing import json_of
+from promptkit import standard_error
+from promptkit.arguments import Arguments
+from promptkit.spellings import SHORT, STRETCH, Spellings
 
-__all__ = ["HIDDEN", "SHORT", "STRETCH", "Redactor"]
+__all__ = ["HIDDEN", "SHORT", "STRETCH", "RecentSecrets", "Redactor", "hide"]
 
 #: What stands in the place of a secret.
 HIDDEN: Final = "<secret>"
 
-#: How many characters of a secret in a row are never shown, wherever they stand in it.
-STRETCH: Final = 8
+#: How much is looked for in what is printed: requests, characters that one of them gives, and characters
+#: of all their spellings.
+_MOST_REQUESTS: Final = 256
+_LONGEST: Final = 16 * 1024
+_MOST_CHARACTERS: Final = 128 * 1024
 
-#: What is shorter than this is hidden only where it stands as a word: else every "1" would be.
-SHORT: Final = 4
+#: What secrets may be, and most other text, too.
+_COMMON: Final = frozenset({"True", "False", "None", "true", "false", "null"})
 
 
 @attrs.frozen
@@ -59,11 +61,44 @@ class Redactor:
             given:
                 What was, by name, as a client sends it. Of what was not, the default is hidden.
         """
-        whole: set[str] = set()
-        parts: set[str] = set()
+        texts = Spellings()
         for argument in arguments.ordered:
             if argument.arg.secret:
-                _collect_argument(argument, (given or {}).get(argument.name), whole, parts)
+                texts.add_argument(argument, (given or {}).get(argument.name))
+        return cls.joined((texts.whole, texts.parts))
+
+    @classmethod
+    def of_values(cls, arguments: Arguments, values: Mapping[str, Any], *, read: bool = False) -> Self:
+        """
+        Return what hides the secrets of one request in whatever is printed, for a while.
+
+        It hides no text that much else holds, and no author's code reads any value.
+
+        Args:
+            arguments:
+                What may be given; those marked ``Arg(secret=True)`` are secret.
+
+            values:
+                What was, by name, as it was sent.
+
+            read:
+                Whether it is what that was read as.
+        """
+        texts = Spellings(_LONGEST)
+        for argument in arguments.ordered:
+            if argument.arg.secret:
+                texts.add_default(argument)
+                add = texts.add_read if read else texts.add_sent
+                add(argument, values.get(argument.name))
+        found = (texts.whole, texts.parts)
+        return cls.joined(tuple({text for text in each if _is_rare(text)} for each in found))
+
+    @classmethod
+    def joined(cls, *texts: Iterable[Iterable[str]]) -> Self:
+        """
+        Return what hides all of *texts*, pairs of those that are hidden whole and those hidden in part.
+        """
+        whole, parts = (set(chain.from_iterable(each)) for each in zip(*texts, strict=True))
         return cls(_longest_first(whole | parts), _longest_first(parts))
 
     def redacted(self, text: str) -> str:
@@ -75,9 +110,83 @@ class Redactor:
                 text = text.replace(secret, HIDDEN)
             else:
                 text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
-        for secret in self.parts:
-            text = _without_stretches(text, secret)
-        return text
+        return _without_stretches(text, self.parts) if self.parts else text
+
+
+class Together:
+    """
+    What hides the secrets of several requests. It is made when something is printed, which is seldom.
+
+    Args:
+        redactors:
+            What hides those of one request each.
+    """
+
+    def __init__(self, redactors: tuple[Redactor, ...]) -> None:
+        self._redactors = redactors
+
+    @cached_property
+    def joined(self) -> Redactor:
+        """
+        What hides them all.
+        """
+        return Redactor.joined(*((each.whole, each.parts) for each in self._redactors))
+
+    def redacted(self, text: str) -> str:
+        """
+        Return *text* with `HIDDEN` in the place of every secret.
+        """
+        return self.joined.redacted(text)
+
+
+class RecentSecrets:
+    """
+    The secrets of the latest requests: threads and objects that one has left behind may print them later.
+
+    What is looked for is bounded; of what is too much the oldest is forgotten.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: OrderedDict[Redactor, int] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def add(self, redactor: Redactor) -> Together | None:
+        """
+        Return what hides the secrets of all of them; None if it is what it was before.
+        """
+        if not redactor.whole:
+            return None
+        with self._lock:
+            if redactor in self._sizes:
+                self._sizes.move_to_end(redactor)
+                return None
+            self._sizes[redactor] = size = sum(map(len, redactor.whole))
+            self._size += size
+            while len(self._sizes) > _MOST_REQUESTS or self._size > _MOST_CHARACTERS > size:
+                self._size -= self._sizes.popitem(last=False)[1]
+            return Together(tuple(self._sizes))
+
+
+_RECENT: Final = RecentSecrets()
+
+
+def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
+    """
+    Have the secrets among *values* hidden in what is printed from now on, by whoever prints it.
+
+    Args:
+        arguments:
+            What may be given.
+
+        values:
+            What was, by name, as it was sent.
+
+        read:
+            Whether it is what that was read as.
+    """
+    if (redactor := _RECENT.add(Redactor.of_values(arguments, values or {}, read=read))) is not None:
+        standard_error.hide(redactor.redacted)
 
 
 def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:
@@ -87,12 +196,20 @@ def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted((text for text in texts if text.strip()), key=lambda text: (-len(text), text)))
 
 
-def _without_stretches(text: str, secret: str) -> str:
+def _is_rare(text: str) -> bool:
     """
-    Return *text* without any `STRETCH` characters that follow each other in *secret*, too.
+    Return whether to hide *text* wherever it is printed: if it is short, too much else holds it.
     """
-    few, many = sorted((text, secret), key=len)
-    shared = {window for window in set(_windows(few)).intersection(_windows(many)) if window.strip()}
+    return len(text.strip()) >= SHORT and text not in _COMMON
+
+
+def _without_stretches(text: str, secrets: tuple[str, ...]) -> str:
+    """
+    Return *text* without any `STRETCH` characters that follow each other in one of *secrets*, too.
+    """
+    few, many = sorted(((text,), secrets), key=lambda texts: sum(map(len, texts)))
+    found = set(chain.from_iterable(map(_windows, few)))
+    shared = {w for w in found.intersection(chain.from_iterable(map(_windows, many))) if w.strip()}
     if not shared:
         return text
     kept, end = [], 0
@@ -109,54 +226,3 @@ def _windows(text: str) -> Iterator[str]:
     Yield every `STRETCH` characters that follow each other in *text*.
     """
     return (text[start : start + STRETCH] for start in range(len(text) - STRETCH + 1))
-
-
-def _collect_argument(argument: Argument, sent: Any, whole: set[str], parts: set[str]) -> None:
-    """
-    Add the texts that may stand for an argument of one request, as it was sent and as it was read.
-    """
-    _collect(None if argument.default is NO_DEFAULT else argument.default, whole, parts)
-    if sent is None:
-        return
-    try:
-        _collect(argument.reader.read(sent), whole, parts)
-    except Exception:  # noqa: BLE001 (it is refused with anything, if an author's own code reads it)
-        _collect(sent, whole, parts)
-    else:
-        # JSON shares its braces and names with much that is no secret; what it holds is added already.
-        is_json = argument.reader.is_json and isinstance(sent, str)
-        _collect(sent, whole, whole if is_json else parts)
-
-
-def _collect(value: Any, whole: set[str], parts: set[str]) -> None:
-    """
-    Add the texts that may stand for *value*, and for what is in it.
-    """
-    if isinstance(value, str):
-        parts |= {value, repr(value)[1:-1], quote(value, safe="", errors="replace")}
-        parts |= {json.dumps(value, ensure_ascii=escaped)[1:-1] for escaped in (True, False)}
-    elif isinstance(value, bytes | bytearray):
-        parts |= {bytes(value).decode(errors="replace"), repr(bytes(value))[2:-1]}
-    elif isinstance(value, Mapping):
-        for item in (*value.keys(), *value.values()):
-            _collect(item, whole, parts)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            _collect(item, whole, parts)
-    elif value is not None:
-        _collect_object(value, whole, parts)
-
-
-def _collect_object(value: Any, whole: set[str], parts: set[str]) -> None:
-    """
-    Add the texts that may stand for a number, a date, a member, or an object with fields.
-    """
-    with suppress(Exception):  # an author's class may be unable to show itself
-        whole |= {str(value), repr(value), short_repr(value)}
-    if isinstance(value, Enum):
-        whole.add(value.name)
-    with suppress(Exception):  # nor need it be written as JSON
-        written = json_of(value)
-        if not isinstance(written, bool | int | float):
-            # The names of fields are the author's, and no secrets.
-            _collect(list(written.values()) if isinstance(written, dict) else written, whole, parts)

@@ -18,6 +18,7 @@ from promptkit.compiler import compile
 from promptkit.loader import Recipes
 from promptkit.protocol import sealing
 from promptkit.protocol.jsonrpc import Code
+from promptkit.protocol.limits import Limits
 from promptkit.server import Server, handlers
 from promptkit.server.elicitation import Elicitation
 from tests.wire import HANDSHAKES, MODERN, Client, initialize, line, notification, request, validate
@@ -215,6 +216,91 @@ class TestAsking:
         asked.answer({"action": "accept", **content})
 
         assert text(asked.accept(tone="calm", depth=1)) == "x|calm|2|en"
+
+    @pytest.mark.parametrize("revision", ASKING)
+    @pytest.mark.parametrize(
+        "content",
+        [
+            {},
+            {"content": None},
+            {"content": {"tone": ""}},
+            {"content": {"tone": None, "depth": ""}},
+            {"content": {"unknown": "x", "diff": "y"}},
+            {"content": {"depth": 1}},
+            {"content": {f"field-{number}": "x" for number in range(2000)}},
+        ],
+        ids=lambda content: str(content)[:60],
+    )
+    def test_nobody_is_asked_without_end(self, revision, content):
+        """
+        Who leaves something out is asked once more, and told so; then the request is answered with
+        what is missing. The same request asks anew.
+        """
+        asked = Asked(client_of(revision), diff="x")
+        first = asked.question["message"]
+        asked.answer({"action": "accept", **content})
+        second = asked.question["message"]
+        error = asked.answer({"action": "accept", **content})["error"]
+
+        assert first == "The prompt 'Review a change' needs tone and depth."
+        assert second.startswith("Not everything was entered: the prompt 'Review a change' still needs tone")
+        assert (error["code"], error["data"]["faults"][0]["argument"]) == (-32602, "tone")
+        assert Asked(asked.client, diff="x").question["message"] == first
+
+    @pytest.mark.parametrize("revision", ASKING)
+    @pytest.mark.parametrize(
+        ("answer", "code"),
+        [
+            ({"action": "decline"}, -32602),
+            ({"action": "cancel"}, -32602),
+            ({"action": "accept", "content": {"tone": "angry", "depth": 1}}, -32602),
+            ({"action": "accept", "content": [1]}, -32602),
+            (None, -32602),
+        ],
+        ids=str,
+    )
+    def test_the_second_question_ends_as_the_first_does(self, revision, answer, code):
+        """
+        A person may refuse it, or enter what does not fit.
+        """
+        asked = Asked(client_of(revision), diff="x")
+        asked.accept()
+
+        assert asked.answer(answer)["error"]["code"] == code
+        assert asked.question is None
+
+    @pytest.mark.parametrize("revision", ASKING)
+    def test_a_type_that_always_says_it_is_missing(self, revision):
+        """
+        An author's type that finds nothing in whatever is entered does not have people asked for ever.
+        """
+
+        @prompt(elicit=True)
+        def never(code: str, many: Annotated[list[int], "Numbers"]):
+            return code
+
+        asked = Asked(Client(compile(Recipes(prompts=(never,))), revision, capabilities=FORM), "never")
+        rounds = 0
+        while asked.question is not None:
+            asked.accept(code="", many="")
+            rounds += 1
+
+        assert (rounds <= 2, asked.found["error"]["code"]) == (True, -32602)
+
+    @pytest.mark.parametrize("revision", ASKING)
+    def test_an_answer_is_limited_as_arguments_are(self, revision):
+        """
+        What a person enters may be no longer than an argument, and no more than all of them.
+        """
+        limits = Limits(argument=1000, arguments=3)
+        catalog = compile(Recipes(prompts=(review,)))
+        client = Client(catalog, revision, capabilities=FORM, limits=limits)
+        long = Asked(client, tone="calm", depth=1).accept(diff="x" * 1001)["error"]
+        many = Asked(client, diff="x", language="en").accept(tone="calm", depth=1)["error"]
+
+        assert (long["code"], many["code"]) == (-32602, -32602)
+        assert long["message"] == "'diff' has 1,001 characters: at most 1,000 are taken"
+        assert many["message"] == "there are 4 arguments: at most 3 are taken"
 
     @pytest.mark.requirement("elicitation/refusals", "mrtr/valid-responses", "mrtr/protocol-errors")
     @pytest.mark.parametrize("revision", ASKING)
@@ -421,6 +507,36 @@ class TestState:
         """
         assert self.retry(inputResponses=responses)["result"]["resultType"] == "input_required"
 
+    @pytest.mark.parametrize(
+        "changed", [{}, {"inputResponses": {}}, {"inputResponses": {"other": 1}}], ids=str
+    )
+    def test_a_client_that_never_answers(self, changed):
+        """
+        A state says how often was asked: who comes back again and again without an answer is refused.
+        """
+        asked = Asked(client_of(MODERN), diff="x")
+        states = []
+        while asked.question is not None:
+            states.append(asked.found["result"]["requestState"])
+            retry = {**asked.params, "requestState": states[-1], **changed}
+            asked.note(asked.client.ask("prompts/get", retry))
+
+        assert (len(states), asked.found["error"]["code"]) == (2, -32602)
+        assert "'tone' is missing" in asked.found["error"]["message"]
+
+    @pytest.mark.parametrize("count", ["0", "1", "3", "10", "-1", "01", " 2", "٢", ""])
+    def test_a_state_that_counts_otherwise(self, count):
+        """
+        A client cannot make a state say that it was asked less often.
+        """
+        asked = Asked(client_of(MODERN), diff="x")
+        asked.accept()
+        _, _, token = asked.found["result"]["requestState"].partition(".")
+
+        for state in (f"{count}.{token}", token):
+            error = asked.client.ask("prompts/get", {**asked.params, "requestState": state})["error"]
+            assert (error["code"], "requestState" in error["message"]) == (-32602, True)
+
     @pytest.mark.requirement("mrtr/unexpected")
     def test_answers_to_what_was_not_asked(self):
         """
@@ -550,15 +666,15 @@ class TestRounds:
         gets a prompt, and all the others are asked in results that hold a question and a state.
         """
         asked = Asked(client_of(MODERN), diff="x")
-        content = [{}, {"tone": "calm"}, {"depth": 1}, {"tone": "calm", "depth": 1}]
+        content = [{"depth": 1}, {"tone": "calm", "depth": 1}]
         found = [asked.found, *[asked.accept(**entered) for entered in content]]
         asked.client.sent.clear()
         asked.client.server.close(0)
 
         kinds = [reply["result"]["resultType"] for reply in found]
         asking = [reply["result"] for reply in found[:-1]]
-        assert kinds == ["input_required"] * 4 + ["complete"]
-        assert [bool(each["inputRequests"] and each["requestState"]) for each in asking] == [True] * 4
+        assert kinds == ["input_required"] * 2 + ["complete"]
+        assert [bool(each["inputRequests"] and each["requestState"]) for each in asking] == [True] * 2
         assert [reply for reply in found if "method" in reply] + asked.client.replies() == []
 
     @pytest.mark.requirement("mrtr/only-where-allowed")

@@ -12,9 +12,9 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|digests|encoding|finders|interpreter|sources|standard_error|targets|tracebacks|unsendable"
-    "|uri_positions|visible",
-    "project|version|diagnostics|context|fields|misfits|uri_expressions",
+    "annotations|background_writer|digests|encoding|finders|interpreter|sources|targets|tracebacks",
+    "unsendable|uri_positions|visible",
+    "project|version|diagnostics|context|fields|misfits|standard_error|uri_expressions",
     "errors|packages",
     "media",
     "content|icons",
@@ -25,7 +25,8 @@ ORDER = (
     "readers",
     "completion|time_zones",
     "arguments",
-    "redaction|schemas|returns|templates",
+    "schemas|returns|spellings|templates",
+    "redaction",
     "documents",
     "catalog",
     "prompts|resources",
@@ -67,6 +68,7 @@ LAZY = {
     "promptkit.source_lints",
     "promptkit.server.loops",
     "promptkit.sources",
+    "promptkit.spellings",
     "promptkit.structuring",
     "promptkit.time_zones",
     "zoneinfo",
@@ -88,7 +90,7 @@ LISTING = """
     promptkit promptkit.version promptkit.cli promptkit.cli.options promptkit.cli.serve
     promptkit.cli.compiled_set
     promptkit.transports promptkit.transports.stdio promptkit.targets promptkit.digests promptkit.errors
-    promptkit.standard_error
+    promptkit.background_writer promptkit.standard_error
     promptkit.compiled promptkit.compiled.inputs promptkit.compiled.listings promptkit.compiled.store
     promptkit.compiled.early promptkit.protocol promptkit.protocol.connection promptkit.protocol.envelope
     promptkit.protocol.events promptkit.protocol.framing promptkit.protocol.glances promptkit.protocol.jsonrpc
@@ -97,7 +99,7 @@ LISTING = """
     promptkit.protocol.wire promptkit.protocol.wire.content promptkit.protocol.wire.requests
     promptkit.protocol.wire.results
     argparse gettext locale gc signal threading importlib.util importlib._abc
-    _blake2 _locale _weakrefset errno
+    _blake2 _locale _weakrefset atexit errno
 """.split()  # noqa: SIM905 (thirty names, not thirty lines)
 
 #: Serves like the console script, and says what is loaded when the list of prompts is written.

@@ -1,7 +1,9 @@
 import contextlib
 import json
+import subprocess
 import sys
 import time
+from base64 import b64encode
 from dataclasses import dataclass
 from datetime import date
 from enum import Enum
@@ -18,11 +20,12 @@ from promptkit import Arg, Image, PromptError, prompt, resource, user
 from promptkit.cli import main
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
-from promptkit.redaction import HIDDEN, STRETCH, Redactor
-from tests.wire import MODERN, Client
+from promptkit.redaction import HIDDEN, STRETCH, RecentSecrets, Redactor
+from tests.wire import MODERN, Client, initialize, line, notification, request
 
 #: Quotes, a backslash, a line end and a letter that is no ASCII are each written in several ways.
 VALUE = 'correct-horse "battery"\\staple\n\'ünter-swordfish'
+NUMBER = "86420975"
 WORDS = ["correct-", "horse", "battery", "staple", "swordfish", "ünter"]
 Token = Annotated[str, Arg("The key", secret=True)]
 
@@ -596,3 +599,386 @@ class TestRedactor:
         secret = "correct-horse" * 80_000
 
         assert redactor(str, secret).redacted(f"no {secret!r}") == f"no '{HIDDEN}'"
+
+
+LEAVING = """
+import asyncio, gc, io, json, logging, pprint, sys, textwrap, threading, traceback, urllib.parse, warnings
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import Annotated
+from promptkit import Arg, prompt, resource
+
+Token = Annotated[str, Arg(secret=True)]
+logging.basicConfig(level="INFO")
+waiting = threading.Event()
+
+def started(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+@prompt
+def left_behind(token: Token):
+    def fail():
+        waiting.wait(20)
+        raise ValueError(f"left_behind {token}")
+    threading.Thread(target=fail, daemon=True).start()
+    return "x"
+
+@prompt
+def on_a_thread(token: Token):
+    def fail():
+        raise ValueError(token)
+    started(fail)
+    return "on_a_thread"
+
+@prompt
+def finalized(token: Token):
+    class Last:
+        def __del__(self):
+            raise ValueError(token)
+    Last()
+    return "x"
+
+@prompt
+def collected(token: Token):
+    class Last:
+        def __del__(self):
+            print("collected", token)
+    cycle = Last()
+    cycle.itself = cycle
+    del cycle
+    gc.collect()
+    return "x"
+
+@prompt
+def in_a_generator(token: Token):
+    def generate():
+        try:
+            yield 1
+        finally:
+            raise KeyError(token)
+    next(generate())
+    return "x"
+
+@prompt
+def warned(token: Token):
+    warnings.warn(f"warned {token}")
+    return "x"
+
+@prompt
+async def in_a_task(token: Token):
+    async def fail():
+        raise ValueError(token)
+    asyncio.get_running_loop().create_task(fail())
+    await asyncio.sleep(0.01)
+    gc.collect()
+    asyncio.get_running_loop().call_soon(lambda: {}[token])
+    await asyncio.sleep(0.01)
+    return "x"
+
+@prompt
+def logged(token: Token):
+    logging.info("logged %s %r", token, [token])
+    try:
+        {}[token]
+    except KeyError:
+        logging.exception("no")
+        traceback.print_exc()
+        traceback.print_exc(file=sys.stdout)
+    return "x"
+
+@prompt
+def printed(token: Token):
+    print(token)
+    print("printed", repr(token), json.dumps(token), token.encode(), urllib.parse.quote(token), ascii(token))
+    print(urllib.parse.quote_plus(token), b64encode(token.encode()), b64encode(b"user:" + token.encode()))
+    pprint.pprint({"key": [token] * 3}, width=24)
+    print(textwrap.fill(token, 20))
+    return "x"
+
+@prompt
+def in_bytes(token: Token):
+    sys.stdout.buffer.write(b"in_bytes " + token.encode() + b"\\\\n")
+    io.TextIOWrapper(sys.stderr.detach()).write(token)
+    sys.__stderr__.writelines([token, "\\\\n"])
+    return "x"
+
+@prompt
+def in_pieces(token: Token):
+    print("in_pieces", end=" ")
+    for character in token.replace("\\\\n", " "):
+        print(character, end="", flush=True)
+    print()
+    sys.stderr.write("x" * 70000 + token)
+    return "x"
+
+@dataclass
+class Login:
+    key: str
+
+@prompt
+def structured(token: Annotated[dict[str, Login], Arg(secret=True)]):
+    print("structured", token, list(token.values()))
+    return "x"
+
+class Own:
+    def __init__(self, text):
+        self.text = text
+
+@prompt
+def in_a_completion(token: Token, other: Annotated[str, Arg(complete=lambda _, chosen: print(chosen))]):
+    return "x"
+
+@resource("vault://{token}")
+def vault(token: Token):
+    print("vault", token)
+    return "x"
+
+@prompt
+def number(token: Annotated[int, Arg(secret=True)]):
+    print("number", token, hex(3))
+    return "x"
+
+@prompt
+def by_default(token: Token = "correct-horse by default"):
+    print("by_default", token)
+    return "x"
+
+@prompt
+def harmless(name: str):
+    print("harmless", name, True, "a word of <b>correction")
+    waiting.set()
+    return "x"
+"""
+
+
+class TestWhatPythonPrints:
+    def printed(self, folder, *requests):
+        """What a server prints for requests."""
+        opening = line(initialize("2025-06-18")) + line(notification("notifications/initialized"))
+        ran = subprocess.run(
+            [sys.executable, "-m", "promptkit", "serve", str(folder)],
+            input=opening + b"".join(map(line, requests)),
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        return ran.stderr.decode()
+
+    def get(self, number, name, /, **arguments):
+        """A request for a prompt."""
+        return request(number, "prompts/get", {"name": name, "arguments": arguments})
+
+    def test_by_itself_and_by_authors(self, recipes):
+        """
+        Whatever prints a secret, in a request or after it, it is not shown; the rest is.
+        """
+        names = [
+            "left_behind",
+            "on_a_thread",
+            "finalized",
+            "collected",
+            "in_a_generator",
+            "warned",
+            "in_a_task",
+            "logged",
+            "printed",
+            "in_bytes",
+            "in_pieces",
+        ]
+        requests = [self.get(number, name, token=VALUE) for number, name in enumerate(names, 1)]
+        logins = json.dumps({"staple-swordfish": {"key": VALUE}})
+        completion = {
+            "ref": {"type": "ref/prompt", "name": "in_a_completion"},
+            "argument": {"name": "other", "value": ""},
+            "context": {"arguments": {"token": VALUE}},
+        }
+        requests += [
+            self.get(20, "structured", token=logins),
+            request(21, "completion/complete", completion),
+            request(22, "resources/read", {"uri": f"vault://{quote(VALUE, safe='')}"}),
+            self.get(23, "number", token=NUMBER),
+            self.get(24, "by_default"),
+            self.get(25, "harmless", name="Ada"),
+        ]
+
+        found = self.printed(recipes(recipe=LEAVING), *requests)
+
+        shown = [row for row in found.splitlines() if words_in(row)]
+        # A line that is shorter than what is looked for may be left of a text that was wrapped.
+        assert [row for row in shown if len(row.strip(" '\"(,)")) >= STRETCH] == []
+        assert NUMBER not in found
+        assert b64encode(VALUE.encode()).decode()[:STRETCH] not in found
+        for name in (
+            "collected",
+            "warned",
+            "logged",
+            "printed",
+            "in_bytes",
+            "in_pieces",
+            "structured",
+            "vault",
+        ):
+            assert f"{name} " in found, name
+        assert f"left_behind {HIDDEN}" in found
+        assert f"number {HIDDEN} 0x3" in found
+        assert f"by_default {HIDDEN}" in found
+        assert "harmless Ada True a word of <b>correction" in found
+
+    def test_before_the_value_is_read(self, recipes):
+        """
+        An author's own type may print what it is made of, and refuse it.
+        """
+        source = """
+        from typing import Annotated
+        from attrs import field, frozen
+        from promptkit import Arg, prompt
+
+        def printing(_self, _attribute, value):
+            print("validated", value)
+            raise ValueError(value)
+
+        @frozen
+        class Key:
+            text: str = field(validator=printing)
+
+        @prompt
+        def keyed(token: Annotated[Key, Arg(secret=True)]):
+            return "x"
+        """
+
+        found = self.printed(recipes(recipe=source), self.get(1, "keyed", token=json.dumps({"text": VALUE})))
+
+        assert "validated <secret>" in found
+        assert words_in(found) == []
+
+    def test_much_later(self, recipes):
+        """
+        Requests without a secret, however many, make none forgotten; nor do a hundred others.
+        """
+        requests = [self.get(1, "left_behind", token=VALUE)]
+        requests += [self.get(number, "collected", token=f"other-{number:09}") for number in range(2, 102)]
+        requests += [self.get(number, "harmless", name="Ada") for number in range(102, 400)]
+
+        found = self.printed(recipes(recipe=LEAVING), *requests)
+
+        assert words_in(found) == []
+        assert f"left_behind {HIDDEN}" in found
+        assert "other-" not in found
+
+    def test_a_server_without_secrets_looks_for_none(self, recipes):
+        """
+        What looks for secrets is not even imported where no parameter is one.
+        """
+        source = """
+        import sys
+        from promptkit import prompt
+
+        @prompt
+        def asked():
+            print("promptkit.redaction" in sys.modules)
+        """
+
+        assert self.printed(recipes(recipe=source), self.get(1, "asked")) == "False\n"
+
+    def test_a_cached_start(self, recipes, monkeypatch):
+        """
+        What is kept on disk for the next start holds no secret.
+        """
+        monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        source = """
+        from typing import Annotated
+        from promptkit import Arg, prompt
+
+        @prompt
+        def keyed(token: Annotated[str, Arg(secret=True)] = "correct-" "horse", other: str = "plainly"):
+            return "x"
+        """
+        folder = recipes(recipe=source)
+        self.printed(folder, self.get(1, "keyed", token=VALUE), request(2, "prompts/list"))
+        self.printed(folder, self.get(1, "keyed", token=VALUE), request(2, "prompts/list"))
+
+        kept = [
+            file.read_bytes()
+            for file in folder.rglob("*")
+            if file.is_file() and file.suffix not in (".py", ".pyc")
+        ]
+        assert any(b"plainly" in data for data in kept)
+        assert [data for data in kept if b"correct" in data or b"swordfish" in data] == []
+
+
+class TestRecentSecrets:
+    def test_what_is_kept_is_bounded(self):
+        """
+        Of many secrets the oldest are forgotten, and of a long one the end; an old one that is given
+        again is new.
+        """
+        recent = RecentSecrets()
+        first = Redactor(("first-secret",), ("first-secret",))
+        for number in range(5000):
+            recent.add(Redactor((f"secret-{number:09}",), ()))
+            if number % 100 == 0:
+                recent.add(first)
+
+        everything = recent.add(Redactor(("last",), ())).joined
+
+        assert len(everything.whole) <= 256
+        assert everything.redacted("first-secret secret-000000000 secret-000004999") == (
+            f"{HIDDEN} secret-000000000 {HIDDEN}"
+        )
+
+    def test_a_secret_of_many_megabytes(self):
+        """
+        Looking for it takes no longer than looking for its beginning.
+        """
+
+        def taking(token: Token) -> str:
+            return "x"
+
+        arguments = prompt(taking).compiled.arguments
+        for value in ("ab\n" * 3_000_000, "[" * 100_000):
+            assert sum(map(len, Redactor.of_values(arguments, {"token": value}).whole)) < 400_000
+
+    def test_a_secret_of_many_parts(self):
+        """
+        Of one request only so much is looked for, however it is divided.
+        """
+
+        def taking(token: Annotated[dict[str, str], Arg(secret=True)]) -> str:
+            return "x"
+
+        arguments = prompt(taking).compiled.arguments
+        for read in (True, False):
+            for value in (
+                {f"key-{n}": f"{n:05}" * 200 for n in range(2000)},
+                {"a": {"b": ["x" * 99_999] * 99}},
+            ):
+                found = Redactor.of_values(arguments, {"token": value}, read=read)
+                assert 0 < sum(map(len, found.whole)) < 400_000
+
+    def test_many_long_ones(self):
+        """
+        Of long secrets fewer are looked for, but always those of the latest request.
+        """
+        recent = RecentSecrets()
+        for number in range(100):
+            found = recent.add(Redactor((f"{number:05}" * 3000,), ()))
+            assert f"{number:05}" * 3000 in found.joined.whole
+            assert sum(map(len, found.joined.whole)) <= 128 * 1024
+        huge = recent.add(Redactor(("x" * 200_000,), ()))
+
+        assert "x" * 200_000 in huge.joined.whole
+
+    @pytest.mark.parametrize("value", ["1", "ab ", "", "True", "null", None])
+    def test_what_is_too_common(self, value):
+        """
+        A secret of up to three characters, or of a word that stands everywhere, is left in what is printed.
+        """
+
+        def taking(token: Token) -> str:
+            return "x"
+
+        found = Redactor.of_values(prompt(taking).compiled.arguments, {"token": value})
+
+        assert found.redacted("1 ab True null None") == "1 ab True null None"

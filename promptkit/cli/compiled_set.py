@@ -114,8 +114,9 @@ class CompiledSet:
             healthy:
                 Whether the recipes are without a fault.
         """
-        self._writer = Thread(target=self._settle, args=(server, healthy), name="promptkit-set", daemon=True)
-        self._writer.start()
+        writer = Thread(target=self._settle, args=(server, healthy), name="promptkit-set", daemon=True)
+        writer.start()
+        self._writer = writer  # not before: a thread that has not started cannot be waited for
 
     def finish(self, seconds: float) -> None:
         """

@@ -307,7 +307,7 @@ _LIMITS: Final = (
     ("max-line", _whole_number, 64 * 1024 * 1024, "how many bytes a request may have"),
     ("max-depth", _whole_number, 100, "how deep the JSON of a request may be nested"),
     ("max-arguments", _whole_number, 1000, "how many arguments a request may have"),
-    ("max-argument", _whole_number, 16 * 1024 * 1024, "how many characters an argument may have"),
+    ("max-argument", _whole_number, 4 * 1024 * 1024, "how many characters an argument may have"),
     ("max-reply", _whole_number, 64 * 1024 * 1024, "how many bytes a reply may have"),
     ("rate", _seconds, None, "how many requests a second are answered, after as many at once"),
     ("completion-rate", _seconds, 500.0, "the same for requests for completion"),

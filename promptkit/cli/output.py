@@ -13,9 +13,10 @@ from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, UnsupportedOperation
 from typing import Any, Final, TextIO
 
+from promptkit.standard_error import current
 from promptkit.visible import escaped
 
-__all__ = ["Output", "OutputError", "own_output", "standard_error", "width_of"]
+__all__ = ["Output", "OutputError", "own_output", "width_of"]
 
 #: A terminal that is narrower wraps by itself.
 _NARROWEST: Final = 20
@@ -187,17 +188,7 @@ def _open_standard_descriptors() -> None:
             # Standard output stays unwritable, which is told.
             null = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
             os.set_inheritable(null, True)  # noqa: FBT003 (it takes no keyword)
-    standard_error()
-
-
-def standard_error() -> TextIO:
-    """
-    Return standard error, opened again if a recipe has closed or removed it.
-    """
-    stream: Any = getattr(sys, "stderr", None)
-    if not callable(getattr(stream, "write", None)) or getattr(stream, "closed", False):
-        sys.stderr = _text_of(2)
-    return sys.stderr
+    current()
 
 
 def _text_of(descriptor: int) -> TextIO:

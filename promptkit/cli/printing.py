@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TextIO
 
-from promptkit.cli.output import standard_error, width_of
+from promptkit.cli.output import width_of
 from promptkit.diagnostics import Diagnostic, Location, Severity
-from promptkit.standard_error import say
+from promptkit.standard_error import current, say
 from promptkit.visible import escaped
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ def print_error(text: str) -> None:
     """
     Say on standard error what went wrong; a terminal obeys nothing in it.
     """
-    standard_error()
     say(escaped(text))
 
 
@@ -37,7 +36,7 @@ def print_text(text: str) -> None:
     Print lines on standard error; a terminal obeys nothing in them.
     """
     with suppress(Exception):  # an author may have replaced it, and nobody may be reading
-        print(escaped(text), end="", file=standard_error(), flush=True)
+        print(escaped(text), end="", file=current(), flush=True)
 
 
 def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
@@ -45,7 +44,7 @@ def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
     Print *diagnostics* on standard error.
     """
     with suppress(Exception):  # an author may have replaced it
-        print_diagnostics(diagnostics, standard_error())
+        print_diagnostics(diagnostics, current())
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:

@@ -4,6 +4,7 @@ from promptkit import compiler
 from promptkit.catalog import Catalog
 from promptkit.errors import LoadError
 from promptkit.loader import Recipes, load
+from promptkit.standard_error import current
 
 __all__ = ["complain", "load_catalog", "load_recipes"]
 
@@ -15,14 +16,12 @@ def load_recipes(target: str) -> Recipes:
     Raises:
         LoadError: If there is nothing, or nothing that can be read.
     """
-    from promptkit.cli.output import standard_error  # a server starts sooner without
-
     try:
         return load(target)
     except OSError as error:
         raise LoadError(target, error.strerror or str(error)) from None
     finally:
-        standard_error()  # no thread can be started without
+        current()  # no thread can be started without
 
 
 def load_catalog(target: str, *, lint: bool = False) -> Catalog:

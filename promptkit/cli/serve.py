@@ -8,7 +8,6 @@ imported behind that.
 import os
 import sys
 from argparse import Namespace
-from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
@@ -65,11 +64,8 @@ def run(options: Namespace) -> int:
         return served
     if audit is not None:
         audit.close()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(Exception):  # an author may have closed or replaced it
-            stream.flush()
     # Threads that a prompt has left behind do not keep the process: its client is gone.
-    os._exit(0)
+    return stdio.exit_now()
 
 
 def _serve(

@@ -79,7 +79,12 @@ def askable(prompt: CompiledPrompt, errors: ArgumentErrors) -> tuple[Argument, .
 
 
 def elicitation(
-    prompt: CompiledPrompt, arguments: Iterable[Argument], *, modes: bool, multi_select: bool
+    prompt: CompiledPrompt,
+    arguments: Iterable[Argument],
+    *,
+    modes: bool,
+    multi_select: bool,
+    again: bool = False,
 ) -> Schema:
     """
     Return the params of the ``elicitation/create`` request that asks for *arguments*.
@@ -97,6 +102,9 @@ def elicitation(
         multi_select:
             Whether its forms may offer several choices at once.
 
+        again:
+            Whether they were asked for before, and left out.
+
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
     """
@@ -104,17 +112,19 @@ def elicitation(
     mode = {"mode": "form"} if modes else {}
     return {
         **mode,
-        "message": question(prompt, arguments),
+        "message": question(prompt, arguments, again=again),
         "requestedSchema": requested_schema(arguments, multi_select=multi_select),
     }
 
 
-def question(prompt: CompiledPrompt, arguments: Iterable[Argument]) -> str:
+def question(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: bool = False) -> str:
     """
-    Return one sentence that tells people why they are asked for *arguments*.
+    Return one sentence that tells people why they are asked for *arguments*, or why *again*.
     """
     *others, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(others)} and {last}" if others else last
+    if again:
+        return f"Not everything was entered: the prompt {prompt.title or prompt.name!r} still needs {needed}."
     return f"The prompt {prompt.title or prompt.name!r} needs {needed}."
 
 

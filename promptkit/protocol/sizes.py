@@ -211,6 +211,23 @@ def check_arguments(kind: type[wire.Params], params: Raw, limits: Limits) -> Non
         given = decoder.decode(params).given
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return  # whoever reads them says what is wrong
+    check_given(given, limits)
+
+
+def check_given(given: Mapping[str, Raw], limits: Limits) -> None:
+    """
+    Check that neither too many arguments are given nor one that is too long.
+
+    Args:
+        given:
+            The arguments by name, each as JSON.
+
+        limits:
+            How much is taken.
+
+    Raises:
+        InvalidParams: If that is so.
+    """
     if len(given) > limits.arguments:
         msg = f"there are {len(given):,} arguments: at most {limits.arguments:,} are taken"
         raise InvalidParams(msg)

@@ -32,6 +32,12 @@ _PATIENCE: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
 
+#: How often a person is asked for one request: once more if something is left out.
+_MOST_QUESTIONS: Final = 2
+
+#: How a state says how often that was.
+_COUNTS: Final = frozenset(str(asked + 1) for asked in range(_MOST_QUESTIONS))
+
 #: What the one thing that a modern client is asked for is called.
 _KEY: Final = "arguments"
 
@@ -55,6 +61,9 @@ class Question(Struct, frozen=True):
 
         errors:
             What is wrong with them. The request is answered so if nothing else is learnt.
+
+        asked:
+            How many questions were asked for the request before.
     """
 
     request: Request
@@ -62,6 +71,7 @@ class Question(Struct, frozen=True):
     prompt: CompiledPrompt
     given: Mapping[str, Any]
     errors: ArgumentErrors
+    asked: int = 0
 
     def answered(self, result: Any) -> dict[str, Any]:
         """
@@ -111,9 +121,11 @@ class Elicitation:
         self._open: dict[RequestId, tuple[Question, Job]] = {}
         self._made_seal: Seal | None = None
 
-    def arguments(self, request: Request, prompt: CompiledPrompt) -> dict[str, Any] | None:
+    def arguments(self, request: Request, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
         """
-        Return the arguments of a further request for *prompt*, with what the person has entered since.
+        Return the arguments of a further request for *prompt*, and how many questions were asked for it.
+
+        They are those that it bears, with what the person has entered since.
 
         Raises:
             InvalidParams: If it bears a state that is not from here, or answers without one.
@@ -123,28 +135,31 @@ class Elicitation:
         params: wire.GetPromptParams = request.params
         answers, state = params.input_responses, params.request_state
         if not request.revision.stateless:
-            return params.arguments
+            return params.arguments, 0
         if state is UNSET:
             if not prompt.elicit:
-                return params.arguments
+                return params.arguments, 0
             msg = "inputResponses came without requestState: send back the one that asked for them"
             raise InvalidParams(msg)
-        self._seal.check(state, request.method, _sealed(params))
+        asked, token = _counted(state)
+        self._seal.check(token, request.method, _sealed(params, asked))
         errors = _errors(prompt, params.arguments)
         if errors is None or not answers or _KEY not in answers:
-            return params.arguments
-        return _answered(prompt, params.arguments or {}, errors, answers[_KEY])
+            return params.arguments, asked
+        return _answered(prompt, params.arguments or {}, errors, answers[_KEY]), asked
 
-    def question(self, request: Request, prompt: CompiledPrompt, errors: ArgumentErrors) -> dict[str, Any]:
+    def params(self, question: Question) -> dict[str, Any]:
         """
-        Return the params of the ``elicitation/create`` request for what is missing.
+        Return the params of the ``elicitation/create`` request that asks *question*.
 
         Raises:
-            ArgumentErrors: *errors*, if the prompt, or the client, does not ask.
+            ArgumentErrors: What is wrong, if the prompt, or the client, does not ask, or has asked
+                often enough.
 
             MissingCapability: If the client asked before, and does not any more.
         """
-        if not prompt.elicit or not request.revision.elicitation:
+        request, prompt, errors = question.request, question.prompt, question.errors
+        if not prompt.elicit or not request.revision.elicitation or question.asked >= _MOST_QUESTIONS:
             raise errors
         from promptkit.protocol import forms  # most prompts never ask
 
@@ -160,14 +175,23 @@ class Elicitation:
             errors = _errors(prompt, request.params.arguments) or errors
         wanted = forms.askable(prompt, errors)
         modes = request.revision.elicitation_modes
-        return forms.elicitation(prompt, wanted, modes=modes, multi_select=modes)
+        again = question.asked > 0
+        return forms.elicitation(prompt, wanted, modes=modes, multi_select=modes, again=again)
 
-    def input_required(self, request: Request, question: dict[str, Any]) -> wire.InputRequiredResult:
+    def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
         """
         Return the result that has a modern client ask *question* and come back.
+
+        Args:
+            question:
+                What is asked.
+
+            params:
+                What `params` returned for it.
         """
-        state = self._seal.seal(request.method, _sealed(request.params))
-        return wire.InputRequiredResult({_KEY: {"method": _METHOD, "params": question}}, state)
+        request, asked = question.request, question.asked + 1
+        state = f"{asked}.{self._seal.seal(request.method, _sealed(request.params, asked))}"
+        return wire.InputRequiredResult({_KEY: {"method": _METHOD, "params": params}}, state)
 
     def ask(self, question: Question, params: dict[str, Any]) -> None:
         """
@@ -180,7 +204,7 @@ class Elicitation:
                 What is asked.
 
             params:
-                What `question` returned for it.
+                What `params` returned for it.
 
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#timeouts
@@ -261,8 +285,16 @@ def _answered(
     return {**given, **entered}
 
 
-def _sealed(params: wire.GetPromptParams) -> dict[str, Any]:
+def _counted(state: str) -> tuple[int, str]:
+    """
+    Return how many questions a state says were asked, and the token in it, which says whether that is so.
+    """
+    asked, _, token = state.partition(".")
+    return (int(asked), token) if asked in _COUNTS else (0, state)
+
+
+def _sealed(params: wire.GetPromptParams, asked: int) -> dict[str, Any]:
     """
     Return what of a request has to be the same when it comes back.
     """
-    return {"name": params.name, "arguments": params.arguments or {}}
+    return {"name": params.name, "arguments": params.arguments or {}, "asked": asked}

@@ -6,7 +6,7 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, TypeVar
 
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from promptkit.catalog import CompiledPrompt, CompiledResource
 from promptkit.completion import Completion
@@ -15,12 +15,11 @@ from promptkit.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
-from promptkit.protocol.jsonrpc import (
-    InternalError,
-)
+from promptkit.protocol.jsonrpc import InternalError, encode
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
+from promptkit.protocol.sizes import check_given
 from promptkit.server.contexts import context_of
 from promptkit.server.elicitation import Elicitation, Question
 from promptkit.server.executor import Executor
@@ -29,7 +28,7 @@ from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
 from promptkit.server.replies import MISUSE, called, misused, reply_to
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.subjects import completer_of, resource_of
+from promptkit.server.subjects import completer_of, hide, resource_of
 from promptkit.server.workers import Worker
 
 __all__ = ["Handlers"]
@@ -136,8 +135,8 @@ class Handlers:
         """
 
         def work(request: Request) -> bytes | None:
-            given = question.answered(answer)
-            return self._render(request, question.snapshot, question.prompt, given)
+            given = self._checked(request, question.answered(answer))
+            return self._render(request, question.snapshot, question.prompt, given, question.asked + 1)
 
         return reply_to(question.request, work, question.snapshot.catalog, self._limits.reply)
 
@@ -244,25 +243,40 @@ class Handlers:
         snapshot, params = self.snapshot, request.params
         prompt = request.about = snapshot.catalog[params.name]
         if params.request_state is UNSET and params.input_responses is UNSET:
-            given = params.arguments
-        else:  # it is asked for once more
-            given = self._elicitation.arguments(request, prompt)
-        return self._render(request, snapshot, prompt, given)
+            return self._render(request, snapshot, prompt, params.arguments)
+        given, asked = self._elicitation.arguments(request, prompt)  # it is asked for once more
+        return self._render(request, snapshot, prompt, self._checked(given), asked)
+
+    def _checked(self, given: dict[str, Any] | None) -> dict[str, Any] | None:
+        """
+        Return what is *given*, with what a person has entered. Raises InvalidParams if it is too much.
+        """
+        check_given({name: Raw(encode(value)) for name, value in (given or {}).items()}, self._limits)
+        return given
 
     def _render(
-        self, request: Request, snapshot: Snapshot, prompt: CompiledPrompt, given: dict[str, Any] | None
+        self,
+        request: Request,
+        snapshot: Snapshot,
+        prompt: CompiledPrompt,
+        given: dict[str, Any] | None,
+        asked: int = 0,
     ) -> bytes | None:
         """
-        Return *prompt*, rendered for what is *given*, or what has to be asked first.
+        Return *prompt*, rendered for what is *given*, or what has to be asked, and was *asked* before.
         """
         key = None if prompt.cache is None else snapshot.replies.key(prompt, request, given)
         if key is not None and (result := snapshot.replies.get(key)) is not None:
             return result
         context = None if prompt.context is None else context_of(request, self._send)
+        if prompt.arguments.secret:
+            hide(prompt.arguments, given)
         try:
             values = prompt.bind(given, context)
         except ArgumentErrors as errors:
-            return self._ask(Question(request, snapshot, prompt, given or {}, errors))
+            return self._ask(Question(request, snapshot, prompt, given or {}, errors, asked))
+        if prompt.arguments.secret:
+            hide(prompt.arguments, values, read=True)
         if prompt.renderer.is_async or not self._is_quick(request, prompt.timeout):
             self._render_beside(request, snapshot, prompt, key, values)
             return None
@@ -317,9 +331,9 @@ class Handlers:
         Ask for what is missing; return what a client of the modern era is told instead.
         """
         request = question.request
-        params = self._elicitation.question(request, question.prompt, question.errors)
+        params = self._elicitation.params(question)
         if request.revision.stateless:
-            result = self._elicitation.input_required(request, params)
+            result = self._elicitation.input_required(question, params)
             return self._lowering(request).results.encode_question(result)
         self._elicitation.ask(question, params)
         return None

@@ -12,8 +12,9 @@ from promptkit.errors import UnknownPrompt, UnknownResource, shortened
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
+from promptkit.standard_error import is_redirected
 
-__all__ = ["Subject", "completer_of", "resource_of", "subject_of"]
+__all__ = ["Subject", "completer_of", "hide", "resource_of", "subject_of"]
 
 
 @attrs.frozen
@@ -53,8 +54,7 @@ class Subject:
         """
         The names of those of its arguments that are secret.
         """
-        ordered = self.arguments.ordered if self.arguments else ()
-        return frozenset(argument.name for argument in ordered if argument.arg.secret)
+        return self.arguments.secret if self.arguments else frozenset()
 
 
 def subject_of(request: Request, catalog: Catalog) -> Subject | None:
@@ -129,12 +129,19 @@ def completer_of(catalog: Catalog, request: Request, params: wire.CompleteParams
     ref = params.ref
     if isinstance(ref, wire.PromptReference):
         prompt = request.about = catalog[ref.name]
-        return prompt.arguments.completer(params.argument.name)
-    try:
-        resource = request.about = catalog.template(ref.uri)
-    except UnknownResource as error:
-        raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
-    return resource.arguments.completer(params.argument.name) if resource.is_template else None
+        arguments = prompt.arguments
+    else:
+        try:
+            resource = request.about = catalog.template(ref.uri)
+        except UnknownResource as error:
+            raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
+        if not resource.is_template:
+            return None
+        arguments = resource.arguments
+    if arguments.secret:
+        chosen = params.context.arguments if params.context else {}
+        hide(arguments, {**chosen, params.argument.name: params.argument.value})
+    return arguments.completer(params.argument.name)
 
 
 def resource_of(
@@ -171,4 +178,21 @@ def resource_of(
         kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
         raise kind(str(error), {"uri": shortened(params.uri)}) from None
     request.about = resource
-    return resource, resource.bind(variables)
+    if not resource.arguments.secret:
+        return resource, resource.bind(variables)
+    hide(resource.arguments, variables)
+    values = resource.bind(variables)
+    hide(resource.arguments, values, read=True)
+    return resource, values
+
+
+def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
+    """
+    Have the secrets among *values* hidden in what is printed while serving, by whoever prints it.
+
+    An author's code may see them from now on, and leave threads or objects behind that print them.
+    """
+    if is_redirected():
+        from promptkit import redaction  # few prompts take secrets
+
+        redaction.hide(arguments, values, read=read)

@@ -13,18 +13,17 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from io import TextIOWrapper
 from itertools import chain, count, repeat
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from promptkit.standard_error import say
+from promptkit.standard_error import finish, redirect, say
 
 if TYPE_CHECKING:
     from promptkit.compiled.early import EarlyServer
     from promptkit.server import Server
 
-__all__ = ["GRACE", "Wire", "exit_after", "serve", "take"]
+__all__ = ["GRACE", "Wire", "exit_after", "exit_now", "serve", "take"]
 
 #: How long running prompts are waited for at the end, in seconds.
 GRACE: Final = 1.0
@@ -145,10 +144,7 @@ def take(grace: float = GRACE) -> Wire:
     sys.stdout.flush()  # what was printed until now was meant for whoever reads it
     _silence(0, os.O_RDONLY, inheritable=True)
     os.dup2(2, 1)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # What is printed shows at once, and no character of it can raise.
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    redirect()
     _end_on_signals(wire, grace)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=wire.forget)
@@ -235,7 +231,7 @@ def exit_after(grace: float, code: int = 0) -> None:
             The exit code.
     """
     seconds = grace + _LEEWAY
-    timer = threading.Timer(seconds, os._exit, (code,))
+    timer = threading.Timer(seconds, _exit, (code,))
     timer.daemon = True
     with suppress(RuntimeError):  # there can be no more threads
         timer.start()
@@ -251,6 +247,26 @@ def _end_by_kernel(seconds: float) -> None:
     with suppress(OverflowError, OSError):  # a grace without end
         if signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0):
             signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def exit_now() -> NoReturn:
+    """
+    End the process, threads that prompts have left behind too.
+
+    What was printed is written before, unless nobody reads it.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(Exception):  # an author may have closed or replaced it
+            stream.flush()
+    _exit()
+
+
+def _exit(code: int = 0) -> NoReturn:
+    """
+    End the process without calling anything that an author has written.
+    """
+    finish(_LEEWAY)
+    os._exit(code)
 
 
 def _end_on_signals(wire: Wire, grace: float) -> None:
