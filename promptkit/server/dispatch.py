@@ -192,7 +192,7 @@ class Server:
         stale = [uri for uri in uris if handlers.readings.is_stale(uri, catalog)]
         self._tell({method for method in LISTS if new.differs(old, method)}, stale)
 
-    def confirm(self, told: Mapping[Question, bytes]) -> bool:
+    def confirm(self, told: Mapping[Question, bytes], wrong: Iterable[str] = ()) -> bool:
         """
         Look whether a client was told the truth by whoever answered it before; tell it if not.
 
@@ -200,11 +200,15 @@ class Server:
             told:
                 What it was told of lists.
 
+            wrong:
+                Lists that are known to be others, by their methods.
+
         Returns:
             Whether it was.
         """
         snapshot = self._handlers.snapshot
         changed = {question[0] for question, result in told.items() if not snapshot.says(question, result)}
+        changed.update(wrong)
         if changed:
             self._tell(changed)
         return not changed
