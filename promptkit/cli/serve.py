@@ -91,9 +91,11 @@ def _early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> E
         changes=options.watch and place_of(options.target) is not None,
         greets=options.audit is None,  # who notes requests is not there yet
     )
-    early.read_from(wire.read, partial(stdio.exit_after, options.grace), options.grace)
+    done = partial(stdio.exit_after, options.grace)
+    early.read_from(wire.read, done)
     if listings is not None:
         early.wanted.wait(_PATIENCE)
+    early.watch(done, options.grace)
     return early
 
 

@@ -118,7 +118,7 @@ class EarlyServer:
         self._read: Callable[[], bytes] = bytes
         self._rest: bytes | None = None
 
-    def read_from(self, read: Callable[[], bytes], done: Callable[[], object], grace: float = 0) -> None:
+    def read_from(self, read: Callable[[], bytes], done: Callable[[], object]) -> None:
         """
         Answer what *read* returns, on a thread, until `hand_over` is called. Returns at once.
 
@@ -127,17 +127,26 @@ class EarlyServer:
                 Returns what has arrived, ``b""`` at the end.
 
             done:
-                Called if nobody needs the recipes any more, however long their import takes: the
-                client has ended the input and waits for nothing, or the parent process is gone.
-
-            grace:
-                How long a client that has ended the input is waited for, in seconds, if that is long.
+                Called if the client has ended the input and waits for nothing: nobody needs the
+                recipes any more, however long their import takes.
         """
         self._read = read
         self._thread = Thread(target=self._read_on, args=(done,), name="promptkit-early", daemon=True)
         self._thread.start()
-        watch = (done, max(grace, _LAST_WAIT_S), os.getppid())
-        Thread(target=self._watch, args=watch, name="promptkit-waiting", daemon=True).start()
+
+    def watch(self, done: Callable[[], object], grace: float) -> None:
+        """
+        Look after what waits, on a thread, until `hand_over` is called. Returns at once.
+
+        Args:
+            done:
+                Called if nobody needs the recipes any more: as above, or the parent process is gone.
+
+            grace:
+                How long a client that has ended the input is waited for, in seconds, if that is long.
+        """
+        args = (done, max(grace, _LAST_WAIT_S), os.getppid())
+        Thread(target=self._watch, args=args, name="promptkit-waiting", daemon=True).start()
 
     def hand_over(self) -> list[Event]:
         """

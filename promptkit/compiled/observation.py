@@ -109,15 +109,15 @@ class Observation:
         """
         if event == "open":
             self._note_open(args[0], args[1], args[2], frame)
-        elif not self._is_authors(frame):
+        elif _is_importing(frame) or not self._is_authors(frame):
             return
         elif event in ("os.listdir", "os.scandir"):
-            self._note_listing(args[0], frame)
+            self._note_listing(args[0])
         elif event in ("pathlib.Path.glob", "pathlib.Path.rglob"):
             self._note_pattern(str(args[0]), str(args[1]))
         elif event == "glob.glob/2" and args[3] is None:
             self._note_pattern(os.fsdecode(args[2] or ""), os.fsdecode(args[0]))
-        elif event not in ("os.rename", "os.mkdir") or not _is_bytecode(args[0]):
+        else:
             self.is_complete = False
 
     def inputs(self) -> Inputs | None:
@@ -140,7 +140,7 @@ class Observation:
         if names != self._names or any(map(self._is_new, (*contents, *stamps))) or not self._is_pure(own):
             return None
         # What is installed later, in place of a module that was missing, shows in these folders.
-        folders = sorted({self._folder, *map(os.path.abspath, sys.path_importer_cache)})
+        folders = sorted({self._folder, *map(os.path.abspath, list(sys.path_importer_cache))})
         # An archive is one of them.
         stamps.update((f, stamp_of(f)) for f in folders if not self._is_own(f) or os.path.isfile(f))
         key = os.urandom(16)
@@ -161,25 +161,22 @@ class Observation:
         """
         Note that a file is opened, if that is to read it.
         """
-        if not isinstance(path, str | bytes):
-            self.is_complete = self.is_complete and not self._is_authors(frame)
-            return
-        text = os.fsdecode(path)
         writes = flags & _WRITING if mode is None else not {"w", "a", "x", "+"}.isdisjoint(mode)
-        within = mode is None and not os.path.isabs(text)  # in a folder that is not told
-        if frame is not None and frame.f_code.co_filename.startswith(_OURS) and within:
-            return  # it is opened step by step, and was noted as a whole
-        if writes or within:
-            self.is_complete = self.is_complete and (_is_bytecode(text) or not self._is_authors(frame))
-        elif (found := _source_of(self._absolute(text))) and (self._is_own(found) or self._is_authors(frame)):
-            self._opened.add(found)
+        if not isinstance(path, str | bytes) or writes:
+            # The interpreter writes bytecode.
+            self.is_complete = self.is_complete and (_is_importing(frame) or not self._is_authors(frame))
+        elif mode is None and not os.path.isabs(path):  # in a folder that is not told
+            ours = frame is not None and frame.f_code.co_filename.startswith(_OURS)  # and noted as a whole
+            self.is_complete = self.is_complete and (ours or not self._is_authors(frame))
+        else:
+            found = _source_of(self._absolute(os.fsdecode(path)))
+            if self._is_own(found) or self._is_authors(frame):
+                self._opened.add(found)
 
-    def _note_listing(self, path: object, frame: FrameType | None) -> None:
+    def _note_listing(self, path: object) -> None:
         """
-        Note that a folder is looked through, unless it is one in which imports look for modules.
+        Note that a folder is looked through.
         """
-        if frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
-            return
         if isinstance(path, str | bytes | None):
             self._note_names(self._absolute(os.fsdecode(path or ".")))
         else:
@@ -271,12 +268,11 @@ def _files_of(modules: Iterable[object]) -> Iterator[tuple[str, str]]:
             yield os.path.abspath(file), str(getattr(module, "__name__", ""))
 
 
-def _is_bytecode(path: object) -> bool:
+def _is_importing(frame: FrameType | None) -> bool:
     """
-    Return whether a path is one where Python keeps bytecode.
+    Return whether something is the doing of the import system itself, which looks for modules.
     """
-    text = os.fsdecode(path) if isinstance(path, str | bytes) else ""
-    return ".pyc" in os.path.basename(text) or os.path.basename(text) == "__pycache__"
+    return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _source_of(path: str) -> str:

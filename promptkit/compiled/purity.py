@@ -7,6 +7,7 @@ harmless. What only runs once a prompt is rendered does not count.
 """
 
 import dis
+import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
@@ -82,7 +83,9 @@ def is_pure(files: Iterable[str], own: Iterable[str]) -> bool:
     Raises:
         Exception: If a file cannot be compiled, or not be read.
     """
-    roots = frozenset(name.partition(".")[0] for name in own)
+    # Files beside a recipe are imported by their own names, too, where they hide nothing.
+    names = {part for name in own for part in (name.partition(".")[0], name.rpartition(".")[2])}
+    roots = frozenset(names - sys.stdlib_module_names)
     modules = [_Module(_code_of(file), roots) for file in files]
     reached = [(module, module.code) for module in modules]
     loaded: set[str] = set()

@@ -36,7 +36,10 @@ _LONGEST_INDEX: Final = 8 * 1024 * 1024
 #: How long a set is used that nobody has confirmed, in seconds.
 _LIFETIME: Final = 24 * 60 * 60
 
-_MADE_BY: Final = f"promptkit {VERSION}, msgspec {msgspec.__version__}, Python {sys.version}, {sys.flags}"
+_MADE_BY: Final = (
+    f"promptkit {VERSION}, msgspec {msgspec.__version__}, Python {sys.version} on {sys.platform}, "
+    f"optimized {sys.flags.optimize}, UTF-8 {sys.flags.utf8_mode}"
+)
 
 #: No link is followed, and no pipe is waited for.
 _FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "BINARY"))
