@@ -12,6 +12,7 @@ from pathlib import Path
 from queue import Queue
 from threading import Event
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,10 +20,11 @@ from hypothesis import strategies as st
 from promptkit import prompt, resource, user
 from promptkit.compiled.early import EarlyServer
 from promptkit.compiled.inputs import Inputs, value_of
-from promptkit.compiled.listings import key_of
+from promptkit.compiled.listings import Index, key_of
 from promptkit.compiled.observation import observe
-from promptkit.compiled.store import Store
+from promptkit.compiled.store import _MADE_BY, Store
 from promptkit.compiler import compile
+from promptkit.digests import digest
 from promptkit.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Capabilities, Identity
@@ -553,6 +555,35 @@ class TestNothingStale:
 
         assert [hear(process)["id"], hear(process)["method"]] == [0, "notifications/prompts/list_changed"]
 
+    @pytest.mark.parametrize("era", ["handshake", "modern"])
+    def test_who_listens_late_is_corrected_then(self, recipes, start, talk, era):
+        """
+        A client that is not ready yet when its list turns out to be wrong is told as soon as it is.
+        """
+        source = f"{UNORDERED}prompt(name='a')(lambda: 'x')\n"
+        folder = recipes(order=f"{source}if not USUAL: late = prompt(name='late')(lambda: 'x')\n")
+        opening = [
+            initialize("2025-11-25"),
+            request(1, "prompts/list"),
+            request(2, "prompts/get", {"name": "a"}),
+        ]
+        listening = notification("notifications/initialized")
+        if era == "modern":
+            opening = [modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "a"})]
+            listening = modern(3, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
+        talk(folder, *opening, PYTHONHASHSEED=USUAL)
+        process = start(folder, PYTHONHASHSEED=OTHER)
+        say(process, *opening)
+        replies = [hear(process) for _ in opening]
+        while b'"a"' in sets(folder)[0].read_bytes():
+            time.sleep(0.005)  # until it has been found to be wrong
+        say(process, listening)
+        methods = [hear(process)["method"] for _ in range(2 if era == "modern" else 1)]
+
+        assert [reply["id"] for reply in replies] == [0, 1, 2][-len(opening) :]
+        assert names(replies[-2]) == ["a"]
+        assert methods[-1] == "notifications/prompts/list_changed"
+
     def test_a_client_that_leaves_at_once_withdraws_the_set(self, gated, start):
         """
         A list that nobody has confirmed by the end of the process is not told again.
@@ -863,6 +894,17 @@ def fill(store, *pages):
     store.write(NOTHING, Capabilities(), named)
 
 
+def forge(store, inputs, pages):
+    """Write a set that says anything, as whoever knows how it is made can."""
+    put(store, msgspec.msgpack.encode(Index(_MADE_BY, inputs, Capabilities(), pages)))
+
+
+def put(store, index):
+    Path(store.file).write_bytes(
+        b"promptkit compiled set\n\0" + len(index).to_bytes(8, "big") + digest(index) + index
+    )
+
+
 def read(store):
     """The pages in a store; None if it has no set, and for each page that is not there."""
     found = store.read()
@@ -870,6 +912,135 @@ def read(store):
         return None
     with closing(found):
         return [found.page("prompts/list", "2025-11-25", str(n)) for n in range(len(found.index.pages))]
+
+
+class TestHostileSets:
+    """Whatever stands in the place of a set: a server starts, and tells what is true."""
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+    def test_a_pipe_is_not_waited_for(self, store):
+        """
+        A pipe that nobody writes to is no set, and holds nobody up.
+        """
+        Path(store.file).unlink()
+        os.mkfifo(store.file)
+
+        assert read(store) is None
+
+    def test_a_size_is_not_believed(self, store):
+        """
+        A file that claims an index, or a page, of 8 GiB, and is as large, takes no memory.
+        """
+        path = Path(store.file)
+        data = path.read_bytes()
+        head = len(data) - len(data[data.index(b"\0") :])
+        os.truncate(path, 8 << 30)
+        with path.open("r+b") as file:
+            file.write(data[: head + 1] + (8 << 30).to_bytes(8, "big"))
+        assert read(store) is None
+
+        for page in (
+            (0, 8 << 30, b"x" * 16),
+            (1 << 63, 1, b""),
+            (-1, 1, b""),
+            (0, -1, b""),
+            (1 << 40, 5, b""),
+        ):
+            path.unlink(missing_ok=True)
+            forge(store, NOTHING, {key_of("prompts/list", "2025-11-25", "0"): page})
+            assert read(store) == [None]
+
+    @pytest.mark.parametrize(
+        "inputs",
+        [
+            {"contents": {"a\0b": b"x"}},
+            {"contents": {"/dev/zero": b"x"}},
+            {"contents": {"/proc/kcore": b"x"}},
+            {"contents": {"": b"x"}, "names": {"\0": b"x"}},
+            {"names": {"a\0b": b""}},
+            {"modules": {"a\0b": b""}},
+            {"stamps": {"a\0b": None}},
+            {"contents": {"x" * 100_000: b""}},
+            {"names": {"x/" * 10_000: b"y"}},
+            {"variables": {"a\0b": b"x"}},
+            {"key": b"x" * 100},
+            {"contents": {f"/nothing/{number}": b"x" for number in range(10_000)}},
+        ],
+        ids=lambda inputs: next(iter(inputs)),
+    )
+    def test_strange_inputs_are_no_error(self, store, inputs):
+        """
+        A set that was made, with all its digests, to name what cannot be read is none.
+        """
+        forge(store, Inputs(**{"path": b"x" * 16, **inputs}), {})
+
+        assert read(store) is None
+
+    @pytest.mark.parametrize(
+        "index",
+        [
+            b"\x91" * 100_000,
+            b"\xdd\xff\xff\xff\xff",
+            b"\xdf\xff\xff\xff\xff",
+            b"",
+            b"\xc1",
+            b"\xc6\xff\xff\xff\xff",
+        ],
+    )
+    def test_a_strange_index_is_no_error(self, store, index):
+        """
+        Neither is one whose index is nested, claims more than there is, or is none.
+        """
+        put(store, index)
+
+        assert read(store) is None
+
+    def test_a_large_index_is_not_read(self, store, monkeypatch):
+        """
+        A set is not written that would not be read.
+        """
+        monkeypatch.setattr("promptkit.compiled.store._LONGEST_INDEX", 100)
+        Path(store.file).unlink()
+        fill(store, b"x")
+
+        assert not Path(store.file).exists()
+
+    def test_what_takes_long_to_compare_is_not_used(self, store, monkeypatch):
+        """
+        Where finding out whether a set is stale would take longer than to import, it is none.
+        """
+        monkeypatch.setattr("promptkit.compiled.inputs._LONGEST_S", 0)
+
+        assert read(store) is None
+
+    def test_a_file_that_shrinks_while_it_is_read(self, store):
+        """
+        A page that is gone by the time that it is asked for is not told.
+        """
+        with closing(store.read()) as found:
+            os.truncate(store.file, 100)
+
+            assert found.page("prompts/list", "2025-11-25", "0") is None
+
+    @pytest.mark.skipif(getattr(os, "geteuid", lambda: 0)() == 0, reason="root may write anywhere")
+    def test_a_set_that_cannot_be_withdrawn_is_none(self, store):
+        """
+        Where nothing can be written nothing can be withdrawn, and so nothing is told early.
+        """
+        Path(store.file).chmod(0o400)
+
+        assert read(store) is None
+
+    def test_a_withdrawn_set_is_none_until_it_is_confirmed(self, store):
+        """
+        What is told early is told once, unless it turns out to be true.
+        """
+        with closing(store.read()) as found:
+            assert found.withdraw()
+            assert read(store) is None
+            found.confirm()
+
+        assert read(store) == [b"one", b"two" * 50]
 
 
 class TestTampering:

@@ -210,7 +210,11 @@ class Server:
         changed = {question[0] for question, result in told.items() if not snapshot.says(question, result)}
         changed.update(wrong)
         if changed:
-            self._tell(changed)
+            prompts, resources = "prompts/list" in changed, changed != {"prompts/list"}
+            with self._handlers.telling:
+                told_now = self._connection.subscriptions.correct(prompts=prompts, resources=resources)
+                if told_now:
+                    self._send(told_now)
         return not changed
 
     def pages(self) -> Iterator[tuple[Question, bytes]]:
