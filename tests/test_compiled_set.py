@@ -336,6 +336,11 @@ UNSEEN = [
     "list(here.glob('*/part.md'))",
     "import glob; glob.glob('*', dir_fd=3)",
     "from os.path import *",
+    "import pathlib; pathlib.os.getpid()",
+    "import sys; sys.modules['os'].getpid()",
+    "import builtins; builtins.eval('1')",
+    "from operator import methodcaller; methodcaller('exists')(here)",
+    "from promptkit.media import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
 ]
 
 #: What is harmless.
@@ -650,8 +655,9 @@ class TestNothingStale:
             ('os.environb.get(b"FEATURE_A")', ["None", "b'1'"]),
             ('open("here.txt").read()', ["one", "two"]),
             ("__import__('elsewhere').WHICH", ["one", "two"]),
+            ("os.path.basename(os.path.abspath(''))", ["one", "two"]),
         ],
-        ids=["names of variables", "bytes", "current folder", "path"],
+        ids=["names of variables", "bytes", "current folder", "path", "absolute path"],
     )
     def test_where_a_server_is_started(self, recipes, start, tmp_path, code, described):
         """

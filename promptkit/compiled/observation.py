@@ -8,7 +8,7 @@ import one that cannot be repeated in thought.
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import source_from_cache
 from types import FrameType
@@ -44,6 +44,12 @@ _GRAIN: Final = 20_000_000
 
 _MAGIC: Final = frozenset("*?[")
 
+#: Functions whose results depend on the current folder.
+_RELATIVE: Final = frozenset({"absolute", "abspath", "realpath", "relpath", "resolve"})
+
+#: How the names of modules end whose code cannot be looked at.
+_NO_BYTECODE: Final = (".pyc", ".pyd", ".so")
+
 #: Where modules lie that are installed: they stay as they are as long as their files do.
 _INSTALLED: Final = ("site-packages", "dist-packages")
 _LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__))
@@ -74,7 +80,7 @@ class Observation:
         self._opened: set[str] = set()
         self._names: dict[str, bytes] = {}
         self._recipes = modules_in(folder)
-        self._loaded = dict(_files_of(sys.modules.values()))
+        self._loaded = set(map(_file_of, list(sys.modules.values())))
         self.is_complete = True
         self._begun = time.time_ns()
 
@@ -127,17 +133,20 @@ class Observation:
         if not self.is_complete or modules_in(self._folder) != self._recipes:
             return None
         names = {path: names_in(path) for path in sorted(self._names)}
-        modules = dict(_files_of(sys.modules.values()))
-        files = self._opened.union(modules)
-        own = {path for path in modules.keys() | self._opened if self._is_own(path)}
-        contents = {path: content_of(path) for path in sorted(own | (self._opened - modules.keys()))}
+        modules = set(filter(None, map(_file_of, list(sys.modules.values()))))
+        files = self._opened | modules
+        own = {path for path in files if self._is_own(path)}
+        contents = {path: content_of(path) for path in sorted(own | (self._opened - modules))}
         stamps = {path: stamp_of(path) for path in sorted(files - contents.keys())}
         for path in [path for path, content in contents.items() if content is None]:
             del contents[path]
             stamps[path] = stamp = stamp_of(path)
             if (stamp is None or stamp[1] <= LARGE) and path != os.devnull:  # it is no file
                 return None
-        if names != self._names or any(map(self._is_new, (*contents, *stamps))) or not self._is_pure(own):
+        if names != self._names or any(map(self._is_new, (*contents, *stamps))):
+            return None
+        used = self._names_used(own)
+        if used is None:
             return None
         # What is installed later, in place of a module that was missing, shows in these folders.
         folders = sorted({self._folder, *map(os.path.abspath, list(sys.path_importer_cache))})
@@ -153,7 +162,7 @@ class Observation:
             variables={name: value_of(self._environment.get(name), key) for name in sorted(self._variables)},
             all_variables=value_of(all_names, key),
             path=value_of(repr(self._path), key),
-            here=value_of(self._here if self._is_relative else None, key),
+            here=value_of(self._here if self._is_relative or used & _RELATIVE else None, key),
             key=key,
         )
 
@@ -234,21 +243,20 @@ class Observation:
             frame = frame.f_back
         return False
 
-    def _is_pure(self, own: set[str]) -> bool:
+    def _names_used(self, own: set[str]) -> set[str] | None:
         """
-        Return whether recipes ask for nothing that is not told of when it is read.
+        Return the names that recipes use; None if they may ask for something that nobody is told of.
         """
-        from promptkit.compiled.purity import is_pure
+        from promptkit.compiled.purity import names_used
 
-        files = dict(_files_of(sys.modules.values()))
-        imported = own - self._loaded.keys()
-        sources = [path for path in imported if path.endswith(".py")]
-        if any(path in files and not path.endswith(".py") for path in imported):
-            return False  # they hold no bytecode
+        imported = own - self._loaded
+        if any(path.endswith(_NO_BYTECODE) for path in imported):
+            return None
+        called = [key for key, module in list(sys.modules.items()) if _file_of(module) in own]
         try:
-            return is_pure(sources, [files[path] for path in own & files.keys()])
+            return names_used([path for path in imported if path.endswith(".py")], called)
         except Exception:  # noqa: BLE001 (whatever is wrong with a file that has just been imported)
-            return False
+            return None
 
     def _is_new(self, path: str) -> bool:
         """
@@ -258,14 +266,12 @@ class Observation:
         return stamp is not None and max(stamp[0], stamp[3]) > self._begun - _GRAIN and path != os.devnull
 
 
-def _files_of(modules: Iterable[object]) -> Iterator[tuple[str, str]]:
+def _file_of(module: object) -> str:
     """
-    Return the files of modules, and their names.
+    Return the file of a module, ``""`` if it has none.
     """
-    for module in list(modules):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str):
-            yield os.path.abspath(file), str(getattr(module, "__name__", ""))
+    file = getattr(module, "__file__", None)
+    return os.path.abspath(file) if isinstance(file, str) else ""
 
 
 def _is_importing(frame: FrameType | None) -> bool:

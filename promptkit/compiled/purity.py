@@ -7,19 +7,18 @@ harmless. What only runs once a prompt is rendered does not count.
 """
 
 import dis
-import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
 from types import CodeType
 from typing import Final
 
-__all__ = ["is_pure"]
+__all__ = ["names_used"]
 
 #: Modules whose functions give the same for the same, or tell the interpreter's hooks what they read.
 _PURE: Final = frozenset(
     """
-    __future__ abc annotated_types ast attr attrs base64 binascii bisect builtins calendar cattrs
+    __future__ abc annotated_types ast attr attrs base64 binascii bisect calendar cattrs
     cmath codecs collections colorsys configparser contextlib contextvars copy csv dataclasses
     datetime decimal difflib enum errno fnmatch fractions functools glob graphlib hashlib heapq html
     io ipaddress itertools json keyword logging math msgspec numbers operator os pathlib posixpath
@@ -51,6 +50,8 @@ _UNSEEN: Final = frozenset(
     is_block_device is_char_device is_dir is_fifo is_file is_junction is_mount is_socket is_symlink
     isdevdrive isdir isfile isjunction islink ismount lexists lstat now owner readlink samefile
     sameopenfile samestat stat statvfs today utcnow
+    __dict__ __getattribute__ __globals__ __subclasses__ attrgetter builtins confine methodcaller os posix
+    read_below sys
     """.split()  # noqa: SIM905 (a list of words)
 )
 
@@ -69,24 +70,25 @@ _ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"})
 _STORES: Final = frozenset({"STORE_NAME", "STORE_GLOBAL", "STORE_FAST", "STORE_DEREF"})
 
 
-def is_pure(files: Iterable[str], own: Iterable[str]) -> bool:
+def names_used(files: Iterable[str], own: Iterable[str]) -> set[str] | None:
     """
-    Return whether importing modules asks for nothing that cannot be observed.
+    Return the names that importing modules may use.
 
     Args:
         files:
             The sources of the modules.
 
         own:
-            The names of these modules, of which more is known than a name.
+            What these modules are called, of which more is known than a name.
+
+    Returns:
+        The names; None if something may be asked for that cannot be observed.
 
     Raises:
         Exception: If a file cannot be compiled, or not be read.
     """
-    # Files beside a recipe are imported by their own names, too, where they hide nothing.
-    names = {part for name in own for part in (name.partition(".")[0], name.rpartition(".")[2])}
-    roots = frozenset(names - sys.stdlib_module_names)
-    modules = [_Module(_code_of(file), roots) for file in files]
+    known = frozenset(own)
+    modules = [_Module(_code_of(file), known) for file in files]
     reached = [(module, module.code) for module in modules]
     loaded: set[str] = set()
     seen: set[int] = set()
@@ -94,10 +96,10 @@ def is_pure(files: Iterable[str], own: Iterable[str]) -> bool:
         for module, code in reached:
             seen.add(id(code))
             if not module.follow(code, loaded):
-                return False
+                return None
         functions = ((module, code) for module in modules for code in module.functions)
         reached = [(m, code) for m, code in functions if id(code) not in seen and m.runs(code, loaded)]
-    return True
+    return loaded
 
 
 def _code_of(file: str) -> CodeType:
@@ -127,6 +129,15 @@ def _loads(instruction: dis.Instruction) -> list[str]:
         return []
     value = instruction.argval
     return [name for name in (value if isinstance(value, tuple) else (value,)) if isinstance(name, str)]
+
+
+def _is_harmless(module: str, attribute: str) -> bool:
+    """
+    Return whether it is harmless to use what was imported: *attribute* of a module, or the module itself.
+    """
+    if module not in _PURE and module.partition(".")[0] not in _PURE:
+        return False
+    return attribute not in _UNSEEN and (not attribute or attribute in _HARMLESS.get(module, {attribute}))
 
 
 class _Module:
@@ -165,27 +176,18 @@ class _Module:
                 allowed = None
                 if not of_something and name in self._bound:
                     module, attribute = self._bound[name]
-                    if not self._is_known(module) or not self._is_harmless(module, attribute):
+                    if not self._is_own(module, attribute) and not _is_harmless(module, attribute):
                         return False
                     allowed = None if attribute else _HARMLESS.get(module)
                     loaded.add(attribute)
                 loaded.add(name)
         return True
 
-    def _is_harmless(self, module: str, attribute: str) -> bool:
+    def _is_own(self, module: str, attribute: str) -> bool:
         """
-        Return whether it is harmless to use what was imported from a module, itself if it is no part of it.
+        Return whether something is imported from a module whose code is looked at, too.
         """
-        if not module or module.partition(".")[0] in self._own or not attribute:
-            return True
-        return attribute not in _UNSEEN and attribute in _HARMLESS.get(module, {attribute})
-
-    def _is_known(self, module: str) -> bool:
-        """
-        Return whether what a module offers is harmless.
-        """
-        root = module.partition(".")[0]
-        return not module or root in self._own or root in _PURE or module in _PURE
+        return not module or module in self._own or f"{module}.{attribute}" in self._own
 
     def _bind(self, code: CodeType) -> None:
         """
