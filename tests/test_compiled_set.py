@@ -22,6 +22,7 @@ from promptkit.compiled.early import EarlyServer
 from promptkit.compiled.inputs import Inputs, value_of
 from promptkit.compiled.listings import Index, key_of
 from promptkit.compiled.observation import observe
+from promptkit.compiled.purity import names_used
 from promptkit.compiled.store import _MADE_BY, Store
 from promptkit.compiler import compile
 from promptkit.digests import digest
@@ -316,31 +317,39 @@ UNSEEN = [
     "import mmap, os; mmap.mmap(-1, 1)",
     "import ctypes; ctypes.CDLL(None)",
     "import sqlite3; sqlite3.connect(':memory:').close()",
-    "import threading; t = threading.Thread(target=lambda: None); t.start(); t.join()",
     "import multiprocessing; multiprocessing.cpu_count()",
     "eval('1')",
     "getattr(here, 'exi' + 'sts')()",
     "__import__('time').time()",
     "from importlib import import_module; import_module('time').time()",
-    "open(here / 'words.txt', 'r+').close()",
-    "open(here / 'words.txt', 'a+').close()",
-    "(here / 'new.txt').write_text('x')",
-    "import os; os.close(os.open(here / 'words.txt', os.O_RDWR))",
-    "import os; os.close(os.open('words.txt', os.O_RDONLY, dir_fd=os.open(here, os.O_RDONLY)))",
     "import os; list(os.fwalk(here))",
-    "import os; os.listdir(os.open(here, os.O_RDONLY))",
-    "import os; os.scandir(os.open(here, os.O_RDONLY)).close()",
-    "open(0).read()",
-    "open('/dev/urandom', 'rb').close()",
     "import os; os.chdir(here)",
-    "list(here.glob('*/part.md'))",
-    "import glob; glob.glob('*', dir_fd=3)",
     "from os.path import *",
     "import pathlib; pathlib.os.getpid()",
     "import sys; sys.modules['os'].getpid()",
     "import builtins; builtins.eval('1')",
     "from operator import methodcaller; methodcaller('exists')(here)",
     "from promptkit.media import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
+]
+
+#: What a hook is told of, and what cannot be read anew all the same.
+TOLD = [
+    "import threading; t = threading.Thread(target=lambda: None); t.start(); t.join()",
+    "open(here / 'words.txt', 'r+').close()",
+    "open(here / 'words.txt', 'a+').close()",
+    "(here / 'new.txt').write_text('x')",
+    "import os; os.close(os.open(here / 'words.txt', os.O_RDWR))",
+    "import os; os.close(os.open('words.txt', os.O_RDONLY, dir_fd=os.open(here, os.O_RDONLY)))",
+    "import os; os.listdir(os.open(here, os.O_RDONLY))",
+    "import os; os.scandir(os.open(here, os.O_RDONLY)).close()",
+    "open(0).read()",
+    "open('/dev/urandom', 'rb').close()",
+    "list(here.glob('*/part.md'))",
+    "import glob; glob.glob('*', dir_fd=3)",
+    "import os; os.path.exists('x')",
+    "import time; time.time()",
+    "import random; random.random()",
+    "import importlib.metadata as m; list(m.distributions())",
 ]
 
 #: What is harmless.
@@ -727,10 +736,27 @@ class TestNothingStale:
 
         assert sets(folder) == []
 
-    @pytest.mark.parametrize(
-        "code",
-        UNSEEN,
-    )
+    @pytest.mark.parametrize("code", UNSEEN)
+    def test_what_may_be_asked_for_unseen_is_found(self, tmp_path, code):
+        """
+        What an import may run that depends on what nobody is told of is found without running it.
+        """
+        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
+        (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
+
+        assert names_used([str(tmp_path / "asks.py")], ["asks"]) is None
+
+    @pytest.mark.parametrize("code", HARMLESS)
+    def test_what_is_harmless_is_told_from_it(self, tmp_path, code):
+        """
+        What only runs when a prompt is rendered, or gives the same for the same, is not taken for that.
+        """
+        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
+        (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
+
+        assert names_used([str(tmp_path / "asks.py")], ["asks", "asks._own", "_own"]) is not None
+
+    @pytest.mark.parametrize("code", TOLD)
     def test_what_cannot_be_observed_is_not_kept(self, recipes, talk, code):
         """
         Of recipes whose import may depend on what nobody is told of no set is kept.
@@ -743,13 +769,15 @@ class TestNothingStale:
 
         assert sets(folder) == []
 
-    @pytest.mark.parametrize("code", HARMLESS)
-    def test_what_is_known_to_be_harmless_is_kept(self, recipes, talk, code):
+    def test_what_is_known_to_be_harmless_is_kept(self, recipes, talk):
         """
         What an import only defines, or reads where it is seen, is no reason to keep nothing.
         """
         source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
-        folder = recipes(asks=f"{source}{code}\nprompt(name='a')(lambda: 'x')\n", _own="WORDS = ['a']\n")
+        codes = {
+            f"r{n}": f"{source}{code}\nprompt(name='p{n}')(lambda: 'x')\n" for n, code in enumerate(HARMLESS)
+        }
+        folder = recipes(_own="WORDS = ['a']\n", **{n: c.replace("late", n + "x") for n, c in codes.items()})
         (folder / "words.txt").write_text("x")
         assert 0 in talk(folder, initialize("2025-11-25"))
 
