@@ -1,10 +1,12 @@
 import json
 import os
+import py_compile
 import select
 import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import closing
 from itertools import chain, repeat
 from operator import call
@@ -406,10 +408,32 @@ SEEN = [
 ]
 
 
-def make(path):
+OPTIONAL = "try:\n    from extra import WORDS\nexcept ImportError:\n    WORDS = 1"
+
+
+def make(path, text=""):
     """Make a file, and the folders that it is in."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
+    path.write_text(text)
+
+
+def relink(path, target):
+    """Make a link, in place of the one before."""
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def pack(path, text):
+    """Make an archive of one module."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("packed.py", text)
+
+
+def build(path, text):
+    """Make bytecode that has no source."""
+    source = path.with_suffix(".txt")
+    make(source, text)
+    py_compile.compile(str(source), str(path))
 
 
 LISTED = """
@@ -800,6 +824,74 @@ class TestNothingStale:
             assert talk(folder, *session)[1] == truth[when]
             if when == "before":
                 change(folder)
+
+        assert truth["before"] != truth["after"]
+
+    @pytest.mark.parametrize(
+        ("code", "change"),
+        [
+            ("from words import WORDS", lambda place: (place / "first" / "words.py").write_text("WORDS = 2")),
+            (
+                "from words import WORDS",
+                lambda place: (place / "second" / "words.py").write_text("WORDS = 22"),
+            ),
+            (
+                "from words import WORDS",
+                lambda place: make(place / "first" / "words" / "__init__.py", "WORDS = 2"),
+            ),
+            (
+                "from space.words import WORDS",
+                lambda place: make(place / "first/space/words.py", "WORDS = 2"),
+            ),
+            (OPTIONAL, lambda place: (place / "recipes" / "extra.py").write_text("WORDS = 2")),
+            (OPTIONAL, lambda place: (place / "first" / "extra.py").write_text("WORDS = 2")),
+            (OPTIONAL, lambda place: make(place / "missing" / "extra.py", "WORDS = 2")),
+            (
+                "WORDS = (here / 'link').read_text()",
+                lambda place: relink(place / "recipes" / "link", place / "b"),
+            ),
+            ("from packed import WORDS", lambda place: pack(place / "packed.zip", "WORDS = 2")),
+            (
+                "from compiled import WORDS",
+                lambda place: build(place / "first" / "compiled.pyc", "WORDS = 2"),
+            ),
+        ],
+        ids=[
+            "first",
+            "changed",
+            "package",
+            "namespace",
+            "beside",
+            "path",
+            "made",
+            "link",
+            "archive",
+            "no source",
+        ],
+    )
+    def test_what_is_imported_is_imported_anew(self, recipes, talk, tmp_path, code, change):
+        """
+        A module that is found elsewhere, or found at all, by the next start makes the list of that start.
+        """
+        source = (
+            f"from pathlib import Path\nhere = Path(__file__).parent\n{code}\nfrom promptkit import prompt\n"
+        )
+        folder = recipes(asks=f"{source}words = WORDS\n{DESCRIBED}")
+        for path in ("second/words.py", "second/space/words.py", "first/other.py", "b"):
+            make(tmp_path / path, "WORDS = 1")
+        pack(tmp_path / "packed.zip", "WORDS = 1")
+        build(tmp_path / "first" / "compiled.pyc", "WORDS = 1")
+        relink(folder / "link", tmp_path / "second" / "words.py")
+        make(tmp_path / "b", "b")
+        path = os.pathsep.join(str(tmp_path / name) for name in ("missing", "first", "second", "packed.zip"))
+        session, truth = [initialize("2025-11-25"), request(1, "prompts/list")], {}
+        time.sleep(0.05)  # all of it is older than file systems can tell
+        for when in ("before", "after"):
+            talk(folder, *session, PYTHONPATH=path)
+            truth[when] = talk(folder, *session, options=["--no-cache"], PYTHONPATH=path)[1]
+            assert talk(folder, *session, PYTHONPATH=path)[1] == truth[when]
+            if when == "before":
+                change(tmp_path)
 
         assert truth["before"] != truth["after"]
 
