@@ -134,8 +134,10 @@ class CompiledSet:
                 self._store.write(found.index.inputs, capabilities, ())
             elif self._is_told:
                 found.confirm()
-        elif healthy and observation is not None and (inputs := observation.inputs()):
-            self._store.write(inputs, capabilities, named)
+        elif healthy and observation is not None:
+            with suppress(OSError):  # the current folder may be gone, for instance
+                if (inputs := observation.inputs()) is not None:
+                    self._store.write(inputs, capabilities, named)
         if found is not None:
             found.close()
 

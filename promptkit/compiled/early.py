@@ -162,15 +162,12 @@ class EarlyServer:
 
     def refuse(self, error: ProtocolError) -> None:
         """
-        Answer with *error* what was to be answered still: there will be no server.
+        Answer with *error* what is held: there will be no server. Who was not greeted yet never is.
         """
-        replies = []
-        for event in self.hand_over():
-            if isinstance(event, Request):
-                replies.append(event.answer(encode_error(event.id, error)))
-            elif isinstance(event, bytes):
-                replies.append(event)
-        self._send(b"".join(replies))
+        with self._lock:
+            self._over.set()
+            self._unread = None
+            self._send(b"".join([self._drop(key, encode_error(key, error)) for key in list(self._held)]))
 
     def read_rest(self) -> bytes:
         """

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import source_from_cache
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any, Final
 
 from promptkit.compiled.inputs import (
@@ -270,7 +270,8 @@ def _file_of(module: object) -> str:
     """
     Return the file of a module, ``""`` if it has none.
     """
-    file = getattr(module, "__file__", None)
+    # To ask what is no plain module may run anything.
+    file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
     return os.path.abspath(file) if isinstance(file, str) else ""
 
 
