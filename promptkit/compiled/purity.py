@@ -151,8 +151,6 @@ class _Module:
         self._own = own
         self._run: set[int] = set()
         self._bound: dict[str, tuple[str, str]] = {}
-        for each in (code, *self.functions):
-            self._bind(each)
 
     def runs(self, code: CodeType, loaded: set[str]) -> bool:
         """
@@ -164,9 +162,11 @@ class _Module:
         """
         Look at code that may run; add to *loaded* what it uses, and return whether all of it is harmless.
         """
-        self._note_run(code)
+        instructions = list(dis.get_instructions(code))
+        self._bind(instructions)
+        self._note_run(instructions)
         allowed: frozenset[str] | None = None
-        for instruction in dis.get_instructions(code):
+        for instruction in instructions:
             if "IMPORT_STAR" in (instruction.opname, instruction.argrepr[10:]):
                 return False  # whatever that brings
             for name in _loads(instruction):
@@ -189,14 +189,14 @@ class _Module:
         """
         return not module or module in self._own or f"{module}.{attribute}" in self._own
 
-    def _bind(self, code: CodeType) -> None:
+    def _bind(self, instructions: Iterable[dis.Instruction]) -> None:
         """
         Note what names mean that are imported.
         """
         module = attribute = None
         level: object = 0
         before: list[object] = [0, 0]
-        for instruction in dis.get_instructions(code):
+        for instruction in instructions:
             if instruction.opname == "IMPORT_NAME":
                 level = before[-2]
                 module, attribute = ("" if level else str(instruction.argval)), ""
@@ -212,14 +212,14 @@ class _Module:
                 module = None
             before = [before[-1], instruction.argval]
 
-    def _note_run(self, code: CodeType) -> None:
+    def _note_run(self, instructions: Iterable[dis.Instruction]) -> None:
         """
-        Note which functions in *code* run with it: classes, and what is not only kept under its name.
+        Note which functions run with the code that makes them: all but those only kept under their names.
         """
         statement: list[str] = []
         made: CodeType | None = None
         calls = 0
-        for instruction in dis.get_instructions(code):
+        for instruction in instructions:
             opname, value = instruction.opname, instruction.argval
             if isinstance(value, CodeType):
                 made, calls = value, 0
@@ -228,7 +228,7 @@ class _Module:
             elif opname.startswith(("STORE_", "POP_TOP", "RETURN_")):
                 if made is not None and calls and not (calls == 1 and self._is_kept(statement)):
                     self._run.add(id(made))
-                if made is not None and code.co_name[:1] != "<" and str(value).startswith("__"):
+                if made is not None and str(value).startswith("__"):
                     self._run.add(id(made))
                 statement, made = [], None
             elif opname.startswith("CALL") and made is not None:
