@@ -1,9 +1,12 @@
 import json
 import os
+import py_compile
+import select
 import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from contextlib import closing
 from itertools import chain, repeat
 from operator import call
@@ -11,6 +14,7 @@ from pathlib import Path
 from queue import Queue
 from threading import Event
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,10 +22,12 @@ from hypothesis import strategies as st
 from promptkit import prompt, resource, user
 from promptkit.compiled.early import EarlyServer
 from promptkit.compiled.inputs import Inputs, value_of
-from promptkit.compiled.listings import key_of
+from promptkit.compiled.listings import Index, key_of
 from promptkit.compiled.observation import observe
-from promptkit.compiled.store import Store
+from promptkit.compiled.purity import names_used
+from promptkit.compiled.store import _MADE_BY, Store
 from promptkit.compiler import compile
+from promptkit.digests import digest
 from promptkit.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Capabilities, Identity
@@ -29,15 +35,25 @@ from promptkit.server import Server
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
 
-#: A recipe whose import does not end before there is a file called gate.
-GATED = '''
-import time
-from pathlib import Path
-from promptkit import prompt, resource
+#: Serves like the console script. The import of a recipe called gated does not end before there is a file
+#: called gate, which no recipe asks for.
+SERVING = """
+import os, sys, time
 
-gate = Path(__file__).parent.parent / "gate"
-while not gate.exists():
-    time.sleep(0.005)
+class Gate:
+    def find_spec(name, path=None, target=None):
+        while name.endswith(".gated") and not os.path.exists(gate):
+            time.sleep(0.005)
+
+gate = os.environ.pop("TEST_GATE")
+sys.meta_path.insert(0, Gate)
+from promptkit.cli import main
+sys.exit(main())
+"""
+
+#: A few prompts and resources.
+GREETING = '''
+from promptkit import prompt, resource
 
 @prompt
 def greet(name: str = "you"):
@@ -78,8 +94,8 @@ def start(environment):
     started = []
 
     def start(folder, *options, cwd=None, **variables):
-        code = "import sys; from promptkit.cli import main; sys.exit(main())"  # as the console script does
-        command = [sys.executable, "-c", code, "serve", str(folder), *options]
+        command = [sys.executable, "-c", SERVING, "serve", str(folder), *options]
+        variables["TEST_GATE"] = str(Path(str(folder).partition(":")[0]).parent / "gate")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(command, env={**environment, **variables}, cwd=cwd, **pipes)
         started.append(process)
@@ -127,10 +143,37 @@ def names(reply):
     return [prompt["name"] for prompt in reply["result"]["prompts"]]
 
 
+#: Chance by which sets are ordered: what an import depends on though nobody can see it.
+USUAL, OTHER = "1", "2"
+
+
+def ordered(seed):
+    """In which order a process with a seed goes through a set."""
+    command = [sys.executable, "-c", "print(*set('abcdefghijklmnop'), sep='')"]
+    return subprocess.check_output(command, env={**os.environ, "PYTHONHASHSEED": seed}, text=True).strip()
+
+
+UNORDERED = f"""
+from promptkit import prompt, resource
+USUAL = "".join(set("abcdefghijklmnop")) == {ordered(USUAL)!r}
+"""
+
+
+def told_early(start, folder, gate):
+    """Whether a list is told before a recipe is imported."""
+    gate.unlink(missing_ok=True)
+    process = start(folder)
+    say(process, initialize("2025-11-25"), request(1, "prompts/list"), request(2, "ping"))
+    ready = select.select([process.stdout], [], [], 1)[0]
+    gate.touch()
+    process.communicate(timeout=20)
+    return bool(ready)
+
+
 @pytest.fixture
 def gated(recipes, talk):
     """A folder of recipes of which a set is kept, and the gate, closed."""
-    folder = recipes(gated=GATED)
+    folder = recipes(gated=GREETING)
     gate = folder.parent / "gate"
     gate.touch()
     assert 0 in talk(folder, initialize("2025-11-25"))
@@ -168,7 +211,7 @@ class TestAStart:
         """
         Whatever the revision, early answers are the answers of a server that keeps nothing.
         """
-        folder = recipes(gated=GATED.replace("while not gate.exists():", "while False:"))
+        folder = recipes(greeting=GREETING)
         fresh, kept, early = (
             talk(folder, *every_list(revision), options=options) for options in (["--no-cache"], [], [])
         )
@@ -234,6 +277,163 @@ class TestAStart:
 
         assert hear(process)["result"]["messages"][0]["content"]["text"] == "3"
         assert process.wait(20) == 0
+
+
+#: What an import may depend on though no hook of the interpreter tells of it.
+UNSEEN = [
+    "import os; os.path.exists('x')",
+    "import os.path as p; p.isfile('x')",
+    "from os.path import exists as there; there('x')",
+    "import os; os.stat(here)",
+    "import os; os.access(here, os.R_OK)",
+    "here.joinpath('x').exists()",
+    "here.joinpath('x').is_file()",
+    "ask = Path.is_dir; ask(here)",
+    "def _look(): return here.stat()\n_look()",
+    "class Look:\n    size = here.stat().st_size",
+    "class Look:\n    def __init__(self): here.stat()\nLook()",
+    "[here.stat() for _ in range(1)]",
+    "def register(f): return f()\n@register\ndef late(): return here.stat()",
+    "sorted([here], key=lambda path: path.stat().st_size)",
+    "import time; time.time()",
+    "from time import time as clock; clock()",
+    "from datetime import datetime; datetime.now()",
+    "from datetime import date; date.today()",
+    "import random; random.random()",
+    "import secrets; secrets.token_hex()",
+    "import uuid; uuid.uuid4()",
+    "import os; os.getpid()",
+    "import os; os.cpu_count()",
+    "import os; os.umask(0o22)",
+    "import os; os.urandom(4)",
+    "import os; os.getcwd()",
+    "import sys; sys.argv",
+    "import locale; locale.getlocale()",
+    "import platform; platform.node()",
+    "import getpass; getpass.getuser()",
+    "import socket; socket.gethostname()",
+    "import pkgutil; list(pkgutil.iter_modules())",
+    "import importlib.metadata as m; list(m.distributions())",
+    "import importlib.util as u; u.find_spec('nothing')",
+    "import tempfile; tempfile.gettempdir()",
+    "import mmap, os; mmap.mmap(-1, 1)",
+    "import ctypes; ctypes.CDLL(None)",
+    "import sqlite3; sqlite3.connect(':memory:').close()",
+    "import multiprocessing; multiprocessing.cpu_count()",
+    "eval('1')",
+    "getattr(here, 'exi' + 'sts')()",
+    "__import__('time').time()",
+    "from importlib import import_module; import_module('time').time()",
+    "import os; list(os.fwalk(here))",
+    "import os; os.chdir(here)",
+    "from os.path import *",
+    "import pathlib; pathlib.os.getpid()",
+    "import sys; sys.modules['os'].getpid()",
+    "import builtins; builtins.eval('1')",
+    "from operator import methodcaller; methodcaller('exists')(here)",
+    "from promptkit.media import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
+]
+
+#: What a hook is told of, and what cannot be read anew all the same.
+TOLD = [
+    "import threading; t = threading.Thread(target=lambda: None); t.start(); t.join()",
+    "open(here / 'words.txt', 'r+').close()",
+    "open(here / 'words.txt', 'a+').close()",
+    "(here / 'new.txt').write_text('x')",
+    "import os; os.close(os.open(here / 'words.txt', os.O_RDWR))",
+    "import os; os.close(os.open('words.txt', os.O_RDONLY, dir_fd=os.open(here, os.O_RDONLY)))",
+    "import os; os.listdir(os.open(here, os.O_RDONLY))",
+    "import os; os.scandir(os.open(here, os.O_RDONLY)).close()",
+    "open(0).read()",
+    "open('/dev/urandom', 'rb').close()",
+    "list(here.glob('*/part.md'))",
+    "import glob; glob.glob('*', dir_fd=3)",
+    "import os; os.path.exists('x')",
+    "import time; time.time()",
+    "import random; random.random()",
+    "import importlib.metadata as m; list(m.distributions())",
+]
+
+#: What is harmless.
+HARMLESS = [
+    "import time, random, socket, subprocess, platform, uuid",
+    "from os.path import exists\nfrom datetime import datetime",
+    "import datetime\ndef now(): return datetime.datetime.now()",
+    "import time\n@prompt\ndef late(): return str(time.time())",
+    "@prompt(title='Late')\ndef late(): return str(here.exists())",
+    "import promptkit\n@promptkit.prompt\ndef late(): return str(here.exists())",
+    "import re, json, os\npattern = re.compile('x'); json.loads('1'); os.path.join('a', os.sep)",
+    "import os\nos.environ.get('X'), os.getenv('Y'), 'Z' in os.environ",
+    "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1",
+    "from enum import Enum\nclass A(Enum):\n    x = 1",
+    "import attrs\n@attrs.frozen\nclass A:\n    x: int = 1",
+    "from collections import namedtuple\nA = namedtuple('A', 'x')",
+    "from . import _own\nfor word in _own.WORDS: prompt(name='w' + word)(lambda: 'x')",
+    "import _own\nlist(_own.WORDS)",
+    "(here / 'words.txt').read_text()",
+    "list(here.glob('*.md')), list(here.rglob('*.md')), list(here.iterdir())",
+    "import glob, os\nglob.glob(str(here / '*.md')), os.listdir(here), list(os.walk(here))",
+    "try:\n    import nothing_like_it\nexcept ImportError:\n    pass",
+]
+
+#: Runs a file as a plugin, if it is there, without making it a module that can be found.
+PLUGIN = """next((m.NAME for u in [__import__('importlib.util').util] for s in
+[u.spec_from_file_location('plugin', here / 'more' / {0!r})] for m in [u.module_from_spec(s)]
+if os.path.exists(s.origin) and s.loader.exec_module(m) is None), None)"""
+
+#: What makes a list, and what changes it.
+DESCRIBED = "prompt(name='a', description=str(words))(lambda: 'x')\n"
+SEEN = [
+    ("sorted(os.listdir(here))", lambda folder: (folder / ".hidden").touch()),
+    ("sorted(p.name for p in here.glob('.*'))", lambda folder: (folder / ".hidden").touch()),
+    ("sorted(p.name for p in (here / 'late').glob('*'))", lambda folder: make(folder / "late" / "a.md")),
+    ("sorted(p.name for p in (here / 'a' / 'b').glob('*'))", lambda folder: make(folder / "a" / "b" / "c")),
+    ("sorted(p.name for p in here.glob('late/*.md'))", lambda folder: make(folder / "late" / "a.md")),
+    ("sorted(p.name for p in here.glob('late/a.md'))", lambda folder: make(folder / "late" / "a.md")),
+    ("sorted(p.name for p in here.rglob('*.md'))", lambda folder: make(folder / "more" / "b" / "a.md")),
+    ("sorted(__import__('glob').glob(str(here / 'late' / '*')))", lambda folder: make(folder / "late" / "a")),
+    (
+        "sorted(n for w in os.walk(here) for n in w[2] if n[-3:] == '.md')",
+        lambda f: make(f / "more" / "a.md"),
+    ),
+    ("(here / 'words.txt').exists()", lambda folder: (folder / "words.txt").unlink()),
+    ("os.stat(here / 'words.txt').st_size", lambda folder: (folder / "words.txt").write_text("longer")),
+    ("open(here / 'words.txt', 'r+').read()", lambda folder: (folder / "words.txt").write_text("two")),
+    (
+        "os.read(os.open('words.txt', 0, dir_fd=os.open(here, 0)), 9)",
+        lambda folder: (folder / "words.txt").write_text("two"),
+    ),
+    ("[w[2] for w in os.fwalk(here / 'more')]", lambda folder: (folder / "more" / "a.md").touch()),
+    (PLUGIN.format("plugin.py"), lambda folder: (folder / "more" / "plugin.py").write_text("NAME = 'new'")),
+]
+
+
+OPTIONAL = "try:\n    from extra import WORDS\nexcept ImportError:\n    WORDS = 1"
+
+
+def make(path, text=""):
+    """Make a file, and the folders that it is in."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def relink(path, target):
+    """Make a link, in place of the one before."""
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
+
+
+def pack(path, text):
+    """Make an archive of one module."""
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("packed.py", text)
+
+
+def build(path, text):
+    """Make bytecode that has no source."""
+    source = path.with_suffix(".txt")
+    make(source, text)
+    py_compile.compile(str(source), str(path))
 
 
 LISTED = """
@@ -356,14 +556,13 @@ class TestNothingStale:
 
     def test_what_cannot_be_known_is_corrected(self, recipes, start, talk):
         """
-        A list that depends on something else is told anew as soon as that shows, and not told early
-        again.
+        A list that depends on something else, as the order of a set does on chance, is told anew as
+        soon as that shows, and not told early again.
         """
         folder = recipes(
-            clock="""
-            import time
+            order="""
             from promptkit import prompt
-            prompt(name="now", description=str(time.time_ns()))(lambda: "x")
+            prompt(name="now", description="".join(set("abcdefghijklmnop")))(lambda: "x")
             """
         )
         session = [initialize("2025-11-25"), notification("notifications/initialized")]
@@ -381,6 +580,78 @@ class TestNothingStale:
         assert first == second
         assert told["method"] == "notifications/prompts/list_changed"
         assert len({json.dumps(each) for each in (second, third, fourth)}) == 3
+
+    def test_a_list_is_corrected_that_was_not_asked_for(self, recipes, start, talk):
+        """
+        Whatever a client has asked for until the set turned out to be wrong, it is told of all that was.
+        """
+        source = f"{UNORDERED}prompt(name='a')(lambda: 'x')\n"
+        folder = recipes(order=f"{source}if not USUAL: late = prompt(name='late')(lambda: 'x')\n")
+        talk(folder, initialize("2025-11-25"), PYTHONHASHSEED=USUAL)
+        process = start(folder, PYTHONHASHSEED=OTHER)
+        say(process, initialize("2025-11-25"), notification("notifications/initialized"))
+
+        assert [hear(process)["id"], hear(process)["method"]] == [0, "notifications/prompts/list_changed"]
+
+    @pytest.mark.parametrize("era", ["handshake", "modern"])
+    def test_who_listens_late_is_corrected_then(self, recipes, start, talk, era):
+        """
+        A client that is not ready yet when its list turns out to be wrong is told as soon as it is.
+        """
+        source = f"{UNORDERED}prompt(name='a')(lambda: 'x')\n"
+        folder = recipes(order=f"{source}if not USUAL: late = prompt(name='late')(lambda: 'x')\n")
+        opening = [
+            initialize("2025-11-25"),
+            request(1, "prompts/list"),
+            request(2, "prompts/get", {"name": "a"}),
+        ]
+        listening = notification("notifications/initialized")
+        if era == "modern":
+            opening = [modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "a"})]
+            listening = modern(3, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
+        talk(folder, *opening, PYTHONHASHSEED=USUAL)
+        process = start(folder, PYTHONHASHSEED=OTHER)
+        say(process, *opening)
+        replies = [hear(process) for _ in opening]
+        while b'"a"' in sets(folder)[0].read_bytes():
+            time.sleep(0.005)  # until it has been found to be wrong
+        say(process, listening)
+        methods = [hear(process)["method"] for _ in range(2 if era == "modern" else 1)]
+
+        assert [reply["id"] for reply in replies] == [0, 1, 2][-len(opening) :]
+        assert names(replies[-2]) == ["a"]
+        assert methods[-1] == "notifications/prompts/list_changed"
+
+    def test_a_client_that_leaves_at_once_withdraws_the_set(self, gated, start):
+        """
+        A list that nobody has confirmed by the end of the process is not told again.
+        """
+        folder, gate = gated
+        session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
+        assert len(start(folder, "--grace", "0").communicate(session, timeout=20)[0].splitlines()) == 2
+        second = start(folder)
+        second.stdin.write(session)
+        second.stdin.flush()
+        gate.touch()
+
+        assert names([hear(second), hear(second)][1]) == ["greet", "part", "third"]
+        assert second.stdin.close() is None
+        assert second.wait(20) == 0
+        assert told_early(start, folder, gate)
+
+    @pytest.mark.parametrize("end", ["kill", "terminate"])
+    def test_a_set_that_is_told_is_withdrawn_however_the_process_ends(self, gated, start, end):
+        """
+        Also if it crashes: no list is told early twice that was not confirmed in between.
+        """
+        folder, gate = gated
+        first = start(folder, "--grace", "0")
+        say(first, initialize("2025-11-25"), request(1, "prompts/list"))
+        assert [hear(first)["id"], hear(first)["id"]] == [0, 1]
+        getattr(first, end)()
+        first.wait(20)
+
+        assert not told_early(start, folder, gate)
 
     def test_a_copy_of_the_folder(self, listed, talk):
         """
@@ -417,8 +688,9 @@ class TestNothingStale:
             ('os.environb.get(b"FEATURE_A")', ["None", "b'1'"]),
             ('open("here.txt").read()', ["one", "two"]),
             ("__import__('elsewhere').WHICH", ["one", "two"]),
+            ("os.path.basename(os.path.abspath(''))", ["one", "two"]),
         ],
-        ids=["names of variables", "bytes", "current folder", "path"],
+        ids=["names of variables", "bytes", "current folder", "path", "absolute path"],
     )
     def test_where_a_server_is_started(self, recipes, start, tmp_path, code, described):
         """
@@ -443,22 +715,15 @@ class TestNothingStale:
         """
         If it turns out to declare something else the set is not used again.
         """
-        folder = recipes(
-            a="""
-            import os
-            from pathlib import Path
-            from promptkit import prompt, resource
-            prompt(name="a")(lambda: "x")
-            if os.path.exists(Path(__file__).parent.parent / "flag"):
-                today = resource("notes://today")(lambda: "x")
-            """
+        source = (
+            "prompt(name='a')(lambda: 'x')\nif not USUAL: today = resource('notes://today')(lambda: 'x')\n"
         )
-        declared = []
-        for _ in range(3):
-            declared.append(
-                "resources" in talk(folder, initialize("2025-11-25"))[0]["result"]["capabilities"]
-            )
-            (folder.parent / "flag").touch()
+        folder = recipes(a=UNORDERED + source)
+        declared = [
+            "resources"
+            in talk(folder, initialize("2025-11-25"), PYTHONHASHSEED=seed)[0]["result"]["capabilities"]
+            for seed in (USUAL, OTHER, OTHER)
+        ]
 
         assert declared == [False, False, True]
 
@@ -466,20 +731,12 @@ class TestNothingStale:
         """
         What was asked for is refused, standard error says why, and nothing is kept.
         """
-        folder = recipes(
-            a="""
-            import os
-            from pathlib import Path
-            from promptkit import prompt
-            if not os.path.exists(Path(__file__).parent.parent / "flag"):
-                chosen = prompt(name="a")(lambda: "x")
-            """
-        )
+        folder = recipes(a=f"{UNORDERED}if USUAL: chosen = prompt(name='a')(lambda: 'x')\n")
         session = line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "a"}))
-        start(f"{folder / 'a.py'}:chosen").communicate(session, timeout=20)
+        target = f"{folder / 'a.py'}:chosen"
+        start(target, PYTHONHASHSEED=USUAL).communicate(session, timeout=20)
         assert len(sets(folder)) == 1
-        (folder.parent / "flag").touch()
-        process = start(f"{folder / 'a.py'}:chosen")
+        process = start(target, PYTHONHASHSEED=OTHER)
         out, err = process.communicate(session, timeout=20)
 
         assert "cannot be served" in json.loads(out.splitlines()[1])["error"]["message"]
@@ -503,11 +760,146 @@ class TestNothingStale:
 
         assert sets(folder) == []
 
+    @pytest.mark.parametrize("code", UNSEEN)
+    def test_what_may_be_asked_for_unseen_is_found(self, tmp_path, code):
+        """
+        What an import may run that depends on what nobody is told of is found without running it.
+        """
+        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
+        (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
+
+        assert names_used([str(tmp_path / "asks.py")], ["asks"]) is None
+
+    @pytest.mark.parametrize("code", HARMLESS)
+    def test_what_is_harmless_is_told_from_it(self, tmp_path, code):
+        """
+        What only runs when a prompt is rendered, or gives the same for the same, is not taken for that.
+        """
+        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
+        (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
+
+        assert names_used([str(tmp_path / "asks.py")], ["asks", "asks._own", "_own"]) is not None
+
+    @pytest.mark.parametrize("code", TOLD)
+    def test_what_cannot_be_observed_is_not_kept(self, recipes, talk, code):
+        """
+        Of recipes whose import may depend on what nobody is told of no set is kept.
+        """
+        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
+        folder = recipes(asks=f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
+        (folder / "words.txt").write_text("x")
+        (folder / "more").mkdir()
+        assert 0 in talk(folder, initialize("2025-11-25"))
+
+        assert sets(folder) == []
+
+    def test_what_is_known_to_be_harmless_is_kept(self, recipes, talk):
+        """
+        What an import only defines, or reads where it is seen, is no reason to keep nothing.
+        """
+        source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
+        codes = {
+            f"r{n}": f"{source}{code}\nprompt(name='p{n}')(lambda: 'x')\n" for n, code in enumerate(HARMLESS)
+        }
+        folder = recipes(_own="WORDS = ['a']\n", **{n: c.replace("late", n + "x") for n, c in codes.items()})
+        (folder / "words.txt").write_text("x")
+        assert 0 in talk(folder, initialize("2025-11-25"))
+
+        assert len(sets(folder)) == 1
+
+    @pytest.mark.parametrize(("code", "change"), SEEN)
+    def test_what_is_read_is_read_anew(self, recipes, talk, code, change):
+        """
+        Once anything has changed that decides what the list is, the next start tells the new one.
+        """
+        source = "import os\nfrom pathlib import Path\nfrom promptkit import prompt\n"
+        folder = recipes(asks=f"{source}here = Path(__file__).parent\nwords = {code}\n{DESCRIBED}", _own="")
+        (folder / "words.txt").write_text("one")
+        (folder / "more").mkdir()
+        session = [initialize("2025-11-25"), request(1, "prompts/list")]
+        truth = {}
+        for when in ("before", "after"):
+            talk(folder, *session)
+            truth[when] = talk(folder, *session, options=["--no-cache"])[1]
+            assert talk(folder, *session)[1] == truth[when]
+            if when == "before":
+                change(folder)
+
+        assert truth["before"] != truth["after"]
+
+    @pytest.mark.parametrize(
+        ("code", "change"),
+        [
+            ("from words import WORDS", lambda place: (place / "first" / "words.py").write_text("WORDS = 2")),
+            (
+                "from words import WORDS",
+                lambda place: (place / "second" / "words.py").write_text("WORDS = 22"),
+            ),
+            (
+                "from words import WORDS",
+                lambda place: make(place / "first" / "words" / "__init__.py", "WORDS = 2"),
+            ),
+            (
+                "from space.words import WORDS",
+                lambda place: make(place / "first/space/words.py", "WORDS = 2"),
+            ),
+            (OPTIONAL, lambda place: (place / "recipes" / "extra.py").write_text("WORDS = 2")),
+            (OPTIONAL, lambda place: (place / "first" / "extra.py").write_text("WORDS = 2")),
+            (OPTIONAL, lambda place: make(place / "missing" / "extra.py", "WORDS = 2")),
+            (
+                "WORDS = (here / 'link').read_text()",
+                lambda place: relink(place / "recipes" / "link", place / "b"),
+            ),
+            ("from packed import WORDS", lambda place: pack(place / "packed.zip", "WORDS = 2")),
+            (
+                "from compiled import WORDS",
+                lambda place: build(place / "first" / "compiled.pyc", "WORDS = 2"),
+            ),
+        ],
+        ids=[
+            "first",
+            "changed",
+            "package",
+            "namespace",
+            "beside",
+            "path",
+            "made",
+            "link",
+            "archive",
+            "no source",
+        ],
+    )
+    def test_what_is_imported_is_imported_anew(self, recipes, talk, tmp_path, code, change):
+        """
+        A module that is found elsewhere, or found at all, by the next start makes the list of that start.
+        """
+        source = (
+            f"from pathlib import Path\nhere = Path(__file__).parent\n{code}\nfrom promptkit import prompt\n"
+        )
+        folder = recipes(asks=f"{source}words = WORDS\n{DESCRIBED}")
+        for path in ("second/words.py", "second/space/words.py", "first/other.py", "b"):
+            make(tmp_path / path, "WORDS = 1")
+        pack(tmp_path / "packed.zip", "WORDS = 1")
+        build(tmp_path / "first" / "compiled.pyc", "WORDS = 1")
+        relink(folder / "link", tmp_path / "second" / "words.py")
+        make(tmp_path / "b", "b")
+        path = os.pathsep.join(str(tmp_path / name) for name in ("missing", "first", "second", "packed.zip"))
+        session, truth = [initialize("2025-11-25"), request(1, "prompts/list")], {}
+        time.sleep(0.05)  # all of it is older than file systems can tell
+        for when in ("before", "after"):
+            talk(folder, *session, PYTHONPATH=path)
+            truth[when] = talk(folder, *session, options=["--no-cache"], PYTHONPATH=path)[1]
+            assert talk(folder, *session, PYTHONPATH=path)[1] == truth[when]
+            if when == "before":
+                change(tmp_path)
+
+        assert truth["before"] != truth["after"]
+
     def test_faulty_recipes_are_not_kept(self, recipes, start):
         """
         What is wrong with recipes is found anew each time, and said.
         """
-        folder = recipes(good=GATED.replace("while not", "while False and not"), bad="import nothing_like_it")
+        folder = recipes(good=GREETING, bad="import nothing_like_it")
         process = start(folder)
         _, err = process.communicate(line(initialize("2025-11-25")), timeout=20)
 
@@ -515,12 +907,43 @@ class TestNothingStale:
         assert sets(folder) == []
 
 
+def rewritten_in_place(folder):
+    """Change a large file so that its size, its number and the time when it was written stay."""
+    path = folder / "large.txt"
+    before = path.stat()
+    path.write_bytes(b"y" * before.st_size)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+class TestLargeFiles:
+    def test_one_that_is_rewritten_in_place(self, recipes, talk):
+        """
+        A large file is not read at each start, and it cannot change unseen all the same.
+        """
+        folder = recipes(
+            large="""
+            from pathlib import Path
+            from promptkit import prompt
+            words = (Path(__file__).parent / "large.txt").read_text()
+            prompt(name="a", description=words[0])(lambda: "x")
+            """
+        )
+        (folder / "large.txt").write_bytes(b"x" * 1_100_000)
+        session = [initialize("2025-11-25"), request(1, "prompts/list")]
+        time.sleep(0.05)  # it is older than file systems can tell
+        talk(folder, *session)
+        assert len(sets(folder)) == 1
+        rewritten_in_place(folder)
+
+        assert talk(folder, *session)[1]["result"]["prompts"][0]["description"] == "y"
+
+
 class TestWhereItIsKept:
     def test_nothing_is_kept_without_a_cache(self, recipes, talk):
         """
         With --no-cache nothing is read and nothing is written.
         """
-        folder = recipes(gated=GATED.replace("while not gate.exists():", "while False:"))
+        folder = recipes(greeting=GREETING)
         talk(folder, initialize("2025-11-25"), options=["--no-cache"])
 
         assert sets(folder) == []
@@ -530,7 +953,7 @@ class TestWhereItIsKept:
         """
         Without a watch, with a rate and with an audit the recipes come first.
         """
-        folder = recipes(gated=GATED.replace("while not gate.exists():", "while False:"))
+        folder = recipes(greeting=GREETING)
         talk(folder, initialize("2025-11-25"), options=options)
 
         assert sets(folder) == []
@@ -540,7 +963,7 @@ class TestWhereItIsKept:
         """
         It is served, and no set is kept of it; that it cannot be watched is all that is said.
         """
-        folder = recipes(gated=GATED.replace("while not gate.exists():", "while False:"))
+        folder = recipes(greeting=GREETING)
         odd = folder.rename(os.fsdecode(os.fsencode(tmp_path) + b"/odd-\xff"))
         out, err = start(odd).communicate(line(initialize("2025-11-25")), timeout=20)
 
@@ -552,7 +975,7 @@ class TestWhereItIsKept:
         """
         Who wants no bytecode beside the sources wants no set there.
         """
-        folder = recipes(gated=GATED.replace("while not gate.exists():", "while False:"))
+        folder = recipes(greeting=GREETING)
         talk(folder, initialize("2025-11-25"), PYTHONDONTWRITEBYTECODE="1")
 
         assert not (folder / "__pycache__").exists()
@@ -561,7 +984,7 @@ class TestWhereItIsKept:
         """
         Where no set can be kept recipes are served without.
         """
-        folder = recipes(gated=GATED.replace("while not gate.exists():", "while False:"))
+        folder = recipes(greeting=GREETING)
         (folder / "__pycache__").write_text("a file in the way")
 
         assert names(talk(folder, initialize("2025-11-25"), request(1, "prompts/list"))[1])[0] == "greet"
@@ -589,12 +1012,23 @@ def store(tmp_path, environment, monkeypatch):
     return store
 
 
-NOTHING = Inputs({}, {}, {}, {}, b"", value_of(repr(sys.path), b"key"), b"", b"key")
+NOTHING = Inputs(path=value_of(repr(sys.path), b"key"), key=b"key")
 
 
 def fill(store, *pages):
     named = [(key_of("prompts/list", "2025-11-25", str(n)), page) for n, page in enumerate(pages)]
     store.write(NOTHING, Capabilities(), named)
+
+
+def forge(store, inputs, pages):
+    """Write a set that says anything, as whoever knows how it is made can."""
+    put(store, msgspec.msgpack.encode(Index(_MADE_BY, inputs, Capabilities(), pages)))
+
+
+def put(store, index):
+    Path(store.file).write_bytes(
+        b"promptkit compiled set\n\0" + len(index).to_bytes(8, "big") + digest(index) + index
+    )
 
 
 def read(store):
@@ -604,6 +1038,135 @@ def read(store):
         return None
     with closing(found):
         return [found.page("prompts/list", "2025-11-25", str(n)) for n in range(len(found.index.pages))]
+
+
+class TestHostileSets:
+    """Whatever stands in the place of a set: a server starts, and tells what is true."""
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+    def test_a_pipe_is_not_waited_for(self, store):
+        """
+        A pipe that nobody writes to is no set, and holds nobody up.
+        """
+        Path(store.file).unlink()
+        os.mkfifo(store.file)
+
+        assert read(store) is None
+
+    def test_a_size_is_not_believed(self, store):
+        """
+        A file that claims an index, or a page, of 8 GiB, and is as large, takes no memory.
+        """
+        path = Path(store.file)
+        data = path.read_bytes()
+        head = len(data) - len(data[data.index(b"\0") :])
+        os.truncate(path, 8 << 30)
+        with path.open("r+b") as file:
+            file.write(data[: head + 1] + (8 << 30).to_bytes(8, "big"))
+        assert read(store) is None
+
+        for page in (
+            (0, 8 << 30, b"x" * 16),
+            (1 << 63, 1, b""),
+            (-1, 1, b""),
+            (0, -1, b""),
+            (1 << 40, 5, b""),
+        ):
+            path.unlink(missing_ok=True)
+            forge(store, NOTHING, {key_of("prompts/list", "2025-11-25", "0"): page})
+            assert read(store) == [None]
+
+    @pytest.mark.parametrize(
+        "inputs",
+        [
+            {"contents": {"a\0b": b"x"}},
+            {"contents": {"/dev/zero": b"x"}},
+            {"contents": {"/proc/kcore": b"x"}},
+            {"contents": {"": b"x"}, "names": {"\0": b"x"}},
+            {"names": {"a\0b": b""}},
+            {"modules": {"a\0b": b""}},
+            {"stamps": {"a\0b": None}},
+            {"contents": {"x" * 100_000: b""}},
+            {"names": {"x/" * 10_000: b"y"}},
+            {"variables": {"a\0b": b"x"}},
+            {"key": b"x" * 100},
+            {"contents": {f"/nothing/{number}": b"x" for number in range(10_000)}},
+        ],
+        ids=lambda inputs: next(iter(inputs)),
+    )
+    def test_strange_inputs_are_no_error(self, store, inputs):
+        """
+        A set that was made, with all its digests, to name what cannot be read is none.
+        """
+        forge(store, Inputs(**{"path": b"x" * 16, **inputs}), {})
+
+        assert read(store) is None
+
+    @pytest.mark.parametrize(
+        "index",
+        [
+            b"\x91" * 100_000,
+            b"\xdd\xff\xff\xff\xff",
+            b"\xdf\xff\xff\xff\xff",
+            b"",
+            b"\xc1",
+            b"\xc6\xff\xff\xff\xff",
+        ],
+    )
+    def test_a_strange_index_is_no_error(self, store, index):
+        """
+        Neither is one whose index is nested, claims more than there is, or is none.
+        """
+        put(store, index)
+
+        assert read(store) is None
+
+    def test_a_large_index_is_not_read(self, store, monkeypatch):
+        """
+        A set is not written that would not be read.
+        """
+        monkeypatch.setattr("promptkit.compiled.store._LONGEST_INDEX", 100)
+        Path(store.file).unlink()
+        fill(store, b"x")
+
+        assert not Path(store.file).exists()
+
+    def test_what_takes_long_to_compare_is_not_used(self, store, monkeypatch):
+        """
+        Where finding out whether a set is stale would take longer than to import, it is none.
+        """
+        monkeypatch.setattr("promptkit.compiled.inputs._LONGEST_S", 0)
+
+        assert read(store) is None
+
+    def test_a_file_that_shrinks_while_it_is_read(self, store):
+        """
+        A page that is gone by the time that it is asked for is not told.
+        """
+        with closing(store.read()) as found:
+            os.truncate(store.file, 100)
+
+            assert found.page("prompts/list", "2025-11-25", "0") is None
+
+    @pytest.mark.skipif(getattr(os, "geteuid", lambda: 0)() == 0, reason="root may write anywhere")
+    def test_a_set_that_cannot_be_withdrawn_is_none(self, store):
+        """
+        Where nothing can be written nothing can be withdrawn, and so nothing is told early.
+        """
+        Path(store.file).chmod(0o400)
+
+        assert read(store) is None
+
+    def test_a_withdrawn_set_is_none_until_it_is_confirmed(self, store):
+        """
+        What is told early is told once, unless it turns out to be true.
+        """
+        with closing(store.read()) as found:
+            assert found.withdraw()
+            assert read(store) is None
+            found.confirm()
+
+        assert read(store) == [b"one", b"two" * 50]
 
 
 class TestTampering:
@@ -707,7 +1270,7 @@ folder, letter = sys.argv[1:]
 store = Store(folder)
 pages = [(key_of("prompts/list", "2025-11-25", str(n)), letter.encode() * 5000 + b"%d" % n) for n in range(9)]
 for _ in range(100):
-    store.write(Inputs({}, {}, {}, {}, b"", b"", b"", b"key"), Capabilities(), pages)
+    store.write(Inputs(key=b"key"), Capabilities(), pages)
 """
 
 
@@ -817,17 +1380,14 @@ class TestObservation:
         assert os.environ.encodekey == before
         assert observation.inputs().variables == {"SOMETHING": b""}
 
-    def test_what_is_written_is_no_input(self, tmp_path):
+    def test_what_is_read_is_an_input(self, tmp_path):
         """
-        A file that recipes write does not decide what they are; one that they read does, also if it
-        is not there.
+        A file that recipes read decides what they are, also if it is not there.
         """
         old = tmp_path / "old"
         old.write_text("x")
-        os.utime(old, (0, 0))
         with observe(str(tmp_path / "recipes")) as observation:
             observation._begun += 1_000_000_000  # as if what is here had been here for a while
-            (tmp_path / "new").write_text("y")
             old.read_text()
             with pytest.raises(FileNotFoundError):
                 (tmp_path / "missing").read_text()

@@ -1,22 +1,21 @@
 """The compiled set in the life of one server: read at the start, confirmed and written behind it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from promptkit.compiled.early import EarlyServer
-from promptkit.compiled.listings import key_of
+from promptkit.compiled.early import Question
+from promptkit.compiled.listings import Listings, Page, key_of
 from promptkit.compiled.store import Store
-from promptkit.protocol.jsonrpc import InternalError
-from promptkit.protocol.limits import Limits
-from promptkit.protocol.results import Identity
+from promptkit.digests import digest
+from promptkit.protocol.results import Capabilities
 from promptkit.targets import place_of
 
 if TYPE_CHECKING:
     from promptkit.catalog import Catalog
     from promptkit.compiled.observation import Observation
     from promptkit.server import Server
-    from promptkit.transports.stdio import Wire
 
 __all__ = ["CompiledSet"]
 
@@ -33,7 +32,7 @@ class CompiledSet:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._found = store.read()
-        self._early: EarlyServer | None = None
+        self._is_told = False
         self._observation: Observation | None = None
         self._writer: Thread | None = None
 
@@ -52,37 +51,17 @@ class CompiledSet:
         place = place_of(target)
         return None if place is None else cls(Store(*place, *purpose))
 
-    def answer(
-        self,
-        identity: Identity,
-        limits: Limits,
-        wire: "Wire",
-        done: Callable[[], object],
-    ) -> EarlyServer | None:
+    def listings(self) -> Listings | None:
         """
-        Answer a client from the set, if that is possible, until the recipes are imported.
+        Return what can be told before the recipes are imported, if anything can.
 
-        Args:
-            identity:
-                What the server says of itself.
-
-            limits:
-                How much a client may ask for.
-
-            wire:
-                The client.
-
-            done:
-                Called if it wants nothing more before that.
+        From then on nobody else tells it, until it is confirmed: it is withdrawn if this process ends
+        before that, however it ends.
         """
-        if self._found is None:
+        if self._found is None or not self._found.index.pages or not self._found.withdraw():
             return None
-        if not self._found.index.pages:
-            self._found.close()
-            return None
-        self._early = EarlyServer(self._found, identity, limits, wire.write)
-        self._early.read_from(wire.read, done)
-        return self._early
+        self._is_told = True
+        return self._found
 
     def load(self, load: "Callable[[], Catalog]") -> "Catalog":
         """
@@ -97,13 +76,11 @@ class CompiledSet:
 
     def give_up(self) -> None:
         """
-        Keep nothing, and leave no request open: these recipes cannot be served.
+        Keep nothing: these recipes cannot be served.
         """
         self._store.discard()
-        if self._early is not None:
-            self._early.refuse(InternalError("the recipes cannot be served: standard error says why"))
 
-    def settle(self, server: "Server", *, healthy: bool) -> None:
+    def settle(self, server: "Server", told: Mapping[Question, bytes], *, healthy: bool) -> None:
         """
         Find out whether what was told is true, and keep what is, on a thread. Returns at once.
 
@@ -111,12 +88,18 @@ class CompiledSet:
             server:
                 What answers now.
 
+            told:
+                What its client was told of lists before.
+
             healthy:
                 Whether the recipes are without a fault.
         """
-        writer = Thread(target=self._settle, args=(server, healthy), name="promptkit-set", daemon=True)
-        writer.start()
-        self._writer = writer  # not before: a thread that has not started cannot be waited for
+        # These are the pages of what was imported, and not of what takes its place meanwhile.
+        work = (server, server.pages(), server.capabilities, told, healthy)
+        writer = Thread(target=self._settle, args=work, name="promptkit-set", daemon=True)
+        with suppress(RuntimeError):  # there can be no more threads: nothing is kept
+            writer.start()
+            self._writer = writer  # only one that is started can be waited for
 
     def finish(self, seconds: float) -> None:
         """
@@ -129,20 +112,39 @@ class CompiledSet:
         if self._writer is not None:
             self._writer.join(seconds)
 
-    def _settle(self, server: "Server", healthy: bool) -> None:  # noqa: FBT001 (a thread's target)
+    def _settle(
+        self,
+        server: "Server",
+        pages: Iterable[tuple[Question, bytes]],
+        capabilities: Capabilities,
+        told: Mapping[Question, bytes],
+        healthy: bool,  # noqa: FBT001 (a thread's target)
+    ) -> None:
         """
         Do what `settle` says.
         """
         found, self._found = self._found, None
-        if found is not None:
-            confirmed = self._early is None or server.confirm(self._early.told)
-            if not confirmed or server.capabilities != found.index.capabilities:
+        observation, self._observation = self._observation, None
+        named = ((key_of(method, revision.date, cursor), page) for (method, revision, cursor), page in pages)
+        if found is not None and found.index.pages:
+            # What was told is compared byte by byte, and all the rest by its digest.
+            wrong = {key.partition(" ")[0] for key in _differing(found.index.pages, named)}
+            if not server.confirm(told, wrong) or wrong or capabilities != found.index.capabilities:
                 # It depends on more than is known: of these inputs nothing is told early again.
-                self._store.write(found.index.inputs, server.capabilities, ())
-        elif healthy and self._observation is not None and (inputs := self._observation.inputs()):
-            pages = (
-                (key_of(method, revision.date, cursor), result)
-                for (method, revision, cursor), result in server.pages()
-            )
-            self._store.write(inputs, server.capabilities, pages)
-        self._early = self._observation = None
+                self._store.write(found.index.inputs, capabilities, ())
+            elif self._is_told:
+                found.confirm()
+        elif healthy and observation is not None:
+            with suppress(OSError):  # the current folder may be gone, for instance
+                if (inputs := observation.inputs()) is not None:
+                    self._store.write(inputs, capabilities, named)
+        if found is not None:
+            found.close()
+
+
+def _differing(known: Mapping[str, Page], pages: Iterable[tuple[str, bytes]]) -> set[str]:
+    """
+    Return the names of those of *pages*, and of what is *known* of them, that are not the same.
+    """
+    is_same = {key: key in known and known[key][2] == digest(page) for key, page in pages}
+    return {key for key, same in is_same.items() if not same} | (known.keys() - is_same.keys())

@@ -5,24 +5,29 @@ What a compiled set on disk can answer is answered first; what it takes to impor
 imported behind that.
 """
 
+import gc
 import os
 import sys
 from argparse import Namespace
 from functools import partial
 from math import inf
+from threading import main_thread
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
 from promptkit.cli.compiled_set import CompiledSet
+from promptkit.compiled.early import EarlyServer
+from promptkit.compiled.listings import Listings
 from promptkit.errors import LoadError
+from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
 from promptkit.standard_error import say
+from promptkit.targets import place_of
 from promptkit.transports import stdio
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
-    from promptkit.compiled.early import EarlyServer
     from promptkit.server.audit import Audit
 
 __all__ = ["run"]
@@ -55,12 +60,14 @@ def run(options: Namespace) -> int:
         print(f"promptkit: cannot write to {options.audit!r}: {error.strerror}", file=sys.stderr)
         return Exit.USAGE
     kept = _kept(options)
-    done = partial(stdio.exit_after, options.grace)
-    early = kept.answer(_identity(options), _limits(options), wire, done) if kept else None
-    if early:
-        early.wanted.wait(_PATIENCE)
-    served = _serve(options, wire, audit, kept, early)
+    early = _early(options, wire, kept.listings() if kept else None)
+    try:
+        served = _serve(options, wire, audit, kept, early)
+    except LoadError:
+        _give_up(kept, early)
+        raise
     if served is not Exit.FINE:
+        _give_up(kept, early)
         return served
     if audit is not None:
         audit.close()
@@ -68,32 +75,49 @@ def run(options: Namespace) -> int:
     return stdio.exit_now()
 
 
+def _early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> EarlyServer:
+    """
+    Return what answers from now on, and has answered what it can at once.
+    """
+    early = EarlyServer(
+        listings,
+        _identity(options),
+        _limits(options),
+        wire.write,
+        importing=partial(_importing, options.target),
+        changes=options.watch and place_of(options.target) is not None,
+        greets=options.audit is None,  # who notes requests is not there yet
+    )
+    done = partial(stdio.exit_after, options.grace)
+    early.read_from(wire.read, done)
+    if listings is not None:
+        early.wanted.wait(_PATIENCE)
+    early.watch(done, options.grace)
+    return early
+
+
 def _serve(
     options: Namespace,
     wire: stdio.Wire,
     audit: "Audit | None",
     kept: CompiledSet | None,
-    early: "EarlyServer | None",
+    early: EarlyServer,
 ) -> Exit:
     """
     Import the recipes, and serve them until the client hangs up. Raises LoadError if there are none.
     """
+    gc.disable()  # as when this module was imported
     from promptkit.cli.recipes import complain  # recipes run from here on
     from promptkit.reloading import Reloader
     from promptkit.server import Server
 
+    gc.freeze()  # what was imported stays: nobody needs to look through it again
+    gc.enable()
     reloader = Reloader(options.target, complain)
-    try:
-        catalog = kept.load(reloader.load) if kept else reloader.load()
-    except LoadError:
-        if kept:
-            kept.give_up()
-        raise
+    catalog = kept.load(reloader.load) if kept else reloader.load()
     complain(catalog)
     if options.strict and not catalog.healthy:
         say("nothing is served, because of --strict: mend the faults above, or leave the option out")
-        if kept:
-            kept.give_up()
         return Exit.FAULTY
     watches = options.watch and reloader.watches
     server = Server(
@@ -104,12 +128,12 @@ def _serve(
         changes=watches,
         limits=_limits(options),
         audit=audit,
-        connection=early.connection if early else None,
+        connection=early.connection,
     )
 
     def answered() -> None:
         if kept:
-            kept.settle(server, healthy=catalog.healthy)
+            kept.settle(server, early.told, healthy=catalog.healthy)
         if watches:
             reloader.start(server.replace)
 
@@ -117,6 +141,30 @@ def _serve(
     if kept:
         kept.finish(options.grace)
     return Exit.FINE if read else Exit.FAULTY
+
+
+def _give_up(kept: CompiledSet | None, early: EarlyServer) -> None:
+    """
+    Keep nothing, and leave no request open: these recipes cannot be served.
+    """
+    if kept:
+        kept.give_up()
+    early.refuse(InternalError("the recipes cannot be served: standard error says why"))
+
+
+def _importing(target: str) -> str:
+    """
+    Return where the import of the recipes at *target* is at the moment, if that can be seen.
+    """
+    place = place_of(target)
+    frame = sys._current_frames().get(main_thread().ident or 0)  # noqa: SLF001 (there is no other way)
+    found = ""
+    while frame is not None and place is not None:
+        folder, name = os.path.split(frame.f_code.co_filename)
+        if folder == place[0]:
+            found = f": {name} is at line {frame.f_lineno}"
+        frame = frame.f_back
+    return found
 
 
 def _kept(options: Namespace) -> CompiledSet | None:

@@ -3,7 +3,8 @@
 import os
 import stat
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -12,20 +13,32 @@ from promptkit.digests import digest
 
 __all__ = [
     "ABSENT",
+    "LARGE",
     "Inputs",
     "Stamp",
     "content_of",
     "current_folder",
+    "modules_in",
     "names_in",
     "stamp_of",
     "value_of",
 ]
 
-#: What tells one state of a file from another without reading it.
-Stamp: TypeAlias = tuple[int, int, int]
+#: What tells one state of a file from another without reading it. The last, when its content or anything
+#: that is known of it was changed, cannot be set by whoever changes it.
+Stamp: TypeAlias = tuple[int, int, int, int]
 
 #: The digest of what is not there.
 ABSENT: Final = b""
+
+#: What is larger, in bytes, is not read to see whether it is the same.
+LARGE: Final = 1 << 20
+
+#: How the names of files end that Python, or a loader of its own making, takes for modules.
+_MODULES: Final = (".py", ".pyc", ".pyd", ".pyw", ".so")
+
+#: How long it may take to find out whether all is the same, in seconds: then importing is no slower.
+_LONGEST_S: Final = 2.0
 
 
 class Inputs(Struct, frozen=True, array_like=True):
@@ -37,10 +50,13 @@ class Inputs(Struct, frozen=True, array_like=True):
             By path: the digest of what is in a file. Recipes, and what they read.
 
         names:
-            By path: the digest of the names in a folder.
+            By path: the digest of the names in a folder that was looked through.
+
+        modules:
+            By path: the digest of the names in a folder that can be those of modules.
 
         stamps:
-            By path: when a module was written that is installed, and how large it is.
+            By path: when something that is installed, or large, was written, and how large it is.
 
         variables:
             By name: the digest of a variable of the environment.
@@ -58,76 +74,101 @@ class Inputs(Struct, frozen=True, array_like=True):
             Goes into the digests of the variables, which may be secrets.
     """
 
-    contents: Mapping[str, bytes]
-    names: Mapping[str, bytes]
-    stamps: Mapping[str, Stamp | None]
-    variables: Mapping[str, bytes]
-    all_variables: bytes
-    path: bytes
-    here: bytes
-    key: bytes
+    contents: Mapping[str, bytes] = {}
+    names: Mapping[str, bytes] = {}
+    modules: Mapping[str, bytes] = {}
+    stamps: Mapping[str, Stamp | None] = {}
+    variables: Mapping[str, bytes] = {}
+    all_variables: bytes = ABSENT
+    path: bytes = ABSENT
+    here: bytes = ABSENT
+    key: bytes = b""
 
     @property
     def hold(self) -> bool:
         """
-        Whether all is as it was.
+        Whether all is as it was, as far as that can be found out in a moment.
+        """
+        ends = time.monotonic() + _LONGEST_S
+        return all(same and time.monotonic() < ends for same in self._compared())
+
+    def _compared(self) -> Iterator[bool]:
+        """
+        Compare one input after the other, the cheap ones first.
         """
         environment = os.environ
-        return (
-            self.path in (ABSENT, value_of(repr(sys.path), self.key))
-            and self.here in (ABSENT, value_of(current_folder(), self.key))
-            and self.all_variables in (ABSENT, value_of(repr(sorted(environment)), self.key))
-            and all(value_of(environment.get(name), self.key) == was for name, was in self.variables.items())
-            and all(names_in(path) == was for path, was in self.names.items())
-            and all(content_of(path) == was for path, was in self.contents.items())
-            and all(stamp_of(path) == was for path, was in self.stamps.items())
-        )
+        yield self.path in (ABSENT, value_of(repr(sys.path), self.key))
+        yield self.here in (ABSENT, value_of(current_folder(), self.key))
+        yield self.all_variables in (ABSENT, value_of(repr(sorted(environment)), self.key))
+        yield from (value_of(environment.get(name), self.key) == was for name, was in self.variables.items())
+        yield from (names_in(path) == was for path, was in self.names.items())
+        yield from (modules_in(path) == was for path, was in self.modules.items())
+        yield from (content_of(path) == was for path, was in self.contents.items())
+        yield from (stamp_of(path) == was for path, was in self.stamps.items())
 
 
-def content_of(path: str) -> bytes:
+def content_of(path: str) -> bytes | None:
     """
-    Return the digest of what is in a file, `ABSENT` if it is none that can be read.
+    Return the digest of what is in a file.
+
+    Returns:
+        The digest; `ABSENT` if there is no such file; None if it cannot be told: it is no regular file, it
+        may not be read, or it is large.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return ABSENT
+    except OSError:
+        return None
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return ABSENT
-        chunks = []
-        while chunk := os.read(descriptor, 1 << 20):
-            chunks.append(chunk)
+            return None
+        content = b""
+        while len(content) <= LARGE and (chunk := os.read(descriptor, LARGE + 1)):
+            content += chunk
     except OSError:
-        return ABSENT
+        return None
     finally:
         os.close(descriptor)
-    return digest(b"".join(chunks))
+    return digest(content) if len(content) <= LARGE else None
 
 
 def names_in(path: str) -> bytes:
     """
-    Return the digest of what a folder shows, `ABSENT` if it cannot be read.
+    Return the digest of what is in a folder, `ABSENT` if it cannot be looked through.
 
-    Hidden files do not count, and neither does the folder in which Python keeps bytecode.
+    The folder in which Python keeps bytecode does not count.
+    """
+    try:
+        with os.scandir(path) as found:
+            shown = sorted((e.name, e.is_dir(), e.is_file()) for e in found if e.name != "__pycache__")
+    except OSError:
+        return ABSENT
+    return digest(repr(shown).encode())
+
+
+def modules_in(path: str) -> bytes:
+    """
+    Return the digest of the names of what can be a module in a folder, `ABSENT` if there is no folder.
     """
     try:
         found = os.listdir(path)
     except OSError:
         return ABSENT
-    shown = sorted(name for name in found if not name.startswith(".") and name != "__pycache__")
-    return digest("\0".join(shown).encode(errors="surrogateescape"))
+    shown = sorted(name for name in found if name.endswith(_MODULES) or "." not in name)
+    return digest(repr([name for name in shown if name != "__pycache__"]).encode())
 
 
 def stamp_of(path: str) -> Stamp | None:
     """
-    Return when a file was written, its size and its number; None if it is not there.
+    Return what tells one state of a file from another; None if it is not there.
     """
     try:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
 def current_folder() -> str | None:

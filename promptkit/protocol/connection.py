@@ -217,14 +217,14 @@ class Connection:
         number = beginning_of(known) if isinstance(known, Raw) else known
         observe(Request(number, incoming.method, wire.Params(), revision, client, {}), reply)
 
-    def _receive_notification(self, incoming: Incoming) -> Cancelled | None:
+    def _receive_notification(self, incoming: Incoming) -> Cancelled | bytes | None:
         """
         Return what follows from a notification; one that is unknown or malformed is dropped.
         """
         if incoming.method == "notifications/cancelled":
             return _cancelled(incoming)
         if incoming.method == "notifications/initialized" and self.revision is not None:
-            self.subscriptions.session = True  # the client is ready
+            return self.subscriptions.ready() or None
         return None
 
     def _receive_request(self, incoming: Incoming, request_id: RequestId, batch: Batch | None) -> Event:

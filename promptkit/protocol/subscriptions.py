@@ -52,6 +52,7 @@ class Subscriptions:
         self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
         self._listening: dict[str, dict[RequestId, None]] = {}  # to which streams an update is told
         self._streamed = 0
+        self._wrong: frozenset[str] = frozenset()
         self._lock = Lock()  # changes are told by another thread than the one that reads
 
     def open_session(self, offered: Capabilities) -> None:
@@ -127,7 +128,8 @@ class Subscriptions:
             for uri in _uris(accepted):
                 self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
-        return encode_notification(_ACKNOWLEDGED, params)
+        told = encode_notification(_ACKNOWLEDGED, params)
+        return told + self._told_wrong(bare=False, streams=[request_id]) if self._wrong else told
 
     def cancel(self, request_id: RequestId) -> None:
         """
@@ -166,6 +168,23 @@ class Subscriptions:
         """
         return request_id in self._streams
 
+    def correct(self, *, prompts: bool, resources: bool) -> bytes:
+        """
+        Return what tells that lists were wrong from the beginning; ``b""`` if nobody listens yet.
+
+        Whoever begins to listen later is told then, as it may have been told the wrong list.
+        """
+        with self._lock:
+            self._wrong = frozenset({_PROMPTS} if prompts else ()) | ({_RESOURCES} if resources else set())
+        return self._told_wrong(bare=self.session, streams=list(self._streams))
+
+    def ready(self) -> bytes:
+        """
+        Note that the client of a session is ready; return what it has to be told at once, if anything.
+        """
+        was, self.session = self.session, True
+        return b"" if was or not self._wrong else self._told_wrong(bare=True, streams=[])
+
     def prompts_changed(self) -> bytes:
         """
         Return what tells that the list of prompts is another; ``b""`` if nobody wants to know.
@@ -202,6 +221,20 @@ class Subscriptions:
             self._listening.clear()
             self._streamed = 0
         return b"".join(_ending(request_id, results) for request_id in ended)
+
+    def _told_wrong(self, *, bare: bool, streams: list[RequestId]) -> bytes:
+        """
+        Return what tells those who listen which lists were wrong.
+        """
+        told = b""
+        for method, kind, offered in (
+            (_PROMPTS, "prompts_list_changed", True),
+            (_RESOURCES, "resources_list_changed", self._offered.resources),
+        ):
+            if method in self._wrong:
+                listening = [key for key in streams if getattr(self._streams.get(key), kind, None) is True]
+                told += _told(method, listening, bare=bare and offered)
+        return told
 
     def _changed(self, method: str, kind: str, *, bare: bool) -> bytes:
         with self._lock:

@@ -215,7 +215,7 @@ class Server:
         self._updates.find(catalog, [uri for uri in uris if uri in readings])
         self._wake()
 
-    def confirm(self, told: Mapping[Question, bytes]) -> bool:
+    def confirm(self, told: Mapping[Question, bytes], wrong: Iterable[str] = ()) -> bool:
         """
         Look whether a client was told the truth by whoever answered it before; tell it if not.
 
@@ -223,13 +223,21 @@ class Server:
             told:
                 What it was told of lists.
 
+            wrong:
+                Lists that are known to be others, by their methods.
+
         Returns:
             Whether it was.
         """
         snapshot = self._handlers.snapshot
         changed = {question[0] for question, result in told.items() if not snapshot.says(question, result)}
+        changed.update(wrong)
         if changed:
-            self._tell(changed)
+            prompts, resources = "prompts/list" in changed, changed != {"prompts/list"}
+            with self._handlers.telling:
+                told_now = self._connection.subscriptions.correct(prompts=prompts, resources=resources)
+                if told_now:
+                    self._send(told_now)
         return not changed
 
     def pages(self) -> Iterator[tuple[Question, bytes]]:

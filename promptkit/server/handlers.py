@@ -135,7 +135,7 @@ class Handlers:
         """
 
         def work(request: Request) -> bytes | None:
-            given = self._checked(request, question.answered(answer))
+            given = self._checked(question.answered(answer))
             return self._render(request, question.snapshot, question.prompt, given, question.asked + 1)
 
         return reply_to(question.request, work, question.snapshot.catalog, self._limits.reply)
