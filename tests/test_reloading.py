@@ -694,6 +694,21 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
 
         author.wait_for(greet="two", part="see you")
 
+    @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
+    def test_a_package_that_is_mended(self, watched, target):
+        """
+        While the package's own import hangs, all is kept; once it is mended, all is as it is by then.
+        """
+        author = watched(target=target, __init__="", greet=greet("one"))
+        author.write("__init__.py", f"{RAN}\nwhile True: pass")
+        author.wait_for_import()
+        author.write("greet.py", greet("two"))
+        codes = author.codes()
+        author.write("__init__.py", "")
+
+        author.wait_for(greet="two")
+        assert codes == ["PK101"]
+
     def test_a_helper_that_is_mended(self, watched):
         """
         A recipe whose helper hangs is tried again when the helper is written.
