@@ -694,6 +694,21 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
 
         author.wait_for(greet="two", part="see you")
 
+    @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
+    def test_a_package_that_is_mended(self, watched, target):
+        """
+        While the package's own import hangs, all is kept; once it is mended, all is as it is by then.
+        """
+        author = watched(target=target, __init__="", greet=greet("one"))
+        author.write("__init__.py", f"{RAN}\nwhile True: pass")
+        author.wait_for_import()
+        author.write("greet.py", greet("two"))
+        codes = author.codes()
+        author.write("__init__.py", "")
+
+        author.wait_for(greet="two")
+        assert codes == ["PK101"]
+
     def test_a_helper_that_is_mended(self, watched):
         """
         A recipe whose helper hangs is tried again when the helper is written.
@@ -1157,10 +1172,14 @@ class TestOddEntriesWhileWatching:
         The child neither publishes nor watches: it ends where the import ends.
         """
         author = watched(greet=greet("one"))
-        author.write(
-            "greet.py",
-            "import os, sys\nchild = os.fork()\nif child: sys.imported.put(child)\n" + greet("two"),
-        )
+        forks = """
+import os, sys, warnings
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # newer Pythons warn of a fork beside threads
+    child = os.fork()
+if child: sys.imported.put(child)
+"""
+        author.write("greet.py", forks + greet("two"))
         author.wait_for(greet="two")
         child = sys.imported.get(timeout=PATIENCE)
 
