@@ -304,7 +304,7 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
 
 
 def _may_hold_time(default: Any) -> bool:
-    """Return whether a default is worth the look that `promptkit.time_zones` takes, which has to be imported."""
+    """Return whether a default is worth importing `promptkit.time_zones` for."""
     items = default if isinstance(default, list | tuple | set | frozenset) else (default,)
     return not all(isinstance(item, _TIMELESS) for item in items)
 
