@@ -27,7 +27,7 @@ __all__ = ["Argument", "Arguments", "compile_arguments", "fits", "type_name"]
 _PLAIN: Final = (str, int, float, Decimal, date, time, Enum)
 
 #: Types of defaults that hold no date and no time.
-_TIMELESS: Final = (str, int, float, bool, type(None))
+_TIMELESS: Final = (str, int, float, bytes, Enum, type(None))
 
 #: What JSON calls otherwise than Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
@@ -290,7 +290,7 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
             _default_remedy(parameter),
             parameter.name,
         )
-    elif not (parameter.required or type(parameter.default) in _TIMELESS):
+    elif not parameter.required and _may_hold_time(parameter.default):
         from promptkit.time_zones import check_default
 
         check_default(parameter, annotation, report)
@@ -304,6 +304,12 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
         arg=parameter.arg,
         completer=_completer(parameter, reader, report),
     )
+
+
+def _may_hold_time(default: Any) -> bool:
+    """Return whether a default is worth importing `promptkit.time_zones` for."""
+    items = default if isinstance(default, list | tuple | set | frozenset) else (default,)
+    return not all(isinstance(item, _TIMELESS) for item in items)
 
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
