@@ -1012,12 +1012,14 @@ def store(tmp_path, environment, monkeypatch):
     return store
 
 
-NOTHING = Inputs(path=value_of(repr(sys.path), b"key"), key=b"key")
+def nothing():
+    """The inputs of recipes that read nothing: other tests may have changed where modules are looked for."""
+    return Inputs(path=value_of(repr(sys.path), b"key"), key=b"key")
 
 
 def fill(store, *pages):
     named = [(key_of("prompts/list", "2025-11-25", str(n)), page) for n, page in enumerate(pages)]
-    store.write(NOTHING, Capabilities(), named)
+    store.write(nothing(), Capabilities(), named)
 
 
 def forge(store, inputs, pages):
@@ -1073,7 +1075,7 @@ class TestHostileSets:
             (1 << 40, 5, b""),
         ):
             path.unlink(missing_ok=True)
-            forge(store, NOTHING, {key_of("prompts/list", "2025-11-25", "0"): page})
+            forge(store, nothing(), {key_of("prompts/list", "2025-11-25", "0"): page})
             assert read(store) == [None]
 
     @pytest.mark.parametrize(
@@ -1342,7 +1344,7 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     pages = [(key_of(each, revision.date, at), page) for (each, revision, at), page in server.pages()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "dont_write_bytecode", False)
-        store.write(NOTHING, Capabilities(resources=True), pages)
+        store.write(nothing(), Capabilities(resources=True), pages)
     arriving, ended = Queue(), Event()
     first = EarlyServer(store.read(), IDENTITY, Limits(), sent.append)
     first.read_from(arriving.get, lambda: None)
