@@ -3,13 +3,17 @@
 import os
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from promptkit.errors import ResultError
+
 if TYPE_CHECKING:
     from traceback import TracebackException
+    from types import TracebackType
 
-__all__ = ["format_exception", "is_authors"]
+__all__ = ["format_exception", "is_authors", "unlink_internals"]
 
 #: What runs an author's code, or checks and converts its values, beside promptkit itself.
 _RUNNING: Final = (
@@ -25,8 +29,11 @@ def format_exception(error: BaseException) -> str:
     """
     Return the traceback of *error* and of what led to it, without the frames that run authors' code.
 
-    All frames are kept if none is an author's: then the fault is not in a recipe.
+    All frames are kept if none is an author's: then the fault is not in a recipe. What an author's
+    function returned is told without a traceback, as the function is over by then.
     """
+    if isinstance(error, ResultError):
+        return f"{error}\n"
     from traceback import TracebackException  # only a failure needs it
 
     whole = TracebackException.from_exception(error)
@@ -37,6 +44,27 @@ def format_exception(error: BaseException) -> str:
         for stack, frames in zip(stacks, kept, strict=True):
             stack[:] = frames
     return "".join(whole.format())
+
+
+def unlink_internals(error: BaseException) -> None:
+    """
+    Take promptkit's frames, and those of what runs authors' code for it, out of an exception's traceback.
+
+    What stands before the first call of promptkit stays.
+    """
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    own = str(Path(__file__).parent) + os.sep
+    first = next((i for i, file in enumerate(files) if file.startswith(own)), len(files))
+    internals = _internals() if first < len(files) else ()
+    kept = [entry for i, entry in enumerate(entries) if i < first or not _is_below(files[i], internals)]
+    for entry, following in pairwise((*kept, None)):
+        if entry is not None:
+            entry.tb_next = following
 
 
 def is_authors(file: str) -> bool:

@@ -12,12 +12,12 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|background_writer|digests|encoding|finders|interpreter|sources|targets|tracebacks",
+    "annotations|background_writer|digests|encoding|finders|interpreter|sources|targets",
     "unsendable|uri_positions|visible",
     "project|version|diagnostics|context|fields|misfits|standard_error|uri_expressions",
     "errors|packages",
     "media",
-    "content|icons",
+    "content|icons|tracebacks",
     "messages",
     "turns|fragments|transcript_diff",
     "collisions|customs|scalars|expectations|signature|options|rendering",

@@ -137,3 +137,44 @@ def test_whose_code_it_is(file, expected):
     Neither Python's, nor what is installed, nor promptkit's own.
     """
     assert is_authors(file) is expected
+
+
+RETURNS_A_PAIR = """
+from promptkit import prompt
+
+@prompt
+def pair(q: str):
+    return [("system", "Be nice"), ("user", q)]
+
+"""
+
+
+def test_what_was_returned_is_told_without_a_traceback(recipes, capsys):
+    """
+    The function is over, so every frame would be promptkit's.
+    """
+    folder = recipes(pair=RETURNS_A_PAIR)
+    command = [sys.executable, "-m", "promptkit", "render", str(folder), "pair", "q=a"]
+
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ran.stderr.startswith("promptkit: prompt 'pair' (")
+    assert ran.stderr.count("\n") == 1
+    assert ran.returncode == 1
+
+
+@pytest.mark.parametrize("result", [3, [("system", "a")], {"role": "user"}])
+def test_a_server_tells_it_without_a_traceback(result, capsys):
+    """
+    So does standard error.
+    """
+
+    def returns():
+        return result
+
+    Client(compile(Recipes(prompts=(prompt(returns),))), MODERN).get("returns")
+
+    logged = capsys.readouterr().err
+    assert "prompt 'returns' (" in logged
+    assert "Traceback" not in logged
+    assert "rendering.py" not in logged

@@ -15,7 +15,7 @@ from promptkit.cli.output import Output
 from promptkit.cli.printing import complain_of, print_error, print_text
 from promptkit.cli.recipes import load_recipes
 from promptkit.diagnostics import Diagnostic, Rule
-from promptkit.errors import ArgumentErrors, LoadError, PromptError, UnknownPrompt, nearest
+from promptkit.errors import ArgumentErrors, LoadError, PromptError, ResultError, UnknownPrompt, nearest
 from promptkit.loader import Recipes
 from promptkit.messages import Workflow
 from promptkit.redaction import Redactor
@@ -147,7 +147,7 @@ def _say_failed(prompt: CompiledPrompt, error: BaseException | None, hidden: Red
     """
     if error is None:
         print_error(f"prompt {prompt.name!r} took longer than its {time_limit(prompt):g} s")
-    elif isinstance(error, ArgumentErrors | PromptError):
+    elif isinstance(error, ArgumentErrors | PromptError | ResultError):
         print_error(hidden.redacted(str(error)))
     else:
         print_text(hidden.redacted(format_exception(error)))
