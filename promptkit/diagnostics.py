@@ -245,3 +245,10 @@ class Report(Struct, frozen=True):
         """
         location = self.location.part(at) if isinstance(at, str) else at or self.location
         self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, location))
+
+    def once(self) -> list[Diagnostic]:
+        """
+        Return what was found, but only once what would be said twice of a line.
+        """
+        told = {(one.message, one.location.file, one.location.line): one for one in reversed(self.found)}
+        return list(reversed(told.values()))

@@ -45,7 +45,7 @@ def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnos
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():
         _lint_examples(argument, report)
-    return tuple(report.found)
+    return tuple(report.once())
 
 
 def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
@@ -57,12 +57,25 @@ def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
     if function is None or function.name != prompt.__name__ or _speaks(function):
         return
     last = function.body[-1]
-    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
-        at: Location | str = Location(place.file, *span_of(place.file, last))
+    at: Location | str
+    if _prints(last):
+        at, remedy = "def", "return the text: what is printed reaches no client"
+    elif isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
+        at = Location(place.file, *span_of(place.file, last))
         remedy = "put 'return' in front of what it should say"
     else:
         at, remedy = "def", "return what it should say, or yield it"
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, at)
+
+
+def _prints(statement: ast.stmt) -> bool:
+    """
+    Return whether a statement is a call of print.
+    """
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return True
+    return False
 
 
 def _speaks(function: Function) -> bool:

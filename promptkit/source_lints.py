@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from promptkit.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.import_remedies import missing_module, missing_name, undefined_name
+from promptkit.object_lints import lint_objects
 from promptkit.prompts import Prompt
 from promptkit.sources import Function, span_at, span_of, tree_of
 from promptkit.targets import project_root
@@ -83,7 +84,8 @@ class _Source:
         for function in self.functions:
             report = Report(self._subject(function), Location(str(self.file), function.lineno))
             lint_text(function, self.names, report)
-            found += report.found
+            lint_objects(function, self.names, report)
+            found += report.once()
         return found
 
     def _subject(self, function: Function) -> str:
@@ -130,12 +132,16 @@ class _Source:
         Yield each name in a function's body that nothing defines.
         """
         from pyflakes.checker import Checker  # type: ignore[import-untyped]
-        from pyflakes.messages import UndefinedName  # type: ignore[import-untyped]
+        from pyflakes.messages import (  # type: ignore[import-untyped]
+            ImportStarUsage,
+            UndefinedName,
+        )
 
         for message in Checker(self.tree, filename=str(self.file)).messages:
             functions = self._around(message.lineno, message.col)
             name = str(message.message_args[0]) if message.message_args else ""
-            if not isinstance(message, UndefinedName) or not functions or name in self.names:
+            is_undefined = isinstance(message, UndefinedName | ImportStarUsage) and name not in self.names
+            if not is_undefined or not functions:
                 continue
             known = {*self.names, *(name for found in functions for name in Names(found, {}).local)}
             remedy = undefined_name(name, known) or "define it, or correct the name"

@@ -174,7 +174,7 @@ CASES = {
         """,
         """
         recipes/forgotten_f.py:5: warning PK207: prompt 'forgotten_f': '{language}' is sent as it is: its string has no f in front
-            write f in front of the string; in one that is meant, double the braces: {{ }}
+            write f in front of the string, and double the braces that are to be sent: {{ }}
         """,
     ),
     Rule.TEMPLATE_SYNTAX: (

@@ -32,6 +32,15 @@ class Tone(Enum):
     WARM = "warm"
 
 
+class Bare:
+    pass
+
+
+class Shown:
+    def __str__(self):
+        return "shown"
+
+
 class Plain(StrEnum):
     WARM = "warm"
 
@@ -121,6 +130,13 @@ class TestForgottenF:
             'return promptkit.user("{name}")',
             'return "\\n".join(["{name}", "b"])',
             'for tag in tags:\n    yield "Tag {tag}"',
+            'return (f"Hello "\n    "{name}")',
+            'return user(f"{text}: " r"{name}" f"{text[0]}")',
+            'said = "Hello {name}"\nsaid += ", bye"\nreturn said',
+            'said = "Hello"\nsaid += " {name}"\nreturn user(said)',
+            'said = []\nsaid.append("Hello {name}")\nreturn "\\n".join(said)',
+            'said = text\nif tags:\n    said = "Hello {name}"\nreturn said',
+            'return ["{name}", "{name}"]',
         ],
     )
     def test_a_field_that_nothing_fills_in(self, body, rules):
@@ -152,6 +168,12 @@ class TestForgottenF:
             'said = "Hello {name}"\nreturn helper(said)',
             'return "{name} " % ()',
             'return "${name}"[1:]',
+            'return (f"{name} "\n    "{other} of {them}")',
+            'return ("{name} " f"{text}").format(name=name)',
+            'said = "{name}"\nsaid += "!"\nreturn said.format(name=name)',
+            'said = []\nsaid.append("{name}")\nreturn helper(said)',
+            'return "CSS such as a {text: red} is allowed."',
+            'said = "x"\nsaid = said + "y"\nreturn said',
         ],
     )
     def test_what_is_filled_in_or_meant(self, body, rules):
@@ -193,6 +215,7 @@ class TestTemplates:
             'return "Hello {{name}}"',
             'return user("Hello {{ name | upper }}")',
             'return "{% if name %}Hello{% endif %}"',
+            'return (f"Hello {name} "\n    "of {{text}}")',
             'return "{% for tag in tags %}a{% endfor %}"',
             'return "Hello ${name}"',
             'return "Hello %(name)s"',
@@ -240,6 +263,12 @@ class TestObjects:
             ('return f"{name.upper}"', "call it: name.upper()"),
             ('return f"{tone}"', "write {tone.value}"),
             ('return f"{(lambda: name)}"', "call it"),
+            ('found = fetch(text)\nreturn f"{found}"', "await it, in an `async def` prompt"),
+            ('found = (tag for tag in tags)\nreturn f"{found}"', "join them: ', '.join(...)"),
+            ('return f"{map(str, tags)}"', "join them: ', '.join(...)"),
+            ('return f"{reversed(name)}"', "join them: ', '.join(...)"),
+            ('return f"{Bare()}"', "write its attributes, or give it a __str__"),
+            ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or write the text alone"),
         ],
     )
     def test_what_has_no_text_of_its_own(self, body, remedy, rules):
@@ -258,6 +287,8 @@ class TestObjects:
             'helper = name\nreturn f"{helper}"',
             'return f"{os.sep} {HELLO}"',
             'return f"{list(lines(text))}"',
+            'return f"{range(3)} {Path(name)} {str(name)} {Shown()}"',
+            'found = lines(text)\nfound = list(found)\nreturn f"{found}"',
         ],
     )
     def test_what_has(self, body, rules):
@@ -358,6 +389,15 @@ class TestUndefinedNames:
         It would fail only once a client asks.
         """
         assert rules(body) == [(Rule.UNDEFINED_NAME, remedy)]
+
+    def test_beside_an_import_of_all_names(self, rules):
+        """
+        What else is imported by a star does not hide it.
+        """
+        head = f"{HEAD}from promptkit.fragments import *\n"
+
+        assert rules("return nmae", head=head) == [(Rule.UNDEFINED_NAME, "did you mean 'name'?")]
+        assert rules("return quote(name)", head=head) == []
 
     @pytest.mark.parametrize(
         "body",
