@@ -30,7 +30,7 @@ ORDER = (
     "documents",
     "catalog",
     "prompts|resources",
-    "missing_modules",
+    "foreign_words|missing_modules",
     "import_remedies",
     "import_errors|recipes",
     "loader|text_lints",
