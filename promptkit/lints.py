@@ -18,6 +18,7 @@ from promptkit.prompts import Prompt
 from promptkit.signature import read_descriptions
 from promptkit.sources import Function, function_at, line_of, own_nodes, span_of
 from promptkit.unsendable_lints import lint_values
+from promptkit.writing import text_of
 
 __all__ = ["lint"]
 
@@ -186,12 +187,15 @@ def _lint_examples(argument: Argument, report: Report) -> None:
 
 def _is_accepted(argument: Argument, value: Any) -> bool:
     """
-    Return whether *value* is of the argument's type, or is text that is read as such a value.
+    Return whether *value* can be sent as it is shown, or is text that is read as such a value.
     """
-    if fits(value, argument.annotation):
-        return True
+    if value is None:
+        return fits(value, argument.annotation)
     try:
-        Arguments("", (argument,)).read({argument.name: value})
+        sent = text_of(value) if fits(value, argument.annotation) else value
+        Arguments("", (argument,)).read({argument.name: sent})
     except ArgumentErrors:
         return False
+    except TypeError:  # of a type that cannot be written
+        return True
     return True

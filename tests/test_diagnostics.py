@@ -405,7 +405,7 @@ CASES = {
             return f"{when}"
         """,
         """
-        recipes/bad_timezone.py:7: error PK320: prompt 'bad_timezone': parameter 'when' has the timezone 'Europe/Berln', which there is not
+        recipes/bad_timezone.py:7: error PK320: prompt 'bad_timezone': parameter 'when' has the timezone 'Europe/Berln', which does not exist
             did you mean 'Europe/Berlin'?
         """,
     ),

@@ -171,6 +171,10 @@ def described(diff: str, context: Context = Context()) -> str:
 '''
 
 
+#: A datetime as messages show it.
+SHORT = "datetime.date...6, 1, 1, 0, 0)"
+
+
 class TestExamples:
     @pytest.mark.parametrize(
         ("annotation", "options", "refused"),
@@ -183,6 +187,13 @@ class TestExamples:
             ("Literal['a', 'b']", "complete=lambda typed: ['c']", []),
             ("Literal['a', 'b']", "examples=['c'], complete=('d',)", ["completion 'd'", "example 'c'"]),
             ("int", "examples=['s3cret'], secret=True", ["example"]),
+            ("datetime", "examples=[NAIVE, AWARE, None], complete=[NAIVE]", ["example None"]),
+            ("Annotated[datetime, Meta(tz=True)]", "examples=[AWARE]", []),
+            ("Annotated[datetime, Meta(tz=True)]", "examples=[NAIVE]", [f"example {SHORT}"]),
+            ("list[Annotated[datetime, Meta(tz=False)]]", "complete=[[NAIVE]]", []),
+            ("Annotated[int, Meta(ge=1)]", "examples=[0, 1]", ["example 0"]),
+            ("Annotated[str, Meta(max_length=2)]", "complete=['ab', 'abc']", ["completion 'abc'"]),
+            ("int | None", "examples=[None, 3]", []),
         ],
     )
     def test_what_the_parameter_would_refuse(self, annotation, options, refused, found):
@@ -190,8 +201,12 @@ class TestExamples:
         Text is read as a client's would be; a secret is not repeated.
         """
         recipe = f"""
+            from datetime import UTC, datetime
             from typing import Annotated, Literal
+            from msgspec import Meta
             from promptkit import Arg, prompt
+
+            NAIVE, AWARE = datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)
 
             @prompt
             def offer(a: Annotated[{annotation}, Arg({options})]) -> str:

@@ -98,13 +98,16 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may be no path at all)
         options.refuse(f"name a prompt of it, as in: promptkit render {options.name} NAME")
     names = [prompt.options.name for prompt in recipes.prompts]
-    message = str(UnknownPrompt(options.name, nearest(options.name, names)))
+    meant = nearest(options.name, names)
+    message = str(UnknownPrompt(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         which = "a recipe" if broken == 1 else f"{broken} recipes"
         message += f" ({which} cannot be imported: see promptkit check)"
     elif not names:
         message += f": there is no prompt in {options.target!r}"
+    elif meant is None:
+        message += ": promptkit list shows those that there are"
     print_error(message)
     return Exit.USAGE
 
