@@ -63,7 +63,8 @@ def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: PL
             return _result(names.value(called))
         case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in names.arguments:
             annotation = names.arguments[name]
-            if isinstance(annotation, ast.Name) and annotation.id == "str" and hasattr(str, attribute):
+            kind = names.value(annotation) if isinstance(annotation, ast.Name) else None
+            if isinstance(kind, type) and inspect.isroutine(getattr(kind, attribute, None)):
                 return "a method, not what it returns", f"call it: {name}.{attribute}()"
         case ast.Name(id=name) if name in names.arguments:
             return _member(name, names)
@@ -109,7 +110,8 @@ def _instance(kind: type) -> tuple[str, str] | None:
     """
     if issubclass(kind, Iterator):
         return f"the {kind.__name__} object, not its items", _JOIN
-    if all(getattr(kind, name) is getattr(object, name) for name in ("__str__", "__repr__", "__format__")):
+    own = ("__new__", "__str__", "__repr__", "__format__")
+    if type(kind) is type and all(getattr(kind, name) is getattr(object, name) for name in own):
         return f"the {kind.__name__} object, not what it holds", "write its attributes, or give it a __str__"
     return None
 

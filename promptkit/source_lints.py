@@ -6,7 +6,9 @@ A function's body runs when a client asks for the prompt, which is late to find 
 
 import ast
 import builtins
+import glob
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -27,6 +29,9 @@ __all__ = ["lint_file"]
 
 #: What a path is asked for its content.
 _READS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
+
+#: What lists a folder.
+_LISTS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
 
 _STARTED: Final = "it is looked for in whatever folder a client starts the server in"
 
@@ -212,10 +217,24 @@ class _Source:
         """
         match call:
             case ast.Call(func=ast.Name(id="open"), args=[path, *mode]) if "open" not in self.names:
-                return self._relative(path) if _reads(mode, call.keywords) else None
+                return self._relative(self._assigned(path)) if _reads(mode, call.keywords) else None
+            case ast.Call(func=function, args=[path]) if _value(function, self.names) in _LISTS:
+                return self._relative(self._assigned(path))
             case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READS:
+                value = self._assigned(value)
                 return self._relative(value) if self._is_path(value) else None
         return None
+
+    def _assigned(self, node: ast.expr) -> ast.expr:
+        """
+        Return what a local name of a function stands for, if it has one value.
+        """
+        if isinstance(node, ast.Name):
+            for function in reversed(self._around(node.lineno, node.col_offset)):
+                match Names(function, {}).assigned.get(node.id, ()):
+                    case [value]:
+                        return value
+        return node
 
     def _is_path(self, node: ast.expr) -> bool:
         """

@@ -28,6 +28,8 @@ _HARMLESS: Final = (
 )
 
 _FIELD: Final = re.compile(r"(?<![{$%])\{([^{}\n]+)\}(?!\})")
+#: What takes braces in LaTeX and in patterns.
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
 #: A format specification of Python, unlike what follows a colon in CSS or JSON.
 _SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
 _JINJA: Final = re.compile(
@@ -55,6 +57,7 @@ class Names:
             arg.arg: arg.annotation for arg in ast.walk(function.args) if isinstance(arg, ast.arg)
         }
         self.assigned: dict[str, list[ast.expr]] = {}
+        self.appended: dict[str, list[ast.expr]] = {}
         self.loaded_elsewhere: set[str] = set()
         for node in own_nodes(function.body):
             self._note(node)
@@ -102,7 +105,7 @@ class Names:
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
                 self.assigned.setdefault(name, []).append(value)
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
-                self.assigned.setdefault(name, []).append(value)
+                self.appended.setdefault(name, []).append(value)
             case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in _KEEPS:
                 pass
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _FOLLOWED:
@@ -182,10 +185,10 @@ def _said(  # noqa: C901 (a list of cases)
         case ast.Name(id=name) if name in names.local:
             if name not in names.loaded_elsewhere and name not in followed:
                 followed = followed | {name}
-                below = names.assigned.get(name, [])
+                below = [*names.assigned.get(name, ()), *names.appended.get(name, ())]
         case ast.Name() if isinstance(text := names.value(node), str):
             yield node, text
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
             below = [left, right]
         case ast.IfExp(body=then, orelse=otherwise):
             below = [then, otherwise]
@@ -207,7 +210,7 @@ def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None
     """
     place = Location(report.location.file, *span_of(report.location.file, node))
     for found in _FIELD.finditer(text):
-        if _is_of(found[1], names.local):
+        if _is_of(found[1], names.local) and not _COMMAND.search(text, 0, found.start()):
             report.add(
                 Rule.FORGOTTEN_F,
                 f"{found[0]!r} is sent as it is: its string has no f in front",
@@ -235,7 +238,7 @@ def _is_of(field: str, local: set[str]) -> bool:
         tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError):
         return False
-    if not _SPEC.fullmatch(spec):
+    if isinstance(tree.body, ast.Tuple) or not _SPEC.fullmatch(spec):
         return False
     named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return bool(named & local) and all(name in local or hasattr(builtins, name) for name in named)

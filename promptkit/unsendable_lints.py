@@ -80,6 +80,10 @@ def _unsendable(node: ast.expr, names: Names, *, is_part: bool) -> Iterator[tupl
     """
     Yield the expressions in *node* that no message can hold, with what they are and what to write.
     """
+    node, items = _assigned(node, names)
+    if not is_part:
+        for item in items:
+            yield from _unsendable(item, names, is_part=False)
     match node:
         case ast.IfExp(body=then, orelse=otherwise):
             below = [then, otherwise]
@@ -99,6 +103,18 @@ def _unsendable(node: ast.expr, names: Names, *, is_part: bool) -> Iterator[tupl
             return
     for expression in below:
         yield from _unsendable(expression, names, is_part=is_part)
+
+
+def _assigned(node: ast.expr, names: Names) -> tuple[ast.expr, list[ast.expr]]:
+    """
+    Return the literal that a local name stands for, if it has one value, and what is appended to it.
+    """
+    if not isinstance(node, ast.Name) or node.id in names.arguments:
+        return node, []
+    match names.assigned.get(node.id, ()):
+        case [ast.Dict() | ast.List() | ast.Tuple() | ast.Set() as value]:
+            return value, names.appended.get(node.id, [])
+    return node, []
 
 
 def _sketch(node: ast.expr, names: Names) -> Any:  # noqa: C901, PLR0911 (a list of cases)

@@ -36,6 +36,11 @@ class Bare:
     pass
 
 
+class Made:
+    def __new__(cls):
+        return "made"
+
+
 class Shown:
     def __str__(self):
         return "shown"
@@ -71,7 +76,15 @@ def other(text: str = "x") -> str:
 BODY = """
 
 @prompt
-def subject(name: str, text: str = "x", tone: Tone = Tone.WARM, plain: Plain = Plain.WARM, tags: Tags = ()):
+def subject(
+    name: str,
+    text: str = "x",
+    tone: Tone = Tone.WARM,
+    plain: Plain = Plain.WARM,
+    tags: Tags = (),
+    parts: list[str] = [],
+    count: Annotated[int, Arg("How many")] = 3,
+):
     {body}
 """
 
@@ -137,6 +150,7 @@ class TestForgottenF:
             'said = []\nsaid.append("Hello {name}")\nreturn "\\n".join(said)',
             'said = text\nif tags:\n    said = "Hello {name}"\nreturn said',
             'return ["{name}", "{name}"]',
+            'return "{name}\\n" * 2',
         ],
     )
     def test_a_field_that_nothing_fills_in(self, body, rules):
@@ -173,6 +187,8 @@ class TestForgottenF:
             'said = "{name}"\nsaid += "!"\nreturn said.format(name=name)',
             'said = []\nsaid.append("{name}")\nreturn helper(said)',
             'return "CSS such as a {text: red} is allowed."',
+            'return "The set {name, text} has two members."',
+            'return r"Show \\frac{name}{text} and \\sqrt[3]{name}, and match \\d{name}."',
             'said = "x"\nsaid = said + "y"\nreturn said',
         ],
     )
@@ -287,7 +303,7 @@ class TestObjects:
             'helper = name\nreturn f"{helper}"',
             'return f"{os.sep} {HELLO}"',
             'return f"{list(lines(text))}"',
-            'return f"{range(3)} {Path(name)} {str(name)} {Shown()}"',
+            'return f"{range(3)} {Path(name)} {str(name)} {Shown()} {Made()}"',
             'found = lines(text)\nfound = list(found)\nreturn f"{found}"',
         ],
     )
@@ -333,6 +349,12 @@ class TestUnsendable:
             ("return fetch(text)", "await it, in an `async def` prompt"),
             ("return user(name, [name])", "unpack it, with *"),
             ('return user({"role": "user", "content": name})', A_TURN),
+            ('turns = [{"role": "user", "content": name}]\nreturn turns', A_TURN),
+            ('turns = []\nturns.append(("user", name))\nreturn turns', A_TURN),
+            ("return user(count)", "make it text, with str(...) or an f-string"),
+            ("return [name, count]", "make it text, with str(...) or an f-string"),
+            ("return user(parts)", "unpack it, with *"),
+            ("found = [name]\nreturn user(found)", "unpack it, with *"),
             ("return user(name) + assistant(helper)", "call it"),
             (
                 'return b"x"',
@@ -362,6 +384,11 @@ class TestUnsendable:
             "return logs.embed()",
             "return (tag for tag in tags)",
             "other = name\nreturn other",
+            "return parts",
+            "return user(*parts)",
+            "count = str(count)\nreturn user(count)",
+            "found = {'a': name}\nfound = json.dumps(found)\nreturn found",
+            "found = []\nfound.append(user(name))\nfound.append(text)\nreturn found",
         ],
     )
     def test_what_a_message_can_hold(self, body, rules):
@@ -477,6 +504,9 @@ class TestPaths:
             ('return (Path("a") / "b").read_text()', "a"),
             ("return STYLE.read_text()", "style.md"),
             ("return open(STYLE).read()", "style.md"),
+            ('folder = Path("notes")\nreturn folder.read_text()', "notes"),
+            ('place = "notes/a.md"\nreturn open(place).read()', "notes/a.md"),
+            ('return str(os.listdir("notes"))', "notes"),
         ],
     )
     def test_what_is_looked_for_in_the_current_folder(self, body, path, rules):
@@ -494,6 +524,8 @@ class TestPaths:
             'return Path(__file__).with_name("style.md").read_text()',
             'return open("/etc/hostname").read()',
             "return open(name).read()",
+            "return str(os.listdir(ABOVE))",
+            'place = ABOVE / "a.md"\nreturn open(place).read()',
             'return open(ABOVE / "style.md").read()',
             'return Path("~/style.md").expanduser().read_text()',
             'open("log.txt", "a").write(name)\nreturn name',
