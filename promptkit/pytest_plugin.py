@@ -30,7 +30,7 @@ def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:
     """
-    Explain a failed comparison of workflows, messages or content by the diff of their transcripts.
+    Explain a failed comparison of workflows, messages or content by their transcripts.
 
     Args:
         config:
@@ -48,7 +48,7 @@ def pytest_assertrepr_compare(
     Returns:
         The lines to print, or None if the comparison is about something else.
     """
-    if op not in ("==", "!=") or "promptkit.content" not in sys.modules:
+    if op not in ("==", "!=", "in", "not in") or "promptkit.content" not in sys.modules:
         return None
     from promptkit.transcript_diff import explain
 

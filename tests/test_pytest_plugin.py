@@ -157,6 +157,28 @@ class TestExplanation:
         assert head.endswith(": the transcripts differ (- right, + left)")
         assert found == lines
 
+    @pytest.mark.parametrize(
+        ("operator", "text", "turns", "lines"),
+        [
+            ("in", "c", user("a"), ["'c' in Workflow: no text of it contains that", "[user]", "a"]),
+            ("not in", "a", user("a", "b"), ["'a' not in Workflow: its text contains that", "a"]),
+            ("in", "c", user("a")[0], ["'c' in Message: no text of it contains that", "[user]", "a"]),
+        ],
+    )
+    def test_text_that_is_missing_or_should_be(self, operator, text, turns, lines):
+        """
+        The transcript is shown, or the lines that have what they should not.
+        """
+        assert explain(operator, text, turns) == lines
+
+    @pytest.mark.parametrize("right", ["abc", ["a"], {"a": 1}])
+    def test_what_is_looked_for_elsewhere(self, right):
+        """
+        Is left to pytest.
+        """
+        assert explain("in", "x", right) is None
+        assert explain("in", user("a"), right) is None
+
     def test_media_are_told_apart_by_digest_and_size(self, png, wav):
         """
         Nobody reads base64.
