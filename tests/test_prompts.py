@@ -826,7 +826,7 @@ class TestDecorating:
             ("résumé", "resume"),
             ("コードレビュー", "test_prompts"),
             ("x" * 65, "x" * 64),
-            ("größer", "gro-er"),
+            ("größer", "grosser"),
         ],
     )
     def test_a_function_whose_name_is_none(self, function, slug):
