@@ -2,8 +2,8 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,9 +37,8 @@ def format_exception(error: BaseException) -> str:
     from traceback import TracebackException  # only a failure needs it
 
     whole = TracebackException.from_exception(error)
-    internals = _internals()
     stacks = [shown.stack for shown in _chain(whole)]
-    kept = [[frame for frame in stack if not _is_below(frame.filename, internals)] for stack in stacks]
+    kept = [list(compress(stack, _shown([frame.filename for frame in stack]))) for stack in stacks]
     if any(kept):
         for stack, frames in zip(stacks, kept, strict=True):
             stack[:] = frames
@@ -60,8 +59,8 @@ def unlink_internals(error: BaseException) -> None:
     files = [entry.tb_frame.f_code.co_filename for entry in entries]
     own = str(Path(__file__).parent) + os.sep
     first = next((i for i, file in enumerate(files) if file.startswith(own)), len(files))
-    internals = _internals() if first < len(files) else ()
-    kept = [entry for i, entry in enumerate(entries) if i < first or not _is_below(files[i], internals)]
+    shown = _shown(files) if first < len(files) else []
+    kept = entries[:first] + list(compress(entries[first:], shown[first:]))
     for entry, following in pairwise((*kept, None)):
         if entry is not None:
             entry.tb_next = following
@@ -74,6 +73,18 @@ def is_authors(file: str) -> bool:
     if file.startswith("<") or not {*_INSTALLED}.isdisjoint(Path(file).parts):
         return False
     return not _is_below(file, (str(Path(os.__file__).parent), *_internals()))
+
+
+def _shown(files: Sequence[str]) -> list[bool]:
+    """
+    Return which frames of a traceback are shown: neither what runs authors' code, nor what that calls.
+    """
+    internals = _internals()
+    shown = [not _is_below(file, internals) for file in files]
+    behind = max((i for i, file in enumerate(files) if is_authors(file)), default=-1) + 1
+    if behind and not all(shown[behind : behind + 1]):
+        shown[behind:] = [False] * (len(files) - behind)
+    return shown
 
 
 def _internals() -> tuple[str, ...]:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from promptkit import prompt, user
+from promptkit import Image, prompt, user
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
 from promptkit.tracebacks import format_exception, is_authors
@@ -37,6 +37,10 @@ async def awaited():
     return fail()
 
 
+def reading():
+    return Image.from_path("nowhere.png")
+
+
 def chained():
     try:
         return fail()
@@ -49,7 +53,7 @@ def grouped():
 
 
 class TestFormat:
-    @pytest.mark.parametrize("function", [fail, in_text, awaited, chained, grouped])
+    @pytest.mark.parametrize("function", [fail, in_text, awaited, chained, grouped, reading])
     def test_frames_of_what_runs_it_are_left_out(self, function, raised):
         """
         The author's frames stay, with what they called; those of promptkit and its libraries go.
@@ -60,6 +64,7 @@ class TestFormat:
         assert "/promptkit/rendering.py" not in shown
         assert "/promptkit/messages.py" not in shown
         assert "asyncio" not in shown
+        assert "pathlib" not in shown
         assert shown.splitlines()[-1].strip()
 
     def test_a_chain_stays_a_chain(self, raised):
