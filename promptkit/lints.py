@@ -58,12 +58,11 @@ def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
     if function is None or function.name != prompt.__name__ or _speaks(function):
         return
     last = function.body[-1]
-    at: Location | str
-    if _prints(last):
-        at, remedy = "def", "return the text: what is printed reaches no client"
-    elif isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
-        at = Location(place.file, *span_of(place.file, last))
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
+        at: Location | str = Location(place.file, *span_of(place.file, last))
         remedy = "put 'return' in front of what it should say"
+        if _prints(last):
+            remedy = "return the text: what is printed reaches no client"
     else:
         at, remedy = "def", "return what it should say, or yield it"
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, at)

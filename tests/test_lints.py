@@ -63,6 +63,7 @@ class TestSaysNothing:
         [
             ("user(diff)", "user(diff)", "put 'return' in front of what it should say"),
             ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of what it should say"),
+            ("print(diff)", "print(diff)", "return the text: what is printed reaches no client"),
             ("text = diff", "silent", "return what it should say, or yield it"),
             ("'A docstring.'", "silent", "return what it should say, or yield it"),
         ],

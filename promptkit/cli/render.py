@@ -107,7 +107,8 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     elif not names:
         message += f": there is no prompt in {options.target!r}"
     elif meant is None:
-        message += ": promptkit list shows those that there are"
+        target = f" {options.target}" if options.has_target else ""
+        message += f": promptkit list{target} shows those that exist"
     print_error(message)
     return Exit.USAGE
 
