@@ -14,7 +14,7 @@ from promptkit.errors import nearest
 from promptkit.foreign_words import remedy_for_name, remedy_for_option
 from promptkit.missing_modules import children_of, missing_module
 
-__all__ = ["import_remedy", "missing_module", "missing_name", "undefined_name"]
+__all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
 
 #: Where promptkit's public names are.
 _PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
@@ -137,6 +137,17 @@ def _names_of(module: ModuleType) -> list[str]:
     return sorted({*names, *(path.stem for path in children_of(module))})
 
 
+def import_of(name: str) -> str | None:
+    """
+    Return the import that defines *name*, if it is one of promptkit or of what recipes often use.
+    """
+    for public in ("promptkit", "promptkit.fragments", "typing", "pathlib", "datetime", "decimal", "enum"):
+        module = import_module(public)
+        if name in getattr(module, "__all__", dir(module)):
+            return f"from {public} import {name}"
+    return f"import {name}" if name in sys.stdlib_module_names else None
+
+
 def undefined_name(name: str, known: Iterable[str]) -> str | None:
     """
     Return what to do about a name that nothing defines: where it is from, or which one was meant.
@@ -148,11 +159,8 @@ def undefined_name(name: str, known: Iterable[str]) -> str | None:
         known:
             The names that are defined where it stands.
     """
-    for public in ("promptkit", "promptkit.fragments", "typing", "pathlib", "datetime", "decimal", "enum"):
-        if name in getattr(import_module(public), "__all__", ()):
-            return f"import it: from {public} import {name}"
-    if name in sys.stdlib_module_names:
-        return f"import it: import {name}"
+    if (found := import_of(name)) is not None:
+        return f"import it: {found}"
     return _meant(name, {*vars(builtins), *known}) or missing_name(name, "promptkit")
 
 
