@@ -11,6 +11,7 @@ from typing import Any, Final
 import attrs
 
 from promptkit.annotations import FORWARD
+from promptkit.errors import ResultError
 
 __all__ = ["LIMIT", "Completer", "Completion", "complete", "rank"]
 
@@ -119,13 +120,13 @@ def _span(text: str, typed: str) -> int | None:
 
 def _texts(values: object, whose: str, remedy: str) -> tuple[str, ...]:
     """
-    Return *values* as people would enter them, None left out. Raises TypeError if they are none.
+    Return *values* as people would enter them, None left out. Raises ResultError if they are none.
     """
     if isinstance(values, Coroutine):
         values.close()  # else Python would warn that nobody awaited it
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         msg = f"{whose} {type(values).__name__}, not several values: {remedy}"
-        raise TypeError(msg)
+        raise ResultError(msg)
     texts = (_text(value, whose) for value in values if value is not None)
     # The order of a set differs from one start to the next.
     return tuple(sorted(texts) if isinstance(values, set | frozenset) else texts)
@@ -137,7 +138,7 @@ def _text(value: object, whose: str) -> str:
     """
     if isinstance(value, bytes | bytearray):
         msg = f"{whose} values that are {type(value).__name__}: decode them, with .decode()"
-        raise TypeError(msg)
+        raise ResultError(msg)
     if isinstance(value, Enum):
         value = value.value if isinstance(value.value, str | int) else value.name
     return str.__str__(value) if isinstance(value, str) else str(value)

@@ -70,11 +70,11 @@ class Rule(Enum):
     BAD_COMPLETION = "PK308", "a source of completions that cannot be asked"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
-    STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that there is not"
+    STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that does not exist"
     FOREIGN_NOTE = "PK312", "a note in `Annotated` that is for another framework"
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
-    BAD_TIMEZONE = "PK320", "a time zone that there is not, or that is for no `datetime`"
-    BAD_TEMPLATE = "PK401", "a URI template that is none"
+    BAD_TIMEZONE = "PK320", "a time zone that does not exist, or that is for no `datetime`"
+    BAD_TEMPLATE = "PK401", "a URI template that is not valid"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
     DUPLICATE_TEMPLATE = "PK403", "two resources of one URI template"
 
@@ -245,3 +245,10 @@ class Report(Struct, frozen=True):
         """
         location = self.location.part(at) if isinstance(at, str) else at or self.location
         self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, location))
+
+    def once(self) -> list[Diagnostic]:
+        """
+        Return what was found, but only once what would be said twice of a line.
+        """
+        told = {(one.message, one.location.file, one.location.line): one for one in reversed(self.found)}
+        return list(reversed(told.values()))

@@ -10,7 +10,7 @@ from msgspec import Struct
 from promptkit.arguments import Argument, Arguments
 from promptkit.content import EmbeddedResource, Text
 from promptkit.diagnostics import Location
-from promptkit.errors import ArgumentErrors, Fault
+from promptkit.errors import ArgumentErrors, Fault, ResultError
 from promptkit.misfits import Misfit
 from promptkit.templates import Template
 from promptkit.unsendable import describe
@@ -195,7 +195,7 @@ def content_of(resource: Named, uri: str, result: Any) -> EmbeddedResource:
     Return what the function of *resource* returned as content.
 
     Raises:
-        TypeError: If it is neither `str` nor `bytes`.
+        ResultError: If it is neither `str` nor `bytes`.
 
         ValueError: If it is no bytes at all.
     """
@@ -207,7 +207,7 @@ def content_of(resource: Named, uri: str, result: Any) -> EmbeddedResource:
         result.close()  # else Python would warn that nobody awaited it
     place = f"resource {resource.name!r} ({resource.location})"
     msg = f"{place} returned {describe(result)}: return str or bytes{_HINTS.get(type(result), '')}"
-    raise TypeError(msg)
+    raise ResultError(msg)
 
 
 def _texts(value: Value) -> list[str]:

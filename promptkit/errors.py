@@ -13,7 +13,8 @@ The exceptions that promptkit raises, one tree.
     ├── CompileError      a prompt or resource that cannot be served as it is written
     └── LoadError         a target that names nothing that could be loaded
 
-What is wrong with a value is told by the built-in `TypeError` and `ValueError`.
+What is wrong with a value is told by the built-in `TypeError` and `ValueError`; `ResultError` is
+the `TypeError` of what an author's function returned.
 """
 
 from collections.abc import Iterable
@@ -74,6 +75,15 @@ class EmptyPrompt(PromptError):
 
     def __str__(self) -> str:
         return self.message
+
+
+class ResultError(TypeError):
+    """
+    An author's function returned or yielded what nothing can be made of.
+
+    The message names the function and its place: no frame of the traceback would say more, as the
+    function is over.
+    """
 
 
 class _Reported(PromptkitError):

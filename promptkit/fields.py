@@ -177,7 +177,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
     several = (sizes,) if isinstance(sizes, str) else tuple(sizes)
     for size in several:
         if not (isinstance(size, str) and _SIZE.fullmatch(size)):
-            msg = f"size {size!r} is none: write it as '48x48', or 'any' for what fits every size"
+            msg = f"{size!r} is not a valid size: write it as '48x48', or 'any' for what fits every size"
             raise ValueError(msg)
     return several
 

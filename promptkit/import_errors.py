@@ -10,7 +10,9 @@ from promptkit.diagnostics import Diagnostic, Location, Rule
 __all__ = ["import_failed"]
 
 #: What some versions of Python guess, which the remedy says on all of them, and where a module lies.
-_BESIDE: Final = re.compile(r"\. Did you (?:mean|forget)\b[^?]*\?$| \([^()]+\.(?:py|pyd|so)\)$")
+_BESIDE: Final = re.compile(
+    r"\. Did you (?:mean|forget)\b[^?]*\?$| \((?:[^()]+\.(?:py|pyd|so)|unknown location)\)$"
+)
 
 
 def import_failed(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:

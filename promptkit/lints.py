@@ -18,6 +18,7 @@ from promptkit.prompts import Prompt
 from promptkit.signature import read_descriptions
 from promptkit.sources import Function, function_at, line_of, own_nodes, span_of
 from promptkit.unsendable_lints import lint_values
+from promptkit.writing import text_of
 
 __all__ = ["lint"]
 
@@ -45,7 +46,7 @@ def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnos
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():
         _lint_examples(argument, report)
-    return tuple(report.found)
+    return tuple(report.once())
 
 
 def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
@@ -60,9 +61,21 @@ def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
         at: Location | str = Location(place.file, *span_of(place.file, last))
         remedy = "put 'return' in front of what it should say"
+        if _prints(last):
+            remedy = "return the text: what is printed reaches no client"
     else:
         at, remedy = "def", "return what it should say, or yield it"
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, at)
+
+
+def _prints(statement: ast.stmt) -> bool:
+    """
+    Return whether a statement is a call of print.
+    """
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return True
+    return False
 
 
 def _speaks(function: Function) -> bool:
@@ -173,12 +186,15 @@ def _lint_examples(argument: Argument, report: Report) -> None:
 
 def _is_accepted(argument: Argument, value: Any) -> bool:
     """
-    Return whether *value* is of the argument's type, or is text that is read as such a value.
+    Return whether *value* can be sent as it is shown, or is text that is read as such a value.
     """
-    if fits(value, argument.annotation):
-        return True
+    if value is None:
+        return fits(value, argument.annotation)
     try:
-        Arguments("", (argument,)).read({argument.name: value})
+        sent = text_of(value) if fits(value, argument.annotation) else value
+        Arguments("", (argument,)).read({argument.name: sent})
     except ArgumentErrors:
         return False
+    except TypeError:  # of a type that cannot be written
+        return True
     return True

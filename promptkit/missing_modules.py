@@ -1,8 +1,10 @@
 """What to do about a module that cannot be found: where it lies, how it is spelt, or how to install it."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -42,6 +44,9 @@ _DISTRIBUTIONS: Final = {
     "yaml": "PyYAML",
 }
 
+#: Letters that are doubled. What differs by more of a name, such as httpx, may be a module of its own.
+_REPEATED: Final = re.compile(r"(.)\1+")
+
 #: How many folders and files of a project are looked at for a module.
 _LOOKED_AT: Final = 5_000
 _SKIPPED: Final = ("node_modules", "site-packages", "__pycache__", "venv", "env")
@@ -64,10 +69,12 @@ def missing_module(name: str, file: Path) -> str:
         hidden = not last.startswith("_") and parent == "promptkit"
         submodules = [path.stem for path in children_of(package)]
         meant = nearest(last, [other for other in submodules if not (hidden and other.startswith("_"))])
+        if last in submodules:
+            return f"{name} is there, and cannot be imported: read what it says"
+        is_beside = Path(str(file.parent)) in map(Path, getattr(package, "__path__", ()))
         if meant is not None:
-            whole = f"{parent}.{meant}" if parent == "promptkit" else meant
-            return f"did you mean {whole!r}?"
-        if Path(str(file.parent)) in map(Path, getattr(package, "__path__", ())):
+            return f"did you mean {meant if is_beside else f'{parent}.{meant}'!r}?"
+        if is_beside:
             return f"correct the name: no file beside the recipe is called {last}.py"
         return f"correct the name: {parent!r} has no module {last!r}"
     top = name.partition(".")[0]
@@ -129,9 +136,12 @@ def _misspelt(name: str, file: Path) -> str | None:
     if beside is not None:
         return f"did you mean {beside!r}, which lies beside the recipe? or install it: {_install(name)}"
     public = [module for module in sys.stdlib_module_names if not module.startswith("_")]
-    meant = nearest(name, ["promptkit", *public])
-    alike = meant is None or meant in name or name in meant or abs(len(meant) - len(name)) > 1
-    return None if alike else f"did you mean {meant!r}? or install it: {_install(name)}"
+    installed = [module for module in packages_distributions() if not module.startswith("_")]
+    meant = nearest(name, ["promptkit", *public, *installed])
+    if meant is None or abs(len(meant) - len(name)) > 1:
+        return None
+    another = (meant in name or name in meant) and _REPEATED.sub(r"\1", name) != _REPEATED.sub(r"\1", meant)
+    return None if another else f"did you mean {meant!r}? or install it: {_install(name)}"
 
 
 def _install(name: str) -> str:

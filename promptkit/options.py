@@ -129,6 +129,12 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
         _check_meta_key(key, report)
 
 
+#: Letters without an accent to lose.
+_SPELT: Final = str.maketrans(
+    {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
+)
+
+
 def _check_name(name: str, function: Callable[..., Any], report: Report) -> None:
     """
     Report *name* if some client could not show it, with one that they all can.
@@ -151,7 +157,8 @@ def _slug(name: str) -> str:
     """
     from unicodedata import combining, normalize  # only a bad name needs it
 
-    plain = "".join(letter for letter in normalize("NFKD", name) if not combining(letter))
+    spelt = name.translate(_SPELT)
+    plain = "".join(letter for letter in normalize("NFKD", spelt) if not combining(letter))
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")[:64]
     return slug if slug.strip("_-") else ""
 

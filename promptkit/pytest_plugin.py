@@ -1,5 +1,5 @@
 """
-The pytest plugin: the project's root can be imported, and failed comparisons show what differs.
+The pytest plugin: the project's root can be imported, failures show what differs and whose code it was.
 
 Every run of pytest loads it where promptkit is installed, so it imports what it needs when a test
 needs it.
@@ -18,6 +18,7 @@ __all__ = [
     "pytest_collect_directory",
     "pytest_load_initial_conftests",
     "pytest_pycollect_makemodule",
+    "pytest_runtest_makereport",
 ]
 
 #: What stands in a project's own folder.
@@ -29,7 +30,7 @@ def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:
     """
-    Explain a failed comparison of workflows, messages or content by the diff of their transcripts.
+    Explain a failed comparison of workflows, messages or content by their transcripts.
 
     Args:
         config:
@@ -47,11 +48,33 @@ def pytest_assertrepr_compare(
     Returns:
         The lines to print, or None if the comparison is about something else.
     """
-    if op not in ("==", "!=") or "promptkit.content" not in sys.modules:
+    if op not in ("==", "!=", "in", "not in") or "promptkit.content" not in sys.modules:
         return None
     from promptkit.transcript_diff import explain
 
     return explain(op, left, right, whole=config.getoption("verbose") > 1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> None:
+    """
+    Leave promptkit's frames out of the traceback of a failed test, unless ``--full-trace`` is given.
+
+    Args:
+        item:
+            The test.
+
+        call:
+            What it raised, if anything.
+    """
+    if call.excinfo is None or item.config.getoption("fulltrace"):
+        return
+    if item.config.rootpath == Path(__file__).parent.parent:
+        return  # who works on promptkit wants to see its frames
+    if "promptkit.messages" in sys.modules:
+        from promptkit.tracebacks import unlink_internals
+
+        unlink_internals(call.excinfo.value)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from promptkit.diagnostics import Location
-from promptkit.errors import EmptyPrompt
+from promptkit.errors import EmptyPrompt, ResultError
 from promptkit.messages import Message, Workflow, joined, messages_of
 from promptkit.unsendable import Unsendable
 
@@ -51,7 +51,7 @@ class Renderer(Struct, frozen=True):
         An asynchronous one is run on an event loop of its own.
 
         Raises:
-            TypeError: If it returned or yielded what no message can hold; the error names
+            ResultError: If it returned or yielded what no message can hold; the error names
                 the function, the place and what to write.
 
             EmptyPrompt: If it returned or yielded nothing that can be sent.
@@ -92,9 +92,13 @@ class Renderer(Struct, frozen=True):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.run(self.render_async(*args, **kwargs))
-        msg = f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
-        raise RuntimeError(msg)
+            pass  # it is run below, so that this is not the context of what it raises
+        else:
+            msg = (
+                f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
+            )
+            raise RuntimeError(msg)
+        return asyncio.run(self.render_async(*args, **kwargs))
 
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
         """
@@ -142,7 +146,7 @@ class Renderer(Struct, frozen=True):
         except Unsendable as unsendable:
             where = "".join(f", at position {i + 1}," for i in unsendable.path).replace(",,", ",")
             msg = f"prompt {self.name!r} ({self.location}) {verb}{where} {unsendable}"
-            raise TypeError(msg) from None
+            raise ResultError(msg) from None
 
 
 def _drain(items: Iterator[Any]) -> tuple[list[Any], Any]:

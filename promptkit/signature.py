@@ -20,6 +20,7 @@ from msgspec import Struct
 from promptkit.annotations import FORWARD, annotations_of, notes_of, resolved
 from promptkit.context import Context
 from promptkit.diagnostics import Report, Rule
+from promptkit.errors import nearest
 from promptkit.fields import optional_text
 
 __all__ = [
@@ -236,6 +237,29 @@ def _servable(parameter: inspect.Parameter, report: Report) -> bool:
     return False
 
 
+#: Names that annotations begin with, and that are always there or often imported.
+_TYPES: Final = ("str", "int", "float", "bool", "bytes", "list", "dict", "Annotated", "Literal", "Optional")
+
+
+def _definition_of(error: Exception, function: Callable[..., Any]) -> str:
+    """
+    Return how to define what an annotation names: what to import, or which name was meant.
+    """
+    from promptkit.import_remedies import import_of
+
+    name = error.name if isinstance(error, NameError) else None
+    found = import_of(name) if name else None
+    if found is not None:
+        return f"import it, outside of `if TYPE_CHECKING:`: {found}"
+    kinds = [
+        known for known, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
+    ]
+    meant = nearest(name, [*kinds, *_TYPES]) if name else None
+    if meant is not None:
+        return f"did you mean {meant!r}?"
+    return "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
+
+
 def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """
     Return the types that *function*'s annotations stand for; report those that cannot be found.
@@ -251,7 +275,7 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
             report.add(
                 Rule.UNRESOLVED_ANNOTATION,
                 f"the annotation of parameter {name!r} cannot be resolved: {error}",
-                "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`",
+                _definition_of(error, function),
                 name,
             )
     return hints

@@ -6,7 +6,9 @@ A function's body runs when a client asks for the prompt, which is late to find 
 
 import ast
 import builtins
+import glob
 import importlib
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -17,6 +19,7 @@ from typing import Any, Final
 
 from promptkit.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.import_remedies import missing_module, missing_name, undefined_name
+from promptkit.object_lints import lint_objects
 from promptkit.prompts import Prompt
 from promptkit.sources import Function, span_at, span_of, tree_of
 from promptkit.targets import project_root
@@ -26,6 +29,9 @@ __all__ = ["lint_file"]
 
 #: What a path is asked for its content.
 _READS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
+
+#: What lists a folder.
+_LISTS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
 
 _STARTED: Final = "it is looked for in whatever folder a client starts the server in"
 
@@ -83,7 +89,8 @@ class _Source:
         for function in self.functions:
             report = Report(self._subject(function), Location(str(self.file), function.lineno))
             lint_text(function, self.names, report)
-            found += report.found
+            lint_objects(function, self.names, report)
+            found += report.once()
         return found
 
     def _subject(self, function: Function) -> str:
@@ -130,12 +137,16 @@ class _Source:
         Yield each name in a function's body that nothing defines.
         """
         from pyflakes.checker import Checker  # type: ignore[import-untyped]
-        from pyflakes.messages import UndefinedName  # type: ignore[import-untyped]
+        from pyflakes.messages import (  # type: ignore[import-untyped]
+            ImportStarUsage,
+            UndefinedName,
+        )
 
         for message in Checker(self.tree, filename=str(self.file)).messages:
             functions = self._around(message.lineno, message.col)
             name = str(message.message_args[0]) if message.message_args else ""
-            if not isinstance(message, UndefinedName) or not functions or name in self.names:
+            is_undefined = isinstance(message, UndefinedName | ImportStarUsage) and name not in self.names
+            if not is_undefined or not functions:
                 continue
             known = {*self.names, *(name for found in functions for name in Names(found, {}).local)}
             remedy = undefined_name(name, known) or "define it, or correct the name"
@@ -206,10 +217,24 @@ class _Source:
         """
         match call:
             case ast.Call(func=ast.Name(id="open"), args=[path, *mode]) if "open" not in self.names:
-                return self._relative(path) if _reads(mode, call.keywords) else None
+                return self._relative(self._assigned(path)) if _reads(mode, call.keywords) else None
+            case ast.Call(func=function, args=[path]) if _value(function, self.names) in _LISTS:
+                return self._relative(self._assigned(path))
             case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READS:
+                value = self._assigned(value)
                 return self._relative(value) if self._is_path(value) else None
         return None
+
+    def _assigned(self, node: ast.expr) -> ast.expr:
+        """
+        Return what a local name of a function stands for, if it has one value.
+        """
+        if isinstance(node, ast.Name):
+            for function in reversed(self._around(node.lineno, node.col_offset)):
+                match Names(function, {}).assigned.get(node.id, ()):
+                    case [value]:
+                        return value
+        return node
 
     def _is_path(self, node: ast.expr) -> bool:
         """

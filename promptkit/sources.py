@@ -11,6 +11,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from io import StringIO
 from typing import Final, NamedTuple, TypeAlias
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "function_at",
     "line_of",
     "own_nodes",
+    "plain_pieces",
     "span_at",
     "span_of",
     "span_of_part",
@@ -105,6 +107,21 @@ def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, _SCOPES):
             yield from own_nodes(ast.iter_child_nodes(node))
+
+
+def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
+    """
+    Yield the strings without an f that Python joins to an f-string because they stand beside it.
+    """
+    import tokenize
+
+    segment = ast.get_source_segment("".join(_lines(file)), node) or ""
+    depth = 0  # before Python 3.12, an f-string is one token
+    for token in tokenize.generate_tokens(StringIO(f"({segment})").readline):
+        kind = tokenize.tok_name[token.type]
+        depth += (kind == "FSTRING_START") - (kind == "FSTRING_END")
+        if kind == "STRING" and depth == 0 and not re.match("[rR]?[fF]", token.string):
+            yield ast.literal_eval(token.string)
 
 
 @lru_cache(maxsize=2)

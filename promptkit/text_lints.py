@@ -1,16 +1,14 @@
-"""Lints of what a function says: text in which something was meant to be filled in, and was not."""
+"""Lints of text that a function says: something was meant to be filled in, and was not."""
 
 import ast
 import builtins
-import inspect
 import re
 from collections.abc import Iterator, Mapping
-from enum import Enum
 from types import ModuleType
 from typing import Any, Final
 
 from promptkit.diagnostics import Location, Report, Rule
-from promptkit.sources import Function, own_nodes, span_of
+from promptkit.sources import Function, own_nodes, plain_pieces, span_of
 
 __all__ = ["Names", "lint_text"]
 
@@ -21,6 +19,8 @@ _SAYS: Final = (
 )
 _KEEPS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
 
+_FOLLOWED: Final = (*_KEEPS, "append")
+
 #: Decorators that leave what a function says as it is.
 _HARMLESS: Final = (
     *("prompt", "resource", "staticmethod", "classmethod"),
@@ -28,6 +28,10 @@ _HARMLESS: Final = (
 )
 
 _FIELD: Final = re.compile(r"(?<![{$%])\{([^{}\n]+)\}(?!\})")
+#: What takes braces in LaTeX and in patterns.
+_COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
+#: A format specification of Python, unlike what follows a colon in CSS or JSON.
+_SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
 _JINJA: Final = re.compile(
     r"\{\{-?\s*([A-Za-z_]\w*)[^{}]*\}\}"
     r"|\{%-?\s*(?:if|for|set|with|include|macro|block|extends|filter|elif)\b([^%]*)%\}"
@@ -52,7 +56,8 @@ class Names:
         self.arguments = {
             arg.arg: arg.annotation for arg in ast.walk(function.args) if isinstance(arg, ast.arg)
         }
-        self.assigned: dict[str, list[ast.expr | None]] = {}
+        self.assigned: dict[str, list[ast.expr]] = {}
+        self.appended: dict[str, list[ast.expr]] = {}
         self.loaded_elsewhere: set[str] = set()
         for node in own_nodes(function.body):
             self._note(node)
@@ -97,9 +102,13 @@ class Names:
                 self.assigned.setdefault(name, [])
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 self.assigned.setdefault(name, []).append(value)
-            case ast.AugAssign(target=ast.Name(id=name)):
-                self.assigned.setdefault(name, []).append(None)
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _KEEPS:
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+                self.assigned.setdefault(name, []).append(value)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
+                self.appended.setdefault(name, []).append(value)
+            case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in _KEEPS:
+                pass
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _FOLLOWED:
                 self.loaded_elsewhere.add(name)
             case ast.Call(func=function, args=args, keywords=keywords) if not self.says(function):
                 given = [*args, *(keyword.value for keyword in keywords)]
@@ -110,7 +119,7 @@ class Names:
 
 def lint_text(function: Function, module: Mapping[str, Any], report: Report) -> None:
     """
-    Report text in which something was meant to be filled in: braces without an f, templates, objects.
+    Report text in which something was meant to be filled in: braces without an f, templates.
 
     Args:
         function:
@@ -126,10 +135,9 @@ def lint_text(function: Function, module: Mapping[str, Any], report: Report) -> 
         return  # a decorator may fill in all of it
     names = Names(function, module)
     for said, text in _texts(function, names):
-        _check_text(said, text, names, report)
-    for node in own_nodes(function.body):
-        if isinstance(node, ast.FormattedValue) and node.conversion == -1:
-            _check_value(node, names, report)
+        plain = plain_pieces(report.location.file, said) if isinstance(said, ast.JoinedStr) else (text,)
+        for piece in plain:
+            _check_text(said, piece, names, report)
     if function.decorator_list and (docstring := ast.get_docstring(function, clean=False)):
         _check_docstring(function, docstring, report)
 
@@ -140,15 +148,7 @@ def _is_known(decorator: ast.expr) -> bool:
     """
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
-    return name in (
-        "prompt",
-        "resource",
-        "staticmethod",
-        "classmethod",
-        "cache",
-        "lru_cache",
-        "contextmanager",
-    )
+    return name in _HARMLESS
 
 
 def _texts(function: Function, names: Names) -> Iterator[tuple[ast.expr, str]]:
@@ -170,21 +170,25 @@ def _texts(function: Function, names: Names) -> Iterator[tuple[ast.expr, str]]:
                 yield said, text
 
 
-def _said(node: ast.expr, names: Names) -> Iterator[tuple[ast.expr, str]]:  # noqa: C901 (a list of cases)
+def _said(  # noqa: C901 (a list of cases)
+    node: ast.expr, names: Names, followed: frozenset[str] = frozenset()
+) -> Iterator[tuple[ast.expr, str]]:
     """
-    Yield the texts that an expression says as they are.
+    Yield the texts that an expression says as they are; of an f-string, none of its own.
     """
     below: list[ast.expr] = []
     match node:
         case ast.Constant(value=str(text)):
             yield node, text
+        case ast.JoinedStr():
+            yield node, ""
         case ast.Name(id=name) if name in names.local:
-            values = names.assigned.get(name, ())
-            if len(values) == 1 and values[0] is not None and name not in names.loaded_elsewhere:
-                below = [] if isinstance(values[0], ast.Name) else [values[0]]
+            if name not in names.loaded_elsewhere and name not in followed:
+                followed = followed | {name}
+                below = [*names.assigned.get(name, ()), *names.appended.get(name, ())]
         case ast.Name() if isinstance(text := names.value(node), str):
             yield node, text
-        case ast.BinOp(left=left, op=ast.Add(), right=right):
+        case ast.BinOp(left=left, op=ast.Add() | ast.Mult(), right=right):
             below = [left, right]
         case ast.IfExp(body=then, orelse=otherwise):
             below = [then, otherwise]
@@ -197,7 +201,7 @@ def _said(node: ast.expr, names: Names) -> Iterator[tuple[ast.expr, str]]:  # no
         case ast.Call(func=function, args=args) if names.says(function):
             below = args
     for expression in below:
-        yield from _said(expression, names)
+        yield from _said(expression, names, followed)
 
 
 def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None:
@@ -206,11 +210,11 @@ def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None
     """
     place = Location(report.location.file, *span_of(report.location.file, node))
     for found in _FIELD.finditer(text):
-        if _is_of(found[1], names.local):
+        if _is_of(found[1], names.local) and not _COMMAND.search(text, 0, found.start()):
             report.add(
                 Rule.FORGOTTEN_F,
                 f"{found[0]!r} is sent as it is: its string has no f in front",
-                "write f in front of the string; in one that is meant, double the braces: {{ }}",
+                "write f in front of the string, and double the braces that are to be sent: {{ }}",
                 place,
             )
             return
@@ -229,9 +233,12 @@ def _is_of(field: str, local: set[str]) -> bool:
     """
     Return whether what stands between braces could be filled in from *local* names.
     """
+    expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
     try:
-        tree = ast.parse(re.split(r"!|:(?!=)", field)[0].strip(), mode="eval")
+        tree = ast.parse(expression.strip(), mode="eval")
     except (SyntaxError, ValueError):
+        return False
+    if isinstance(tree.body, ast.Tuple) or not _SPEC.fullmatch(spec):
         return False
     named = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return bool(named & local) and all(name in local or hasattr(builtins, name) for name in named)
@@ -248,68 +255,3 @@ def _check_docstring(function: Function, docstring: str, report: Report) -> None
             "return the text from the function, as an f-string",
             Location(report.location.file, *span_of(report.location.file, function.body[0])),
         )
-
-
-def _check_value(node: ast.FormattedValue, names: Names, report: Report) -> None:
-    """
-    Report a value in an f-string whose text is that of an object in memory.
-    """
-    found = _object(node.value, names)
-    if found is not None:
-        report.add(
-            Rule.OBJECT_IN_TEXT,
-            f"'{{{ast.unparse(node.value)}}}' in an f-string shows {found[0]}",
-            found[1],
-            Location(report.location.file, *span_of(report.location.file, node.value)),
-        )
-
-
-def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: PLR0911 (a list of cases)
-    """
-    Return what an expression stands for that has no text of its own, and what to write.
-    """
-    match node:
-        case ast.GeneratorExp():
-            return "a generator, not its items", "join them: ', '.join(...)"
-        case ast.Lambda():
-            return "a function, not what it returns", "call it"
-        case ast.Call(func=called):
-            return _result(names.value(called))
-        case ast.Attribute(value=ast.Name(id=name), attr=attribute) if name in names.arguments:
-            annotation = names.arguments[name]
-            if isinstance(annotation, ast.Name) and annotation.id == "str" and hasattr(str, attribute):
-                return "a method, not what it returns", f"call it: {name}.{attribute}()"
-        case ast.Name(id=name) if name in names.arguments:
-            return _member(name, names)
-        case ast.Name() | ast.Attribute():
-            value = names.value(node)
-            if callable(value) or isinstance(value, ModuleType):
-                kind = "a class" if isinstance(value, type) else "a function"
-                return f"{kind}, not what it returns", f"call it: {ast.unparse(node)}(...)"
-    return None
-
-
-def _result(called: Any) -> tuple[str, str] | None:
-    """
-    Return what calling a function gives that has no text of its own.
-    """
-    function = inspect.unwrap(called) if callable(called) else None
-    if inspect.iscoroutinefunction(function):
-        return "a coroutine, not what it returns", "await it, in an `async def` prompt"
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        return "a generator, not its items", "join them: ', '.join(...)"
-    return None
-
-
-def _member(name: str, names: Names) -> tuple[str, str] | None:
-    """
-    Return that a parameter is a member of an Enum, if that shows its class and name.
-    """
-    annotation = names.arguments[name]
-    for node in ast.walk(annotation) if annotation is not None else ():
-        kind = names.value(node) if isinstance(node, ast.Name) else None
-        if isinstance(kind, type) and issubclass(kind, Enum) and len(kind):
-            member = next(iter(kind))
-            if f"{member}" == f"{kind.__name__}.{member.name}":
-                return f"{str(member)!r}, not its value", f"write {{{name}.value}}"
-    return None

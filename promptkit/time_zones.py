@@ -27,6 +27,10 @@ __all__ = ["check_default", "in_zone"]
 #: Values that hold no date and time.
 _FLAT: Final = (str, int, float, bytes, Enum, NoneType)
 
+_REMEDY: Final = (
+    "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
+)
+
 _AWARE: Final = msgspec.Meta(tz=True)
 
 
@@ -49,7 +53,7 @@ def in_zone(parameter: Parameter, report: Report) -> Any:
         _report(
             parameter,
             "has a timezone= and takes no datetime that may have an offset",
-            "leave timezone= out, or take a datetime: the offset of a time of day depends on its date",
+            _REMEDY,
             report,
         )
     return found
@@ -61,7 +65,7 @@ def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
     if isinstance(named, tzinfo):
         return named
     if not isinstance(named, str):
-        said = f"has the timezone {named!r}, which is none"
+        said = f"has the timezone {named!r}, which is not a time zone"
         _report(parameter, said, "give the name of a zone, as in 'Europe/Berlin', or a ZoneInfo", report)
         return None
     if named == "UTC":
@@ -82,7 +86,7 @@ def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
         return None
     near = nearest(named, sorted(known))
     remedy = f"did you mean {near!r}?" if near else "write a name such as 'UTC' or 'Europe/Berlin'"
-    _report(parameter, f"has the timezone {named!r}, which there is not", remedy, report)
+    _report(parameter, f"has the timezone {named!r}, which does not exist", remedy, report)
     return None
 
 

@@ -2,14 +2,18 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import compress, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from promptkit.errors import ResultError
+
 if TYPE_CHECKING:
     from traceback import TracebackException
+    from types import TracebackType
 
-__all__ = ["format_exception", "is_authors"]
+__all__ = ["format_exception", "is_authors", "unlink_internals"]
 
 #: What runs an author's code, or checks and converts its values, beside promptkit itself.
 _RUNNING: Final = (
@@ -25,18 +29,41 @@ def format_exception(error: BaseException) -> str:
     """
     Return the traceback of *error* and of what led to it, without the frames that run authors' code.
 
-    All frames are kept if none is an author's: then the fault is not in a recipe.
+    All frames are kept if none is an author's: then the fault is not in a recipe. What an author's
+    function returned is told without a traceback, as the function is over by then.
     """
+    if isinstance(error, ResultError):
+        return f"{error}\n"
     from traceback import TracebackException  # only a failure needs it
 
     whole = TracebackException.from_exception(error)
-    internals = _internals()
     stacks = [shown.stack for shown in _chain(whole)]
-    kept = [[frame for frame in stack if not _is_below(frame.filename, internals)] for stack in stacks]
+    kept = [list(compress(stack, _shown([frame.filename for frame in stack]))) for stack in stacks]
     if any(kept):
         for stack, frames in zip(stacks, kept, strict=True):
             stack[:] = frames
     return "".join(whole.format())
+
+
+def unlink_internals(error: BaseException) -> None:
+    """
+    Take promptkit's frames, and those of what runs authors' code for it, out of an exception's traceback.
+
+    What stands before the first call of promptkit stays.
+    """
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    own = str(Path(__file__).parent) + os.sep
+    first = next((i for i, file in enumerate(files) if file.startswith(own)), len(files))
+    shown = _shown(files) if first < len(files) else []
+    kept = entries[:first] + list(compress(entries[first:], shown[first:]))
+    for entry, following in pairwise((*kept, None)):
+        if entry is not None:
+            entry.tb_next = following
 
 
 def is_authors(file: str) -> bool:
@@ -46,6 +73,18 @@ def is_authors(file: str) -> bool:
     if file.startswith("<") or not {*_INSTALLED}.isdisjoint(Path(file).parts):
         return False
     return not _is_below(file, (str(Path(os.__file__).parent), *_internals()))
+
+
+def _shown(files: Sequence[str]) -> list[bool]:
+    """
+    Return which frames of a traceback are shown: neither what runs authors' code, nor what that calls.
+    """
+    internals = _internals()
+    shown = [not _is_below(file, internals) for file in files]
+    behind = max((i for i, file in enumerate(files) if is_authors(file)), default=-1) + 1
+    if behind and not all(shown[behind : behind + 1]):
+        shown[behind:] = [False] * (len(files) - behind)
+    return shown
 
 
 def _internals() -> tuple[str, ...]:

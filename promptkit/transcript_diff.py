@@ -38,10 +38,11 @@ def explain(operator: str, left: object, right: object, *, whole: bool = False) 
 
     Args:
         operator:
-            ``"=="`` or ``"!="``.
+            ``"=="``, ``"!="``, ``"in"`` or ``"not in"``.
 
         left:
-            What was compared: workflows, messages, content, or a list or tuple of these.
+            What was compared: workflows, messages, content, or a list or tuple of these; or what
+            was looked for.
 
         right:
             What it was compared with. Anything else is never equal, which is said.
@@ -49,6 +50,9 @@ def explain(operator: str, left: object, right: object, *, whole: bool = False) 
         whole:
             Whether long lines are shown whole.
     """
+    if operator in ("in", "not in"):
+        looked_for = isinstance(left, str) and isinstance(right, Workflow | Message)
+        return _looked_for(operator, left, right, whole=whole) if looked_for else None
     if not (_is_said(left) or _is_said(right)):
         return None
     head = f"{type(left).__name__} {operator} {type(right).__name__}"
@@ -61,6 +65,18 @@ def explain(operator: str, left: object, right: object, *, whole: bool = False) 
         reprs = ([_Line(line) for line in _reprs(value)] for value in (right, left))
         found = list(_differences(*reprs, whole=True))
     return [f"{head}: the transcripts differ (- right, + left)", *found]
+
+
+def _looked_for(operator: str, text: object, turns: object, *, whole: bool) -> list[str]:
+    """
+    Return what to say of text that is missing, or that should be: all lines, or those that have it.
+    """
+    lines = [line.text for line in _lines(turns)]
+    having = [line for line in lines if str(text) in line]
+    said = "its text contains that" if operator == "not in" else "no text of it contains that"
+    shown = having if operator == "not in" and having else lines
+    head = f"{_shown(repr(text), whole=whole)} {operator} {type(turns).__name__}: {said}"
+    return [head, *(_shown(line, whole=whole) for line in shown)]
 
 
 def _is_said(value: object) -> bool:

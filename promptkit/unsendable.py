@@ -1,5 +1,6 @@
 """What no message can hold: how an error names it, and what to write in its place."""
 
+import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
 from enum import Enum
 from io import IOBase
@@ -45,7 +46,11 @@ def describe(value: object) -> str:
     """
     Return *value* as an error names it: ``an int (3)``.
     """
+    if value is None:
+        return "None"
     kind = type(value).__name__
+    if (inspect.isroutine(value) or isinstance(value, type)) and hasattr(value, "__name__"):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__!r}"
     article = "an" if kind[:1].lower() in "aeiou" else "a"
     return f"{article} {kind} ({short_repr(value)})"
 

@@ -80,6 +80,10 @@ def _unsendable(node: ast.expr, names: Names, *, is_part: bool) -> Iterator[tupl
     """
     Yield the expressions in *node* that no message can hold, with what they are and what to write.
     """
+    node, items = _assigned(node, names)
+    if not is_part:
+        for item in items:
+            yield from _unsendable(item, names, is_part=False)
     match node:
         case ast.IfExp(body=then, orelse=otherwise):
             below = [then, otherwise]
@@ -93,11 +97,24 @@ def _unsendable(node: ast.expr, names: Names, *, is_part: bool) -> Iterator[tupl
             below = [item]
         case _:
             value = _sketch(node, names)
-            if (kind := _kind(value)) is not None:
+            is_unpacked = isinstance(value, list) and not is_part
+            if (kind := _kind(value)) is not None and not is_unpacked:
                 yield node, kind, remedy_for(value)
             return
     for expression in below:
         yield from _unsendable(expression, names, is_part=is_part)
+
+
+def _assigned(node: ast.expr, names: Names) -> tuple[ast.expr, list[ast.expr]]:
+    """
+    Return the literal that a local name stands for, if it has one value, and what is appended to it.
+    """
+    if not isinstance(node, ast.Name) or node.id in names.arguments:
+        return node, []
+    match names.assigned.get(node.id, ()):
+        case [ast.Dict() | ast.List() | ast.Tuple() | ast.Set() as value]:
+            return value, names.appended.get(node.id, [])
+    return node, []
 
 
 def _sketch(node: ast.expr, names: Names) -> Any:  # noqa: C901, PLR0911 (a list of cases)
@@ -125,11 +142,28 @@ def _sketch(node: ast.expr, names: Names) -> Any:  # noqa: C901, PLR0911 (a list
             return iter(())
         case ast.Lambda():
             return lambda: None
+        case ast.Name(id=name) if name in names.arguments and name not in names.assigned:
+            return _of_type(names.arguments[name], names)
         case ast.Name() | ast.Attribute():
             value = names.value(node)
             return _UNKNOWN if value is None else value
         case ast.Call(func=called):
             return _Coroutine() if _is_async(names.value(called)) else _UNKNOWN
+    return _UNKNOWN
+
+
+def _of_type(annotation: ast.expr | None, names: Names) -> Any:
+    """
+    Return a value of the type that a parameter is annotated with, if no text comes of that.
+    """
+    match annotation:
+        case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, *_])):
+            return _of_type(inner, names)
+        case ast.Subscript(value=kind):
+            return _of_type(kind, names)
+        case ast.Name() | ast.Attribute():
+            value = names.value(annotation)
+            return value() if value in (int, float, bytes, dict, set, list) else _UNKNOWN
     return _UNKNOWN
 
 
@@ -156,7 +190,8 @@ def _kind(value: Any) -> str | None:
     if value is _UNKNOWN or value is None or value is False or isinstance(value, str):
         return None
     if isinstance(value, tuple):
-        return "a pair of strings" if is_turn_by_tuple(value) else "a tuple"
+        turn = "a pair of strings" if len(value) == 2 else "a tuple that begins with a role"
+        return turn if is_turn_by_tuple(value) else "a tuple"
     if isinstance(value, Prompt | Resource):
         return (
             f"the {'prompt' if isinstance(value, Prompt) else 'resource'} {value.function.__name__!r} itself"

@@ -565,6 +565,7 @@ class TestRender:
             (["refuse"], 1, "promptkit: not today"),
             (["fail"], 1, "ValueError: a bug"),
             (["revew"], 2, "promptkit: unknown prompt 'revew'; did you mean 'review'?"),
+            (["xy"], 2, "promptkit: unknown prompt 'xy': promptkit list recipes shows those that exist"),
             (["review", "diff=x", "diff=y"], 2, "promptkit: 'diff' is given twice"),
             (["leave"], 1, "SystemExit: 0"),
             (["review", "diff"], 2, "promptkit: 'diff' is no argument: write KEY=VALUE, or KEY=@FILE"),

@@ -192,7 +192,7 @@ class TestValues:
         """
         said = refused(capsys, "serve", f"{option}={text}")
 
-        assert f"argument {option}: {text!r} is no number" in said
+        assert f"argument {option}: {text!r} is not a number" in said
 
     @pytest.mark.parametrize("option", NUMBERS)
     @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ class TestValues:
         """
         said = refused(capsys, "serve", f"{option}={text}")
 
-        assert f"argument {option}: {text!r} is no whole number from 1 to 1,000,000,000,000" in said
+        assert f"argument {option}: {text!r} is not a whole number from 1 to 1,000,000,000,000" in said
 
     @pytest.mark.parametrize(
         "text",

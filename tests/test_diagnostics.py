@@ -174,7 +174,7 @@ CASES = {
         """,
         """
         recipes/forgotten_f.py:5: warning PK207: prompt 'forgotten_f': '{language}' is sent as it is: its string has no f in front
-            write f in front of the string; in one that is meant, double the braces: {{ }}
+            write f in front of the string, and double the braces that are to be sent: {{ }}
         """,
     ),
     Rule.TEMPLATE_SYNTAX: (
@@ -405,7 +405,7 @@ CASES = {
             return f"{when}"
         """,
         """
-        recipes/bad_timezone.py:7: error PK320: prompt 'bad_timezone': parameter 'when' has the timezone 'Europe/Berln', which there is not
+        recipes/bad_timezone.py:7: error PK320: prompt 'bad_timezone': parameter 'when' has the timezone 'Europe/Berln', which does not exist
             did you mean 'Europe/Berlin'?
         """,
     ),

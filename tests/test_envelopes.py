@@ -497,7 +497,7 @@ class TestMetadata:
         with pytest.raises(ValueError, match="write it as '48x48', or 'any'") as caught:
             Icon("data:,", sizes=[size, "any"])
 
-        assert str(caught.value).startswith(f"size {size!r} is none: ")
+        assert str(caught.value).startswith(f"{size!r} is not a valid size: ")
 
     @pytest.mark.requirement("base/annotations/last-modified")
     @pytest.mark.parametrize("revision", SINCE_2025_06)

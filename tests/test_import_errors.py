@@ -6,6 +6,8 @@ import pytest
 
 from promptkit.loader import load
 
+FUNCTION = "write a function with @prompt that returns an f-string"
+NO_SYSTEM = "MCP has no system role: begin the first user(...) with it"
 LIES = "it lies at {}, and names begin at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 
@@ -53,6 +55,19 @@ class TestNames:
             ("os.getcwd()", "import it: import os"),
             ("'x'.uper()", "did you mean 'upper'?"),
             ("x = 1\n{}[x]", "correct the line; the other recipes are served all the same"),
+            ("x = nothing_of_this_name", "define it, or correct the name"),
+            ("from promptkit.content import usr", "did you mean 'user' of promptkit?"),
+            ("from promptkit import SystemMessage", NO_SYSTEM),
+            ("import promptkit\npromptkit.system('a')", NO_SYSTEM),
+            ("from promptkit import HumanMessage", "write 'from promptkit import user', and user(...)"),
+            (
+                "from promptkit import PromptTemplate",
+                "write a function with @prompt that returns an f-string",
+            ),
+            ("from promptkit import Field", "write Arg('...') in Annotated"),
+            ("from promptkit import TextContent", "did you mean 'Text'?"),
+            ("from promptkit import Audio\nAudio.from_file('a')", "write .from_path(...)"),
+            ("from . import _nothing", "no file beside the recipe is called _nothing.py: correct the name"),
         ],
     )
     def test_the_nearest_name_is_offered(self, source, remedy, broken):
@@ -162,6 +177,70 @@ class TestOptions:
 
         assert found.remedy.startswith(remedy)
         assert (Path(found.location.file).name, found.location.line) == ("broken.py", 4)
+
+
+class TestCalls:
+    @pytest.mark.parametrize(
+        ("call", "remedy"),
+        [
+            ("Prompt(len)", "decorate the function with @prompt"),
+            ("user('a', role='user')", "write it as user(*parts)"),
+            ("Message('user')", "write it as Message(role, content)"),
+            ("Arg(choices=['a'])", "write the choices as the type: Annotated[Literal['a', 'b'], Arg(...)]"),
+            ("Arg(required=True)", "write the default in the signature; an argument without one is required"),
+            ("Arg(min=1)", "limit it with msgspec.Meta(ge=..., pattern=..., ...) in Annotated"),
+            ("Image(path='a.png')", "write Image.from_path(...)"),
+            ("Text(content='a')", "did you mean 'text'?"),
+            ("Message('user', text='a')", "did you mean 'content'?"),
+        ],
+    )
+    def test_what_is_called_in_another_way(self, call, remedy, broken):
+        """
+        The signature is shown, or what is written in place of another framework's word.
+        """
+        assert broken(f"import promptkit\nfrom promptkit import *\n{call}").remedy == remedy
+
+
+def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
+    """
+    Clients start servers in an environment of their own.
+    """
+    monkeypatch.delenv("TEAM", raising=False)
+
+    found = broken("import os\nos.environ['TEAM']")
+
+    assert found.remedy == "set TEAM where the server is started, or write os.environ.get('TEAM', '...')"
+    assert found.location.line == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("txet.md", "did you mean 'text.md'?"),
+        ("picture.png", "put the file into {folder}, or correct its name"),
+        ("gone/text.md", "there is no folder {folder}/gone: correct the path"),
+    ],
+)
+def test_an_absolute_file(name, remedy, broken, tmp_path):
+    """
+    The nearest file of its folder is offered.
+    """
+    found = broken(f"from pathlib import Path\n(Path(__file__).parent / {name!r}).read_text()")
+
+    assert found.remedy == remedy.format(folder=tmp_path / "project/recipes")
+
+
+@pytest.mark.parametrize(
+    ("module", "meant"),
+    [("datetimee", "datetime"), ("msgspecc", "msgspec"), ("mgsspec", "msgspec"), ("xyzzy", None)],
+)
+def test_a_misspelt_module_is_not_just_installed(module, meant, broken):
+    """
+    The nearest one that is there is named first: a misspelt name may be somebody's trap.
+    """
+    remedy = broken(f"import {module}").remedy
+
+    assert remedy.startswith(f"did you mean {meant!r}? or install it: " if meant else "install it: ")
 
 
 class TestPlace:

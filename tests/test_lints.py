@@ -63,6 +63,7 @@ class TestSaysNothing:
         [
             ("user(diff)", "user(diff)", "put 'return' in front of what it should say"),
             ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of what it should say"),
+            ("print(diff)", "print(diff)", "return the text: what is printed reaches no client"),
             ("text = diff", "silent", "return what it should say, or yield it"),
             ("'A docstring.'", "silent", "return what it should say, or yield it"),
         ],
@@ -171,6 +172,10 @@ def described(diff: str, context: Context = Context()) -> str:
 '''
 
 
+#: A datetime as messages show it.
+SHORT = "datetime.date...6, 1, 1, 0, 0)"
+
+
 class TestExamples:
     @pytest.mark.parametrize(
         ("annotation", "options", "refused"),
@@ -183,6 +188,13 @@ class TestExamples:
             ("Literal['a', 'b']", "complete=lambda typed: ['c']", []),
             ("Literal['a', 'b']", "examples=['c'], complete=('d',)", ["completion 'd'", "example 'c'"]),
             ("int", "examples=['s3cret'], secret=True", ["example"]),
+            ("datetime", "examples=[NAIVE, AWARE, None], complete=[NAIVE]", ["example None"]),
+            ("Annotated[datetime, Meta(tz=True)]", "examples=[AWARE]", []),
+            ("Annotated[datetime, Meta(tz=True)]", "examples=[NAIVE]", [f"example {SHORT}"]),
+            ("list[Annotated[datetime, Meta(tz=False)]]", "complete=[[NAIVE]]", []),
+            ("Annotated[int, Meta(ge=1)]", "examples=[0, 1]", ["example 0"]),
+            ("Annotated[str, Meta(max_length=2)]", "complete=['ab', 'abc']", ["completion 'abc'"]),
+            ("int | None", "examples=[None, 3]", []),
         ],
     )
     def test_what_the_parameter_would_refuse(self, annotation, options, refused, found):
@@ -190,8 +202,12 @@ class TestExamples:
         Text is read as a client's would be; a secret is not repeated.
         """
         recipe = f"""
+            from datetime import UTC, datetime
             from typing import Annotated, Literal
+            from msgspec import Meta
             from promptkit import Arg, prompt
+
+            NAIVE, AWARE = datetime(2026, 1, 1), datetime(2026, 1, 1, tzinfo=UTC)
 
             @prompt
             def offer(a: Annotated[{annotation}, Arg({options})]) -> str:

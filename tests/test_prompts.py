@@ -262,7 +262,7 @@ TYPED = {
     "list": (list[int], [[], [1]], [1, "2"], "takes list[int], not a list ([1, '2'])"),
     "dict": (dict[str, int], [{}, {"a": 1}], {"a": "b"}, "takes dict[str, int], not a dict ({'a': 'b'})"),
     "Decimal": (Decimal, [Decimal(1)], 1.0, "takes Decimal, not a float (1.0)"),
-    "Annotated": (Annotated[int, Arg("how many")], [1], None, "takes int, not a NoneType (None)"),
+    "Annotated": (Annotated[int, Arg("how many")], [1], None, "takes int, not None"),
 }
 
 
@@ -376,7 +376,9 @@ class TestDirectCalls:
         if isinstance(value, int | str):
             assert typed("a", value) == f"a {value!r}"
             return
-        with pytest.raises(TypeError, match=r"^prompt 'typed': parameter 'value' takes int \| str, not an? "):
+        with pytest.raises(
+            TypeError, match=r"^prompt 'typed': parameter 'value' takes int \| str, not (?:an? |None)"
+        ):
             typed("a", value)
 
     def test_a_wrong_context_is_refused_too(self):
@@ -772,8 +774,8 @@ class TestDecorating:
         ("value", "says"),
         [
             ("review", "@prompt takes a function, not a str ('review'): write @prompt(name='review')"),
-            (Tone, "@prompt takes a function, not an EnumType (<enum 'Tone'>)"),
-            (len, "@prompt takes a function, not a builtin_function_or_method (<built-in function len>)"),
+            (Tone, "@prompt takes a function, not the class 'Tone'"),
+            (len, "@prompt takes a function, not the function 'len'"),
             (3, "@prompt takes a function, not an int (3)"),
         ],
         ids=["name", "class", "builtin", "int"],
@@ -826,7 +828,7 @@ class TestDecorating:
             ("résumé", "resume"),
             ("コードレビュー", "test_prompts"),
             ("x" * 65, "x" * 64),
-            ("größer", "gro-er"),
+            ("größer", "grosser"),
         ],
     )
     def test_a_function_whose_name_is_none(self, function, slug):

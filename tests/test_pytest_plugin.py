@@ -157,6 +157,28 @@ class TestExplanation:
         assert head.endswith(": the transcripts differ (- right, + left)")
         assert found == lines
 
+    @pytest.mark.parametrize(
+        ("operator", "text", "turns", "lines"),
+        [
+            ("in", "c", user("a"), ["'c' in Workflow: no text of it contains that", "[user]", "a"]),
+            ("not in", "a", user("a", "b"), ["'a' not in Workflow: its text contains that", "a"]),
+            ("in", "c", user("a")[0], ["'c' in Message: no text of it contains that", "[user]", "a"]),
+        ],
+    )
+    def test_text_that_is_missing_or_should_be(self, operator, text, turns, lines):
+        """
+        The transcript is shown, or the lines that have what they should not.
+        """
+        assert explain(operator, text, turns) == lines
+
+    @pytest.mark.parametrize("right", ["abc", ["a"], {"a": 1}])
+    def test_what_is_looked_for_elsewhere(self, right):
+        """
+        Is left to pytest.
+        """
+        assert explain("in", "x", right) is None
+        assert explain("in", user("a"), right) is None
+
     def test_media_are_told_apart_by_digest_and_size(self, png, wav):
         """
         Nobody reads base64.
@@ -300,3 +322,72 @@ def test_it_imports_nothing_until_it_is_needed(pytester, run):
     )
 
     run().assert_outcomes(passed=1, failed=1)
+
+
+class TestTracebacks:
+    SOURCE = """
+        from contextlib import contextmanager
+        from promptkit import Message, prompt, user
+
+        @prompt
+        def fails(text: str):
+            return user(f"{1 / 0}")
+
+        @prompt
+        async def fails_later(text: str):
+            return user(f"{1 / 0}")
+
+        @prompt
+        def says_nothing_that_can_be_sent(text: str):
+            return [("system", text)]
+
+        @contextmanager
+        def careful():
+            raise ValueError("without promptkit")
+            yield
+
+        def test_a_fault_in_a_prompt(): fails.render_wire({"text": "a"})
+        def test_a_fault_in_an_async_prompt(): fails_later.render("a")
+        def test_a_result(): says_nothing_that_can_be_sent.render("a")
+        def test_a_wrong_argument(): fails(3)
+        def test_a_missing_argument(): fails.render_wire({})
+        def test_a_role(): Message("system", "a")
+        def test_an_f_string(): f"{user('a')}"
+    """
+
+    @pytest.mark.parametrize("style", ["long", "short", "native"])
+    def test_no_frame_of_promptkit_is_shown(self, style, pytester, run):
+        """
+        A failure shows the test, the prompt, and what was raised, but not what ran the prompt.
+        """
+        pytester.makepyfile(self.SOURCE)
+
+        shown = run(f"--tb={style}").stdout.str()
+
+        assert "promptkit/" not in shown
+        assert "asyncio" not in shown
+        assert shown.count("1 / 0") >= 2
+
+    def test_all_of_it_can_be_asked_for(self, pytester, run):
+        """
+        ``--full-trace`` is obeyed.
+        """
+        pytester.makepyfile(self.SOURCE)
+
+        assert "rendering.py" in run("--full-trace").stdout.str()
+
+    def test_other_failures_are_left_alone(self, pytester, run):
+        """
+        A traceback without promptkit is what it is without the plugin.
+        """
+        test = pytester.makepyfile(
+            self.SOURCE + "\n        def test_other():\n            with careful(): pass\n"
+        )
+
+        frames = [
+            [line for line in run(f"{test}::test_other", *options).outlines if ".py:" in line]
+            for options in ((), ("-p", "no:promptkit"))
+        ]
+
+        assert frames[0] == frames[1]
+        assert any("contextlib" in line for line in frames[0])

@@ -289,7 +289,7 @@ class TestRefusals:
             (True, "a bool (True): make it text, with str(...) or an f-string"),
             ({"a": 1}, "a dict ({'a': 1}): show it as text, with promptkit.fragments.json_block(...)"),
             (b"a", f"a bytes (b'a'): {SAY_WHAT_BYTES_ARE}"),
-            (len, "a builtin_function_or_method (<built-in function len>): call it"),
+            (len, "the function 'len': call it"),
         ],
         ids=["int", "bool", "dict", "bytes", "function"],
     )

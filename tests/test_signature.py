@@ -589,3 +589,37 @@ def test_a_wrapped_function_is_read_through():
 
     assert read(wrapper).parameters == (Parameter("a", Number),)
     assert read(prompt(function)).parameters == (Parameter("a", Number),)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "remedy"),
+    [
+        ("Annotated[str, 'x']", "import it, outside of `if TYPE_CHECKING:`: from typing import Annotated"),
+        ("datetime", "import it, outside of `if TYPE_CHECKING:`: from datetime import datetime"),
+        ("Decimal", "import it, outside of `if TYPE_CHECKING:`: from decimal import Decimal"),
+        ("Litral['a']", "did you mean 'Literal'?"),
+        ("Strr", "did you mean 'str'?"),
+        ("Ton", "did you mean 'Tone'?"),
+        ("Nowhere", "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"),
+    ],
+)
+def test_an_annotation_that_is_not_imported(annotation, remedy, found):
+    """
+    What defines it is said as an import to copy, or as the nearest type.
+    """
+    source = f"""
+        from __future__ import annotations
+        from enum import Enum
+        from promptkit import prompt
+
+        class Tone(Enum):
+            WARM = "warm"
+
+        @prompt
+        def subject(a: {annotation}) -> str:
+            return "x"
+    """
+
+    (diagnostic,) = found(subject=source)
+
+    assert (diagnostic.rule, diagnostic.remedy) == (Rule.UNRESOLVED_ANNOTATION, remedy)

@@ -32,6 +32,20 @@ class Tone(Enum):
     WARM = "warm"
 
 
+class Bare:
+    pass
+
+
+class Made:
+    def __new__(cls):
+        return "made"
+
+
+class Shown:
+    def __str__(self):
+        return "shown"
+
+
 class Plain(StrEnum):
     WARM = "warm"
 
@@ -62,7 +76,15 @@ def other(text: str = "x") -> str:
 BODY = """
 
 @prompt
-def subject(name: str, text: str = "x", tone: Tone = Tone.WARM, plain: Plain = Plain.WARM, tags: Tags = ()):
+def subject(
+    name: str,
+    text: str = "x",
+    tone: Tone = Tone.WARM,
+    plain: Plain = Plain.WARM,
+    tags: Tags = (),
+    parts: list[str] = [],
+    count: Annotated[int, Arg("How many")] = 3,
+):
     {body}
 """
 
@@ -121,6 +143,14 @@ class TestForgottenF:
             'return promptkit.user("{name}")',
             'return "\\n".join(["{name}", "b"])',
             'for tag in tags:\n    yield "Tag {tag}"',
+            'return (f"Hello "\n    "{name}")',
+            'return user(f"{text}: " r"{name}" f"{text[0]}")',
+            'said = "Hello {name}"\nsaid += ", bye"\nreturn said',
+            'said = "Hello"\nsaid += " {name}"\nreturn user(said)',
+            'said = []\nsaid.append("Hello {name}")\nreturn "\\n".join(said)',
+            'said = text\nif tags:\n    said = "Hello {name}"\nreturn said',
+            'return ["{name}", "{name}"]',
+            'return "{name}\\n" * 2',
         ],
     )
     def test_a_field_that_nothing_fills_in(self, body, rules):
@@ -152,6 +182,14 @@ class TestForgottenF:
             'said = "Hello {name}"\nreturn helper(said)',
             'return "{name} " % ()',
             'return "${name}"[1:]',
+            'return (f"{name} "\n    "{other} of {them}")',
+            'return ("{name} " f"{text}").format(name=name)',
+            'said = "{name}"\nsaid += "!"\nreturn said.format(name=name)',
+            'said = []\nsaid.append("{name}")\nreturn helper(said)',
+            'return "CSS such as a {text: red} is allowed."',
+            'return "The set {name, text} has two members."',
+            'return r"Show \\frac{name}{text} and \\sqrt[3]{name}, and match \\d{name}."',
+            'said = "x"\nsaid = said + "y"\nreturn said',
         ],
     )
     def test_what_is_filled_in_or_meant(self, body, rules):
@@ -193,6 +231,7 @@ class TestTemplates:
             'return "Hello {{name}}"',
             'return user("Hello {{ name | upper }}")',
             'return "{% if name %}Hello{% endif %}"',
+            'return (f"Hello {name} "\n    "of {{text}}")',
             'return "{% for tag in tags %}a{% endfor %}"',
             'return "Hello ${name}"',
             'return "Hello %(name)s"',
@@ -240,6 +279,12 @@ class TestObjects:
             ('return f"{name.upper}"', "call it: name.upper()"),
             ('return f"{tone}"', "write {tone.value}"),
             ('return f"{(lambda: name)}"', "call it"),
+            ('found = fetch(text)\nreturn f"{found}"', "await it, in an `async def` prompt"),
+            ('found = (tag for tag in tags)\nreturn f"{found}"', "join them: ', '.join(...)"),
+            ('return f"{map(str, tags)}"', "join them: ', '.join(...)"),
+            ('return f"{reversed(name)}"', "join them: ', '.join(...)"),
+            ('return f"{Bare()}"', "write its attributes, or give it a __str__"),
+            ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or write the text alone"),
         ],
     )
     def test_what_has_no_text_of_its_own(self, body, remedy, rules):
@@ -258,6 +303,8 @@ class TestObjects:
             'helper = name\nreturn f"{helper}"',
             'return f"{os.sep} {HELLO}"',
             'return f"{list(lines(text))}"',
+            'return f"{range(3)} {Path(name)} {str(name)} {Shown()} {Made()}"',
+            'found = lines(text)\nfound = list(found)\nreturn f"{found}"',
         ],
     )
     def test_what_has(self, body, rules):
@@ -302,6 +349,12 @@ class TestUnsendable:
             ("return fetch(text)", "await it, in an `async def` prompt"),
             ("return user(name, [name])", "unpack it, with *"),
             ('return user({"role": "user", "content": name})', A_TURN),
+            ('turns = [{"role": "user", "content": name}]\nreturn turns', A_TURN),
+            ('turns = []\nturns.append(("user", name))\nreturn turns', A_TURN),
+            ("return user(count)", "make it text, with str(...) or an f-string"),
+            ("return [name, count]", "make it text, with str(...) or an f-string"),
+            ("return user(parts)", "unpack it, with *"),
+            ("found = [name]\nreturn user(found)", "unpack it, with *"),
             ("return user(name) + assistant(helper)", "call it"),
             (
                 'return b"x"',
@@ -331,6 +384,11 @@ class TestUnsendable:
             "return logs.embed()",
             "return (tag for tag in tags)",
             "other = name\nreturn other",
+            "return parts",
+            "return user(*parts)",
+            "count = str(count)\nreturn user(count)",
+            "found = {'a': name}\nfound = json.dumps(found)\nreturn found",
+            "found = []\nfound.append(user(name))\nfound.append(text)\nreturn found",
         ],
     )
     def test_what_a_message_can_hold(self, body, rules):
@@ -358,6 +416,15 @@ class TestUndefinedNames:
         It would fail only once a client asks.
         """
         assert rules(body) == [(Rule.UNDEFINED_NAME, remedy)]
+
+    def test_beside_an_import_of_all_names(self, rules):
+        """
+        What else is imported by a star does not hide it.
+        """
+        head = f"{HEAD}from promptkit.fragments import *\n"
+
+        assert rules("return nmae", head=head) == [(Rule.UNDEFINED_NAME, "did you mean 'name'?")]
+        assert rules("return quote(name)", head=head) == []
 
     @pytest.mark.parametrize(
         "body",
@@ -437,6 +504,9 @@ class TestPaths:
             ('return (Path("a") / "b").read_text()', "a"),
             ("return STYLE.read_text()", "style.md"),
             ("return open(STYLE).read()", "style.md"),
+            ('folder = Path("notes")\nreturn folder.read_text()', "notes"),
+            ('place = "notes/a.md"\nreturn open(place).read()', "notes/a.md"),
+            ('return str(os.listdir("notes"))', "notes"),
         ],
     )
     def test_what_is_looked_for_in_the_current_folder(self, body, path, rules):
@@ -454,6 +524,8 @@ class TestPaths:
             'return Path(__file__).with_name("style.md").read_text()',
             'return open("/etc/hostname").read()',
             "return open(name).read()",
+            "return str(os.listdir(ABOVE))",
+            'place = ABOVE / "a.md"\nreturn open(place).read()',
             'return open(ABOVE / "style.md").read()',
             'return Path("~/style.md").expanduser().read_text()',
             'open("log.txt", "a").write(name)\nreturn name',

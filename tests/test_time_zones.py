@@ -83,7 +83,9 @@ class TestAsWritten:
         )
 
 
-DATETIME = "leave timezone= out, or take a datetime: the offset of a time of day depends on its date"
+DATETIME = (
+    "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
+)
 NO_DATA = "has the timezone 'Europe/Berlin', and this system has no data of time zones"
 
 
@@ -177,17 +179,17 @@ class TestZone:
         [
             (
                 Annotated[dt.datetime, Arg(timezone="europe/berln")],
-                "has the timezone 'europe/berln', which there is not",
+                "has the timezone 'europe/berln', which does not exist",
                 "did you mean 'Europe/Berlin'?",
             ),
             (
                 Annotated[dt.datetime, Arg(timezone="../../etc/passwd")],
-                "has the timezone '../../etc/passwd', which there is not",
+                "has the timezone '../../etc/passwd', which does not exist",
                 "write a name such as 'UTC' or 'Europe/Berlin'",
             ),
             (
                 Annotated[dt.datetime, Arg(timezone=1)],
-                "has the timezone 1, which is none",
+                "has the timezone 1, which is not a time zone",
                 "give the name of a zone, as in 'Europe/Berlin', or a ZoneInfo",
             ),
             *(

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from promptkit import prompt, user
+from promptkit import Image, prompt, user
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
 from promptkit.tracebacks import format_exception, is_authors
@@ -37,6 +37,10 @@ async def awaited():
     return fail()
 
 
+def reading():
+    return Image.from_path("nowhere.png")
+
+
 def chained():
     try:
         return fail()
@@ -49,7 +53,7 @@ def grouped():
 
 
 class TestFormat:
-    @pytest.mark.parametrize("function", [fail, in_text, awaited, chained, grouped])
+    @pytest.mark.parametrize("function", [fail, in_text, awaited, chained, grouped, reading])
     def test_frames_of_what_runs_it_are_left_out(self, function, raised):
         """
         The author's frames stay, with what they called; those of promptkit and its libraries go.
@@ -60,6 +64,7 @@ class TestFormat:
         assert "/promptkit/rendering.py" not in shown
         assert "/promptkit/messages.py" not in shown
         assert "asyncio" not in shown
+        assert "pathlib" not in shown
         assert shown.splitlines()[-1].strip()
 
     def test_a_chain_stays_a_chain(self, raised):
@@ -137,3 +142,44 @@ def test_whose_code_it_is(file, expected):
     Neither Python's, nor what is installed, nor promptkit's own.
     """
     assert is_authors(file) is expected
+
+
+RETURNS_A_PAIR = """
+from promptkit import prompt
+
+@prompt
+def pair(q: str):
+    return [("system", "Be nice"), ("user", q)]
+
+"""
+
+
+def test_what_was_returned_is_told_without_a_traceback(recipes, capsys):
+    """
+    The function is over, so every frame would be promptkit's.
+    """
+    folder = recipes(pair=RETURNS_A_PAIR)
+    command = [sys.executable, "-m", "promptkit", "render", str(folder), "pair", "q=a"]
+
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ran.stderr.startswith("promptkit: prompt 'pair' (")
+    assert ran.stderr.count("\n") == 1
+    assert ran.returncode == 1
+
+
+@pytest.mark.parametrize("result", [3, [("system", "a")], {"role": "user"}])
+def test_a_server_tells_it_without_a_traceback(result, capsys):
+    """
+    So does standard error.
+    """
+
+    def returns():
+        return result
+
+    Client(compile(Recipes(prompts=(prompt(returns),))), MODERN).get("returns")
+
+    logged = capsys.readouterr().err
+    assert "prompt 'returns' (" in logged
+    assert "Traceback" not in logged
+    assert "rendering.py" not in logged

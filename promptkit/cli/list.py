@@ -48,7 +48,8 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
 
     lowering = lowering_for(LATEST_HANDSHAKE)
     whole = max(len(catalog.prompts), len(catalog.resources), 1)
-    pages = (pages_of(method, catalog, lowering, whole).page() for method in LISTS)
+    methods = [method for method in LISTS if method != "tools/list"]  # which is always empty
+    pages = (pages_of(method, catalog, lowering, whole).page() for method in methods)
     return {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
 
 

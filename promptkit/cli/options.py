@@ -263,7 +263,7 @@ def _whole_number(text: str) -> int:
     """
     # Python itself refuses to read very many digits.
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MOST):
-        msg = f"{text!r} is no whole number from 1 to {_MOST:,}"
+        msg = f"{text!r} is not a whole number from 1 to {_MOST:,}"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
 
@@ -274,7 +274,7 @@ def _seconds(text: str) -> float:
     """
     number = _number(text)
     if not 0 < number <= _LONGEST:
-        msg = f"{text!r} is no number above 0, and up to {_LONGEST:,}"
+        msg = f"{text!r} is not a number above 0, and up to {_LONGEST:,}"
         raise argparse.ArgumentTypeError(msg)
     return number
 
@@ -285,7 +285,7 @@ def _seconds_or_none(text: str) -> float:
     """
     number = _number(text)
     if not 0 <= number <= _LONGEST:
-        msg = f"{text!r} is no number from 0 to {_LONGEST:,}"
+        msg = f"{text!r} is not a number from 0 to {_LONGEST:,}"
         raise argparse.ArgumentTypeError(msg)
     return number
 

@@ -15,7 +15,7 @@ from promptkit.cli.output import Output
 from promptkit.cli.printing import complain_of, print_error, print_text
 from promptkit.cli.recipes import load_recipes
 from promptkit.diagnostics import Diagnostic, Rule
-from promptkit.errors import ArgumentErrors, LoadError, PromptError, UnknownPrompt, nearest
+from promptkit.errors import ArgumentErrors, LoadError, PromptError, ResultError, UnknownPrompt, nearest
 from promptkit.loader import Recipes
 from promptkit.messages import Workflow
 from promptkit.redaction import Redactor
@@ -98,13 +98,17 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may be no path at all)
         options.refuse(f"name a prompt of it, as in: promptkit render {options.name} NAME")
     names = [prompt.options.name for prompt in recipes.prompts]
-    message = str(UnknownPrompt(options.name, nearest(options.name, names)))
+    meant = nearest(options.name, names)
+    message = str(UnknownPrompt(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         which = "a recipe" if broken == 1 else f"{broken} recipes"
         message += f" ({which} cannot be imported: see promptkit check)"
     elif not names:
         message += f": there is no prompt in {options.target!r}"
+    elif meant is None:
+        target = f" {options.target}" if options.has_target else ""
+        message += f": promptkit list{target} shows those that exist"
     print_error(message)
     return Exit.USAGE
 
@@ -147,7 +151,7 @@ def _say_failed(prompt: CompiledPrompt, error: BaseException | None, hidden: Red
     """
     if error is None:
         print_error(f"prompt {prompt.name!r} took longer than its {time_limit(prompt):g} s")
-    elif isinstance(error, ArgumentErrors | PromptError):
+    elif isinstance(error, ArgumentErrors | PromptError | ResultError):
         print_error(hidden.redacted(str(error)))
     else:
         print_text(hidden.redacted(format_exception(error)))
