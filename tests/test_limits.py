@@ -12,6 +12,7 @@ from promptkit import Arg, prompt, resource
 from promptkit.cli import main
 from promptkit.compiler import compile
 from promptkit.content import EmbeddedResource
+from promptkit.json_extent import extent
 from promptkit.loader import Recipes
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Batch, Request
@@ -22,7 +23,6 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.pages import PAGE_SIZE
 from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
-from promptkit.protocol.sizes import depth_of
 from promptkit.protocol.wire import Params
 from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
@@ -158,7 +158,9 @@ class TestDepth:
                 return 1 + max(map(depth, part.values()), default=0)
             return 1 + max(map(depth, part), default=0) if isinstance(part, list) else 0
 
-        assert depth_of(json.dumps(value).encode()) == depth(value)
+        text = json.dumps(value).encode()
+
+        assert max((deepest for deepest, _ in extent(text)), default=0) == depth(value)
 
 
 class TestArguments:
@@ -491,12 +493,13 @@ class TestRates:
         client = Client(CATALOG, revision)
         asked = {"ref": {"type": "ref/prompt", "name": "choose"}, "argument": {"name": "word", "value": "o"}}
 
-        replies = [client.ask("completion/complete", asked, number) for number in range(1, 1500)]
+        replies, refused = [], []
+        while len(refused) <= 100:  # a slow machine asks for little more than it is given
+            replies.append(client.ask("completion/complete", asked, len(replies) + 1))
+            refused += [reply["error"]["code"] for reply in replies[-1:] if "error" in reply]
 
-        refused = [reply["error"]["code"] for reply in replies if "error" in reply]
-        assert len(refused) > 100
         assert set(refused) == {429}
-        assert "result" in replies[499]
+        assert all("result" in reply for reply in replies[:500])
         assert served(client)
 
 

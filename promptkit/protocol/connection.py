@@ -18,6 +18,7 @@ from promptkit.protocol.events import Batch, Cancelled, Event, Held, Request, Re
 from promptkit.protocol.framing import MOST_KEPT, Lines
 from promptkit.protocol.glances import (
     LARGE,
+    Elements,
     Glance,
     beginning_of,
     check_text,
@@ -107,8 +108,8 @@ class Connection:
         self._lines = Lines(limits.line)
         # A line without arrays that is not longer is neither cut off, nor JSON that is nested too deeply.
         self._shallow = min(limits.line, MOST_KEPT - 1, limits.depth * len('{"":}'))
-        # Params that are not longer hold neither too many arguments nor one that is too long.
-        self._harmless = min(limits.argument, limits.arguments * len('"":0,'))
+        # Params that are not longer hold neither too many arguments or values nor one that is too long.
+        self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values)
         self._held = Held(limits.held)
         self._asked: set[RequestId] = set()
         self._numbers = count(1)
@@ -239,7 +240,8 @@ class Connection:
         if method is None:
             check_unknown(incoming.params)
             raise _not_found(name)
-        if len(incoming.params) > self._harmless:
+        large = len(incoming.params) > self._harmless
+        if large:
             check_arguments(method.params, incoming.params, self._limits)
             check_words(incoming.params)
         params: wire.Params | None = None
@@ -257,7 +259,7 @@ class Connection:
             revision = self._session_revision(name, method)
             client, capabilities = self.client, self.client_capabilities
         if method.served:
-            return Request(request_id, name, params, revision, client, capabilities, batch)
+            return Request(request_id, name, params, revision, client, capabilities, batch, None, large)
         if batch is not None and not method.enveloped:
             raise _unbatched(name)
         return encode_result(request_id, method.static or self._own_result(params, revision))
@@ -342,7 +344,7 @@ class Connection:
         except UNREADABLE:
             refused = ParseError("this line is no JSON")
             return (encode_error(UNSET, refused),) if line.strip() else ()
-        if isinstance(found, list) and batch is None:
+        if isinstance(found, Elements) and batch is None:
             return self._receive_array(found)
         if not isinstance(found, Glance):
             return (encode_error(UNSET, InvalidRequest("a message is a JSON object")),)
@@ -364,7 +366,7 @@ class Connection:
         self._asked.discard(request_id)  # another thread may have withdrawn it
         return (Response(request_id, None if result is UNSET else _decode_any(result)),)
 
-    def _receive_array(self, elements: list[bytes]) -> Iterable[Event]:
+    def _receive_array(self, elements: Elements) -> Iterable[Event]:
         """
         Return what follows from the elements of an array.
         """

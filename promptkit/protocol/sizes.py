@@ -1,7 +1,6 @@
 """Sizes: what is too long, too many or too deep, and whom to tell."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -22,37 +21,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 
-__all__ = ["check_arguments", "check_words", "depth_of", "oversize"]
-
-#: What stands before the next bracket or comma, and that. Texts are skipped, and nothing is tried twice.
-_NEXT: Final = re.compile(
-    rb'(?:[^]"\[{},}]++|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z))*+([]\[{},}]|\Z)', re.DOTALL
-)
-
-
-def depth_of(line: bytes) -> int:
-    """
-    Return how deep the JSON in *line* is nested.
-    """
-    return max((depth for depth, _ in _counted(line)), default=0)
-
-
-def _counted(line: bytes) -> Iterator[tuple[int, int]]:
-    """
-    Yield how deep each value in *line* is nested, and how many there are until then.
-    """
-    depth = values = 0
-    for found in _NEXT.finditer(line):
-        sign = found[1]
-        if sign in b"]}":
-            depth -= bool(sign)
-            if depth < 0:  # it is no JSON
-                return
-            continue
-        values += 1
-        if sign != b",":
-            depth += 1
-        yield depth, values
+__all__ = ["check_arguments", "check_given", "check_words", "oversize"]
 
 
 def oversize(line: bytes, size: int, limits: Limits) -> tuple[bytes, ...]:
@@ -78,7 +47,9 @@ def _excess(line: bytes, limits: Limits) -> ProtocolError | None:
     """
     Return what there is too much of on a line; None if there is not.
     """
-    for depth, values in _counted(line):
+    from promptkit.json_extent import extent  # few lines are looked at so closely
+
+    for depth, values in extent(line):
         if depth > limits.depth:
             return ParseError(f"the line is not read: it is nested more than {limits.depth:,} deep")
         if values > limits.values:
