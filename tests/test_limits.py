@@ -4,6 +4,7 @@ import sys
 from math import inf
 from typing import Annotated, Literal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,12 +41,28 @@ def choose(word: Literal["one", "two"], other: Annotated[str, Arg(complete=["a"]
     return word
 
 
+@prompt
+def collect(
+    text: str = "",
+    more: list[str] | None = None,
+    deep: list[list[str]] | None = None,
+    either: int | list[str] = 0,
+    few: Annotated[set[int], msgspec.Meta(max_length=1000)] = frozenset(),
+):
+    return "collected"
+
+
+@prompt(elicit=True)
+def gather(words: list[str]):
+    return "gathered"
+
+
 @resource("notes://{name}")
 def note(name: str) -> str:
     return name * 3
 
 
-CATALOG = compile(Recipes(prompts=(say, choose), resources=(note,)))
+CATALOG = compile(Recipes(prompts=(say, choose, collect), resources=(note,)))
 
 
 def client_of(revision="2025-11-25", **limits):
@@ -219,6 +236,74 @@ class TestArguments:
         The limit itself is taken.
         """
         assert "result" in client_of(argument=100).get("say", text="y" * size)
+
+
+class TestValuesInText:
+    @pytest.mark.parametrize("revision", REVISIONS)
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("more", "a" + ",b" * 100),
+            ("more", "a\n" * 101),
+            ("more", "a\r\n\u2028" * 51),
+            ("more", json.dumps(["a"] * 101)),
+            ("deep", json.dumps([[]] * 101)),
+            ("deep", json.dumps([["a"] * 10] * 11)),
+            ("either", json.dumps(["a"] * 101)),
+            ("few", ",".join(map(str, range(101)))),
+        ],
+    )
+    def test_too_many_in_a_text(self, revision, name, text):
+        """
+        A text may hold as many values as a line, and is refused before they are made.
+        """
+        client = client_of(revision, values=100)
+
+        error = client.get("collect", **{name: text})["error"]
+
+        said = f"prompt 'collect': {name!r} holds more than 100 values: send fewer of them"
+        assert (error["code"], error["message"]) == (-32602, said)
+        assert error["data"]["faults"] == [
+            {"argument": name, "reason": "holds more than 100 values: send fewer of them"}
+        ]
+        assert served(client)
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("text", "a,[{" * 1000),
+            ("more", ",".join("a" * 100)),
+            ("more", "a, b, c, d\n" * 99),
+            ("more", "a\r\n" * 99),
+            ("more", json.dumps(["a, [b], {c}, \\", '"'] * 25)),
+            ("deep", json.dumps([["a,,,,,,"] * 9] * 10)),
+            ("either", "5" * 200),
+            ("few", ",".join(map(str, range(20)))),
+        ],
+    )
+    def test_what_looks_like_many(self, name, text):
+        """
+        Commas and brackets count where they separate values.
+        """
+        assert "result" in client_of(values=100).get("collect", **{name: text})
+
+    @pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25"])
+    def test_an_answer_to_a_form(self, revision):
+        """
+        What a person enters holds no more.
+        """
+        client = Client(
+            compile(Recipes(prompts=(gather,))),
+            revision,
+            capabilities={"elicitation": {}},
+            limits=Limits(values=100),
+        )
+
+        (question,) = client.post("prompts/get", {"name": "gather"}, 1)
+        (reply,) = client.answer(question["id"], {"action": "accept", "content": {"words": "a," * 101}})
+
+        said = "prompt 'gather': 'words' holds more than 100 values: send fewer of them"
+        assert (reply["id"], reply["error"]["message"]) == (1, said)
 
 
 class TestReplies:
@@ -585,6 +670,17 @@ class TestOptions:
         options = parse(["serve"])
 
         assert (_limits(options), options.page_size) == (Limits(), PAGE_SIZE)
+
+    def test_every_limit_has_an_option(self):
+        """
+        What a client may send is for whoever serves to say.
+        """
+        from promptkit.cli.options import LIMITS, parse
+        from promptkit.cli.serve import _limits
+
+        options = parse(["serve", *(f"--{name}=7" for name, *_ in LIMITS.values())])
+
+        assert _limits(options) == Limits(**dict.fromkeys(Limits.__struct_fields__, 7))
 
     @pytest.mark.parametrize("value", [0, -1, float("nan")])
     def test_a_limit_is_above_zero(self, value):
