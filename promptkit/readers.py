@@ -306,9 +306,10 @@ def _list_exceeds(separators: str, text: str, most: int) -> bool:
     """
     if _is_array(text):
         return holds_more(text, most)
+    text = text.strip()
     if _is_by_line(text, separators):
-        return sum(map(text.count, _LINE_ENDS)) - text.count("\r\n") > most
-    return text.count(",") > most
+        return sum(map(text.count, _LINE_ENDS)) - text.count("\r\n") >= most
+    return text.count(",") >= most
 
 
 def _is_array(text: str) -> bool:

@@ -101,6 +101,10 @@ class _Prompt(Struct):
     def given(self) -> Mapping[str, Raw]:
         return self.arguments or {}
 
+    @property
+    def typed(self) -> Mapping[str, Raw]:
+        return {}
+
 
 class _Resource(Struct):
     """
@@ -111,6 +115,10 @@ class _Resource(Struct):
 
     @property
     def given(self) -> Mapping[str, Raw]:
+        return {}
+
+    @property
+    def typed(self) -> Mapping[str, Raw]:
         return {} if self.uri is UNSET else {"uri": self.uri}
 
 
@@ -124,8 +132,11 @@ class _Completion(Struct):
 
     @property
     def given(self) -> Mapping[str, Raw]:
-        typed = {} if self.argument.value is UNSET else {self.argument.name: self.argument.value}
-        return {**self.context.arguments, **typed} if self.context else typed
+        return self.context.arguments if self.context else {}
+
+    @property
+    def typed(self) -> Mapping[str, Raw]:
+        return {} if self.argument.value is UNSET else {self.argument.name: self.argument.value}
 
 
 #: What reads the arguments in the params of a request, and leaves each as it is.
@@ -135,6 +146,9 @@ _GIVEN: Final[Mapping[type[wire.Params], Decoder[_Prompt] | Decoder[_Resource] |
     wire.CompleteParams: Decoder(_Completion),
 }
 
+
+#: What somebody types at most, in characters: a URI, or the beginning of a value.
+_LONGEST_TYPED: Final = 65_536
 
 #: What is longer is none of the words that there are, in bytes.
 _LONGEST_WORD: Final = 1024
@@ -179,10 +193,12 @@ def check_arguments(kind: type[wire.Params], params: Raw, limits: Limits) -> Non
     if (decoder := _GIVEN.get(kind)) is None:
         return
     try:
-        given = decoder.decode(params).given
+        asked = decoder.decode(params)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return  # whoever reads them says what is wrong
-    check_given(given, limits)
+    check_given(asked.given, limits)
+    for name, value in asked.typed.items():
+        _check_length(name, value, min(_LONGEST_TYPED, limits.argument))
 
 
 def check_given(given: Mapping[str, Raw], limits: Limits) -> None:
@@ -203,9 +219,13 @@ def check_given(given: Mapping[str, Raw], limits: Limits) -> None:
         msg = f"there are {len(given):,} arguments: at most {limits.arguments:,} are taken"
         raise InvalidParams(msg)
     for name, value in given.items():
-        if max(len(value), len(name)) <= limits.argument:
-            continue
-        size = max(characters_in(value), len(name))
-        if size > limits.argument:
-            msg = f"{shortened(name)!r} has {size:,} characters: at most {limits.argument:,} are taken"
-            raise InvalidParams(msg)
+        _check_length(name, value, limits.argument)
+
+
+def _check_length(name: str, value: Raw, most: int) -> None:
+    """
+    Check that neither an argument nor its name is longer than that. Raises InvalidParams if one is.
+    """
+    if max(len(value), len(name)) > most and (size := max(characters_in(value), len(name))) > most:
+        msg = f"{shortened(name)!r} has {size:,} characters: at most {most:,} are taken"
+        raise InvalidParams(msg)
