@@ -161,9 +161,9 @@ class Connection:
         Return what follows from one line, or from one element of the array on it.
         """
         if ((size := len(line)) > self._shallow or _ARRAY in line) and (
-            refused := oversize(line, size, self._limits)
+            refusal := oversize(line, size, self._limits)
         ):
-            return refused
+            return self._receive_other(line, batch, refusal)
         try:
             if not line.isascii():
                 check_text(line)
@@ -173,7 +173,7 @@ class Connection:
         except msgspec.ValidationError:
             return self._receive_other(line, batch)
         except UNREADABLE:  # half an object is nested, too
-            return oversize(line, size, self._limits) or self._receive_other(line, batch)
+            return self._receive_other(line, batch, oversize(line, size, self._limits))
         event = self._receive_message(incoming, batch)
         return () if event is None else (event,)
 
@@ -335,19 +335,24 @@ class Connection:
         )
         return Results(revision, self.identity).encode_kept(result, changes=self.capabilities.changes)
 
-    def _receive_other(self, line: bytes, batch: Batch | None) -> Iterable[Event]:
+    def _receive_other(
+        self, line: bytes, batch: Batch | None, refusal: ProtocolError | None = None
+    ) -> Iterable[Event]:
         """
         Return what follows from a line that is neither request nor notification as it stands.
+
+        It may be one, but be refused.
         """
         try:
             found, fault = glance_at(line)
         except UNREADABLE:
-            refused = ParseError("this line is no JSON")
-            return (encode_error(UNSET, refused),) if line.strip() else ()
-        if isinstance(found, Elements) and batch is None:
+            refused = refusal or ParseError("this line is no JSON")
+            return (encode_error(leading_id(line) if refusal else UNSET, refused),) if line.strip() else ()
+        fault = refusal or fault
+        if isinstance(found, Elements) and batch is None and refusal is None:
             return self._receive_array(found)
         if not isinstance(found, Glance):
-            return (encode_error(UNSET, InvalidRequest("a message is a JSON object")),)
+            return (encode_error(UNSET, refusal or InvalidRequest("a message is a JSON object")),)
         request_id = found.id_on(line)
         if found.is_response:
             return self._receive_response(request_id, UNSET if fault else found.result)

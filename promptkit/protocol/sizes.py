@@ -10,37 +10,31 @@ from msgspec.json import Decoder
 from promptkit.errors import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.framing import Overlong, Unheld
-from promptkit.protocol.glances import characters_in, leading_id
+from promptkit.protocol.glances import characters_in
 from promptkit.protocol.jsonrpc import (
     InternalError,
     InvalidParams,
     InvalidRequest,
     ParseError,
     ProtocolError,
-    encode_error,
 )
 from promptkit.protocol.limits import Limits
 
 __all__ = ["check_arguments", "check_given", "check_words", "oversize"]
 
 
-def oversize(line: bytes, size: int, limits: Limits) -> tuple[bytes, ...]:
+def oversize(line: bytes, size: int, limits: Limits) -> ProtocolError | None:
     """
-    Return the reply to a line that is not read because of its *size*; nothing for any other line.
+    Return why a line of that *size* is not read; None if there is no reason.
     """
-    refusal: ProtocolError | None
+    if isinstance(line, Unheld):
+        return InternalError("the line is not read: there is not enough memory for it")
     if isinstance(line, Overlong):
-        refusal = InvalidRequest(f"the line is not read: it is longer than {limits.line:,} bytes")
-        if isinstance(line, Unheld):
-            refusal = InternalError("the line is not read: there is not enough memory for it")
-    else:
-        brackets = line.count(b"{") + line.count(b"[")
-        if brackets <= limits.depth and (
-            size <= limits.values or line.count(b",") + brackets <= limits.values
-        ):
-            return ()
-        refusal = _excess(line, limits)
-    return () if refusal is None else (encode_error(leading_id(line), refusal),)
+        return InvalidRequest(f"the line is not read: it is longer than {limits.line:,} bytes")
+    brackets = line.count(b"{") + line.count(b"[")
+    if brackets <= limits.depth and (size <= limits.values or line.count(b",") + brackets <= limits.values):
+        return None
+    return _excess(line, limits)
 
 
 def _excess(line: bytes, limits: Limits) -> ProtocolError | None:
