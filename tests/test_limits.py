@@ -28,7 +28,7 @@ from promptkit.protocol.wire import Params
 from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
-from tests.wire import MODERN, REVISIONS, Client, line, notification, request
+from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 
 @prompt
@@ -178,6 +178,122 @@ class TestDepth:
         text = json.dumps(value).encode()
 
         assert max((deepest for deepest, _ in extent(text)), default=0) == depth(value)
+
+
+TOO_MUCH = {
+    "deep": b"[" * 101 + b"]" * 101,
+    "many": b"[" + b"0," * 50_000 + b"0]",
+    "deep and long": b'["%b",%b]' % (b"x" * 100_000, b"[" * 101 + b"]" * 101),
+}
+
+
+class TestWhoIsTold:
+    @pytest.mark.parametrize("held", TOO_MUCH.values(), ids=TOO_MUCH)
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_a_request_whose_id_stands_last(self, revision, held):
+        """
+        A line that holds too much is answered under its id, wherever that stands.
+        """
+        client = client_of(revision)
+
+        (reply,) = client.send(b'{"params":{"x":%b},"jsonrpc":"2.0","method":"ping","id":"last"}\n' % held)
+
+        assert (reply["id"], reply["error"]["message"][:25]) == ("last", "the line is not read: it ")
+        assert served(client)
+
+    @pytest.mark.parametrize("held", TOO_MUCH.values(), ids=TOO_MUCH)
+    @pytest.mark.parametrize(
+        "text",
+        [b'{"jsonrpc":"2.0","id":1,"result":%b}\n', b'{"jsonrpc":"2.0","method":"x","params":{"x":%b}}\n'],
+        ids=["an answer", "a notification"],
+    )
+    def test_what_is_never_answered(self, text, held):
+        """
+        An answer, or a notification, is answered as little as any other.
+        """
+        client = client_of()
+
+        assert client.send(text % held) == []
+        assert served(client)
+
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_a_number_that_is_too_large(self, revision):
+        """
+        It is said what is wrong.
+        """
+        client = client_of(revision)
+
+        asked = {"name": "say", "arguments": {"text": "huge"}}
+        text = line(
+            request(1, "prompts/get", asked) if revision != MODERN else modern(1, "prompts/get", asked)
+        )
+
+        (reply,) = client.send(text.replace(b'"huge"', b"1e400"))
+
+        assert (reply["id"], reply["error"]["code"]) == (1, -32602)
+        assert reply["error"]["message"].startswith("the params do not fit: Number out of range")
+
+
+class TestWhatIsTyped:
+    @pytest.mark.parametrize(
+        ("method", "params", "name"),
+        [
+            ("resources/read", {"uri": "x" * 65_537}, "uri"),
+            ("resources/read", {"uri": "\U0001f600" * 65_537}, "uri"),
+            (
+                "completion/complete",
+                {
+                    "ref": {"type": "ref/prompt", "name": "choose"},
+                    "argument": {"name": "word", "value": "x" * 65_537},
+                },
+                "word",
+            ),
+        ],
+        ids=["URI", "wide URI", "value"],
+    )
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_nobody_types_so_much(self, revision, method, params, name):
+        """
+        It is refused before it is read.
+        """
+        client = client_of(revision)
+
+        error = client.ask(method, params)["error"]
+
+        said = f"{name!r} has 65,537 characters: at most 65,536 are taken"
+        assert error == {"code": -32602, "message": said}
+        assert served(client)
+
+    @pytest.mark.parametrize(
+        ("name", "params"),
+        [
+            ("protocolVersion", {"protocolVersion": "x" * 65_537}),
+            ("capabilities", {"capabilities": {"x": "y" * 65_529}}),
+            ("clientInfo.name", {"clientInfo": {"name": "x" * 65_537}}),
+            ("clientInfo.version", {"clientInfo": {"name": "x", "version": "1" * 65_537}}),
+        ],
+    )
+    def test_what_a_client_says_of_itself(self, name, params):
+        """
+        What is kept for a whole session is short, and the session goes on as it was.
+        """
+        client = client_of()
+        opening = {"protocolVersion": "2025-03-26", "capabilities": {}, **params}
+
+        error = client.ask("initialize", opening)["error"]
+
+        assert error["message"] == f"{name!r} has 65,537 characters: at most 65,536 are taken"
+        assert served(client)
+
+    def test_icons_of_a_client(self):
+        """
+        What is not kept may be long.
+        """
+        icons = [{"src": "data:image/png;base64," + "A" * 100_000}]
+        info = {"name": "x", "version": "1", "icons": icons}
+        opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info}
+
+        assert "result" in client_of().ask("initialize", opening)
 
 
 class TestArguments:
@@ -618,6 +734,23 @@ class TestOpenRequests:
         assert "result" in small
         assert again["method"] == last["method"] == "elicitation/create"
         assert answered["id"] == 1
+
+    def test_text_that_takes_more_than_its_bytes(self):
+        """
+        One character beyond the basic plane makes all of a text take four bytes each.
+        """
+        catalog = compile(Recipes(prompts=(fill,)))
+        client = Client(catalog, capabilities={"elicitation": {}}, limits=Limits(held=1_000_000))
+        arguments = {"first": "\U0001f600" + "x" * 200_000}
+        text = json.dumps(
+            request(1, "prompts/get", {"name": "fill", "arguments": arguments}), ensure_ascii=False
+        )
+
+        (question,) = client.send(text.encode() + b"\n")
+        (refused,) = client.send(text.replace('"id": 1', '"id": 2').encode() + b"\n")
+
+        assert question["method"] == "elicitation/create"
+        assert refused["error"]["code"] == 429
 
     def test_one_that_is_larger_than_all(self):
         """

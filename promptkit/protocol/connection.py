@@ -185,7 +185,8 @@ class Connection:
         if isinstance(event, Request):
             number: Any = event.id
             event.id = _decode_id(number) if isinstance(number, Raw) else number
-            if not self._held.take(event, len(line)):
+            # Text beyond ASCII takes up to four times as much once it is read.
+            if not self._held.take(event, len(line) * (1 if line.isascii() else 4)):
                 msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
                 refused = encode_error(event.id, TooManyRequests(msg))
                 if self.observe is not None:
@@ -369,7 +370,11 @@ class Connection:
         if isinstance(request_id, Raw | UnsetType) or request_id not in self._asked:
             return ()
         self._asked.discard(request_id)  # another thread may have withdrawn it
-        return (Response(request_id, None if result is UNSET else _decode_any(result)),)
+        try:
+            found = None if result is UNSET else _decode_any(result)
+        except UNREADABLE:  # a number may be too large: whoever waits is told that there is no answer
+            found = None
+        return (Response(request_id, found),)
 
     def _receive_array(self, elements: Elements) -> Iterable[Event]:
         """

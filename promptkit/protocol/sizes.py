@@ -1,7 +1,7 @@
 """Sizes: what is too long, too many or too deep, and whom to tell."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -27,9 +27,9 @@ def oversize(line: bytes, size: int, limits: Limits) -> ProtocolError | None:
     """
     Return why a line of that *size* is not read; None if there is no reason.
     """
-    if isinstance(line, Unheld):
-        return InternalError("the line is not read: there is not enough memory for it")
     if isinstance(line, Overlong):
+        if isinstance(line, Unheld):
+            return InternalError("the line is not read: there is not enough memory for it")
         return InvalidRequest(f"the line is not read: it is longer than {limits.line:,} bytes")
     brackets = line.count(b"{") + line.count(b"[")
     if brackets <= limits.depth and (size <= limits.values or line.count(b",") + brackets <= limits.values):
@@ -133,15 +133,36 @@ class _Completion(Struct):
         return {} if self.argument.value is UNSET else {self.argument.name: self.argument.value}
 
 
+class _Opening(Struct, rename="camel"):
+    """
+    What a client says of itself, which is kept for the whole session.
+    """
+
+    protocol_version: Raw = Raw()
+    capabilities: Raw = Raw()
+    client_info: dict[str, Raw] | None = None
+
+    @property
+    def given(self) -> Mapping[str, Raw]:
+        return {}
+
+    @property
+    def typed(self) -> Mapping[str, Raw]:
+        said = {"protocolVersion": self.protocol_version, "capabilities": self.capabilities}
+        info = self.client_info or {}
+        return said | {f"clientInfo.{name}": info.get(name, Raw()) for name in ("name", "version")}
+
+
 #: What reads the arguments in the params of a request, and leaves each as it is.
-_GIVEN: Final[Mapping[type[wire.Params], Decoder[_Prompt] | Decoder[_Resource] | Decoder[_Completion]]] = {
+_GIVEN: Final[Mapping[type[wire.Params], Decoder[Any]]] = {
+    wire.InitializeParams: Decoder(_Opening),
     wire.GetPromptParams: Decoder(_Prompt),
     wire.ResourceParams: Decoder(_Resource),
     wire.CompleteParams: Decoder(_Completion),
 }
 
 
-#: What somebody types at most, in characters: a URI, or the beginning of a value.
+#: What somebody types at most, in characters: a URI, the beginning of a value, what a client is called.
 _LONGEST_TYPED: Final = 65_536
 
 #: What is longer is none of the words that there are, in bytes.
