@@ -344,8 +344,8 @@ class Connection:
 
         It may be one, but be refused.
         """
-        try:
-            found, fault = glance_at(line)
+        try:  # of an array that is refused no element is looked at
+            found, fault = glance_at(line) if refusal is None or _is_object(line) else (None, None)
         except UNREADABLE:
             refused = refusal or ParseError("this line is no JSON")
             return (encode_error(leading_id(line) if refusal else UNSET, refused),) if line.strip() else ()
@@ -393,6 +393,10 @@ class Connection:
         for element in elements:
             events += self._receive_line(element, batch)
         return batch.gather(events)
+
+
+def _is_object(line: bytes) -> bool:
+    return line.lstrip().startswith(b"{")
 
 
 def _failed(line: bytes, error: Exception) -> bytes:
