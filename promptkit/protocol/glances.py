@@ -280,8 +280,10 @@ def characters_in(raw: Raw) -> int:
     Return how long a text is, in characters, or any other value, as JSON without blanks in it.
     """
     written = bytes(raw)
-    if not written.startswith(b'"'):
+    if written.startswith((b"[", b"{")):
         return len(msgspec.json.format(written, indent=-1).translate(None, _CONTINUATION))
+    if not written.startswith(b'"'):
+        return len(written)
     size = len(written) - 2
     if not written.isascii():
         size = len(written.translate(None, _CONTINUATION)) - 2
