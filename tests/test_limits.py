@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit import Arg, prompt, resource
+from promptkit import Arg, json_extent, prompt, resource
 from promptkit.cli import main
 from promptkit.compiler import compile
 from promptkit.content import EmbeddedResource
 from promptkit.json_extent import extent
 from promptkit.loader import Recipes
+from promptkit.protocol import sizes
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Batch, Request
 from promptkit.protocol.framing import Lines, Overlong
@@ -28,6 +29,7 @@ from promptkit.protocol.wire import Params
 from promptkit.server.rates import TokenBucket
 from promptkit.server.readings import Readings
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
+from promptkit.uri_positions import LONGEST_URI
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 
@@ -185,6 +187,32 @@ TOO_MUCH = {
     "many": b"[" + b"0," * 50_000 + b"0]",
     "deep and long": b'["%b",%b]' % (b"x" * 100_000, b"[" * 101 + b"]" * 101),
 }
+
+
+class TestExtent:
+    @given(
+        st.recursive(
+            st.text('\\\\"[]{},a\u00e9', max_size=9),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text('\\\\"[,', max_size=5), inner),
+        ),
+        st.integers(1, 9),
+    )
+    def test_it_does_not_matter_where_a_line_is_cut(self, value, size):
+        """
+        Texts and escapes that begin in one piece end in another.
+        """
+        text = json.dumps(value, ensure_ascii=False).encode()
+
+        with pytest.MonkeyPatch.context() as patch:
+            (whole,) = extent(text)
+            patch.setattr(json_extent, "_PIECE", size)
+            assert list(extent(text))[-1] == whole
+
+    def test_the_longest_uri_is_what_is_held_against_templates(self):
+        """
+        What passes the protocol is looked for.
+        """
+        assert sizes._LONGEST_TYPED == LONGEST_URI
 
 
 class TestWhoIsTold:
