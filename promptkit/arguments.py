@@ -218,6 +218,26 @@ class Arguments:
             raise ArgumentErrors(self.prompt, tuple(faults), self.kind)
         return values
 
+    def check_values(self, given: Mapping[str, Any], most: int) -> None:
+        """
+        Check that no text in *given* holds more than *most* values, before it is read: each takes memory.
+
+        Raises:
+            ArgumentErrors: With every argument that does.
+        """
+        reason = f"holds more than {most:,} values: send fewer of them"
+        texts = {name: given[name] for name in self.by_name.keys() & given.keys()}
+        faults = tuple(
+            Fault(name, reason)
+            for name, text in texts.items()
+            if isinstance(text, str)
+            and len(text) > most
+            and (exceeds := self.by_name[name].reader.exceeds) is not None
+            and exceeds(text, most)
+        )
+        if faults:
+            raise ArgumentErrors(self.prompt, faults, self.kind)
+
     def _is_given(self, name: str, value: Any) -> bool:
         """
         Return whether *value* counts; ``""`` and null mostly say that nothing was given.

@@ -34,7 +34,7 @@ ROLES: Final[tuple[str, ...]] = get_args(Role)
 
 #: RFC 3986, as far as it can be told apart from text that is no URI at all.
 _URI: Final = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+",
+    r"[A-Za-z][A-Za-z0-9+.-]*+:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++",
 )
 
 #: Pixels across and down, as icons say them.

@@ -23,6 +23,7 @@ from msgspec import inspect as mi
 from promptkit.customs import CUSTOMS, expectations
 from promptkit.errors import nearest
 from promptkit.expectations import bare, example_text, expectation, type_tree
+from promptkit.json_extent import holds_more
 from promptkit.misfits import ENOUGH, Misfit, Misfits
 from promptkit.scalars import (
     Read,
@@ -40,6 +41,9 @@ from promptkit.scalars import (
 )
 
 __all__ = ["Reader", "is_constrained", "is_enum", "is_list", "is_literal", "is_union", "plain", "reader_of"]
+
+#: Where `str.splitlines` splits.
+_LINE_ENDS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
 
 
 class Reader(Struct, frozen=True):
@@ -61,6 +65,9 @@ class Reader(Struct, frozen=True):
 
         is_json:
             Whether people have to write JSON.
+
+        exceeds:
+            Whether a text holds more values than so many; None for what is one value always.
     """
 
     read: Read
@@ -68,6 +75,7 @@ class Reader(Struct, frozen=True):
     hint: str = ""
     values: tuple[str, ...] = ()
     is_json: bool = False
+    exceeds: Callable[[str, int], bool] | None = None
 
 
 def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
@@ -173,7 +181,13 @@ def _union_reader(annotation: Any) -> Reader | None:
 
     expected = " or ".join(reader.expected for reader in known)
     hint = "" if _TEXT in known else " or ".join(reader.hint or reader.expected for reader in known)
-    return Reader(read, expected, hint, tuple(value for reader in known for value in reader.values))
+    values = tuple(value for reader in known for value in reader.values)
+    counting = [reader.exceeds for reader in known if reader.exceeds is not None]
+
+    def exceeds(text: str, most: int) -> bool:
+        return any(counts(text, most) for counts in counting)
+
+    return Reader(read, expected, hint, values, exceeds=exceeds if counting else None)
 
 
 def _constrained_reader(annotation: Any) -> Reader | None:
@@ -205,7 +219,8 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         except (msgspec.ValidationError, ValueError):
             raise Misfit(expected, reason=offset_fault(found, annotation)) from None
 
-    return Reader(read, expected, expected if expected != "text" else "", inner.values)
+    hint = expected if expected != "text" else ""
+    return Reader(read, expected, hint, inner.values, exceeds=inner.exceeds)
 
 
 def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
@@ -259,7 +274,7 @@ def _list_reader(annotation: Any) -> Reader | None:
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
     separated = "several, one a line" if member is _BYTES else "several, separated by commas"
     hint = f"{separated}; each {member.hint}" if member.hint else separated
-    return Reader(read, expected, hint)
+    return Reader(read, expected, hint, exceeds=partial(_list_exceeds, separators))
 
 
 def _of(fault: Misfit, reader: Reader, value: Any) -> Misfit:
@@ -279,11 +294,33 @@ def _split_list(text: str, separators: str) -> Any:
     """
     Return the items of a list as people write it, without blank ones.
     """
-    if text.lstrip().startswith("["):
+    if _is_array(text):
         return _decode(text)
-    by_line = "\n" in text.strip() or "," not in separators
-    items = text.splitlines() if by_line else text.split(",")
+    items = text.splitlines() if _is_by_line(text, separators) else text.split(",")
     return [item.strip() for item in items if item.strip()]
+
+
+def _list_exceeds(separators: str, text: str, most: int) -> bool:
+    """
+    Return whether a list as people write it has more than *most* items, blank ones too.
+    """
+    if _is_array(text):
+        return holds_more(text, most)
+    text = text.strip()
+    if _is_by_line(text, separators):
+        return sum(map(text.count, _LINE_ENDS)) - text.count("\r\n") >= most
+    return text.count(",") >= most
+
+
+def _is_array(text: str) -> bool:
+    return text.lstrip().startswith("[")
+
+
+def _is_by_line(text: str, separators: str) -> bool:
+    """
+    Return whether line ends separate the items of a list.
+    """
+    return "\n" in text.strip() or "," not in separators
 
 
 def _decode(text: str) -> Any:
@@ -317,7 +354,8 @@ def _json_reader(annotation: Any) -> Reader | None:
         return structure(_decode(value) if isinstance(value, str) else value)
 
     example = example_text(tree)
-    return Reader(read, expectation(tree, expectations()), f"JSON, for example {example}", is_json=True)
+    hint = f"JSON, for example {example}"
+    return Reader(read, expectation(tree, expectations()), hint, is_json=True, exceeds=holds_more)
 
 
 #: What the keys of a JSON object can stand for.

@@ -156,6 +156,9 @@ _UNITS: Final = re.compile(
     r"(?:([\d.]+)\s*m(?:in(?:utes?)?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:onds?)?)?)?",
     re.IGNORECASE,
 )
+#: Characters of what names a duration: more is none, and would be cut into many words.
+_LONGEST_DURATION: Final = 1000
+
 _CLOCK: Final = re.compile(r"(?:(-?\d+) days?,\s*)?(\d+):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?", re.IGNORECASE)
 
 
@@ -163,6 +166,8 @@ def parse_duration(text: str) -> timedelta:
     """
     Return the duration that *text* names: ISO 8601, units, or a clock. Raises ValueError.
     """
+    if len(text) > _LONGEST_DURATION:
+        raise ValueError(text[:_LONGEST_DURATION])
     if text.lstrip("+-")[:1] in ("P", "p"):
         return msgspec.convert(text, timedelta)
     if clock := _CLOCK.fullmatch(text):
@@ -248,8 +253,8 @@ def read_bytes(value: Any) -> bytes:
         if is_base64:
             # Base64 is often wrapped at 76 characters, as e-mail does.
             return b64decode("".join(value.split()), validate=True)
-        from urllib.parse import unquote_to_bytes
+        from promptkit.escapes import unescaped
 
-        return unquote_to_bytes(value)  # as RFC 2397 has it
+        return unescaped(value)  # as RFC 2397 has it
     except ValueError:
         raise Misfit from None

@@ -200,6 +200,6 @@ def _decoded(text: str) -> str:
     """
     if "%" not in text and text.isascii():
         return text
-    from urllib.parse import unquote_to_bytes
+    from promptkit.escapes import unescaped
 
-    return unquote_to_bytes(text).decode()
+    return unescaped(text).decode()

@@ -316,6 +316,28 @@ class TestAsking:
         assert asked.answer(result)["error"]["code"] == -32602
         assert "result" in asked.client.get("plain", diff="x")
 
+    @pytest.mark.parametrize(
+        "result",
+        [
+            b'{"action":"accept","content":{"depth":1e400}}',
+            b"[" * 200 + b"]" * 200,
+            b"[" + b"0," * 60_000 + b"0]",
+        ],
+        ids=["a number too large", "too deep", "too many values"],
+    )
+    def test_an_answer_that_cannot_be_read(self, result):
+        """
+        It counts as none: the request is answered at once, and the answer is not.
+        """
+        client = client_of(SESSIONS[0])
+        number = json.dumps(Asked(client, diff="x").found["id"]).encode()
+
+        (reply,) = client.send(b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (number, result))
+
+        assert (reply["id"], reply["error"]["code"]) == (5, -32602)
+        assert "'tone' is missing" in reply["error"]["message"]
+        assert "result" in client.get("plain", diff="x")
+
     @pytest.mark.requirement("elicitation/modes", "elicitation/form-implied")
     @pytest.mark.parametrize("revision", MODES)
     @pytest.mark.parametrize("modes", [{}, {"form": {}}, {"form": {}, "url": {}}], ids=str)

@@ -12,7 +12,7 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|background_writer|digests|encoding|finders|interpreter|sources|targets",
+    "annotations|background_writer|digests|encoding|escapes|finders|interpreter|json_extent|sources|targets",
     "unsendable|uri_positions|visible",
     "project|version|diagnostics|context|fields|misfits|standard_error|uri_expressions",
     "errors|packages",

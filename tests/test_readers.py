@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from promptkit import escapes
 from promptkit.misfits import Misfit
 from promptkit.readers import is_enum, is_literal, is_union, reader_of
 
@@ -632,3 +633,25 @@ class TestSaidOnly:
         """
         with pytest.raises(Misfit):
             reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
+
+
+class TestEscapes:
+    @given(
+        st.lists(st.sampled_from(["%41", "%", "%4", "%%", "%zz", "a", "\u00e9"]), max_size=40).map("".join)
+    )
+    def test_pieces_give_what_the_whole_gives(self, text):
+        """
+        Wherever a long text is cut, no escape is.
+        """
+        from urllib.parse import unquote_to_bytes
+
+        with pytest.MonkeyPatch.context() as patch:
+            for size in (3, 4, 5):
+                patch.setattr(escapes, "_PIECE", size)
+                assert escapes.unescaped(text) == unquote_to_bytes(text)
+
+    def test_a_long_data_uri(self):
+        """
+        A document of more than one piece.
+        """
+        assert reader_of(bytes).read("data:," + "%41" * 20_000) == b"A" * 20_000

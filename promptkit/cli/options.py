@@ -8,11 +8,13 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Final, NoReturn
 
+from promptkit.protocol.limits import Limits
 from promptkit.version import VERSION
 
-__all__ = ["parse"]
+__all__ = ["LIMITS", "parse"]
 
 _EPILOG: Final = """\
 exit codes:
@@ -199,11 +201,15 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     limits = serve.add_argument_group(
         "limits", "What goes beyond is refused with an error; the rest is served."
     )
-    for name, type_, default, what in _LIMITS:
-        metavar = "SECONDS" if name == "timeout" else "NUMBER"
-        shown = f"{default:,}" if default else "none"
+    defaults = Limits()
+    for field, (name, type_, what) in LIMITS.items():
+        default = getattr(defaults, field)
         limits.add_argument(
-            f"--{name}", type=type_, default=default, metavar=metavar, help=f"{what} (default: {shown})"
+            f"--{name}",
+            type=type_,
+            default=default,
+            metavar="SECONDS" if name == "timeout" else "NUMBER",
+            help=f"{what} (default: {'none' if default == inf else f'{default:,}'})",
         )
 
 
@@ -300,18 +306,21 @@ def _number(text: str) -> float:
         return -1.0
 
 
-#: The limits of `serve`: each option, its type, its default, and what it limits.
-_LIMITS: Final = (
-    ("timeout", _seconds, 30.0, "how long a prompt may take if its author does not say"),
-    ("max-renders", _whole_number, 64, "how many prompts may be rendered beside each other"),
-    ("max-line", _whole_number, 64 * 1024 * 1024, "how many bytes a request may have"),
-    ("max-depth", _whole_number, 100, "how deep the JSON of a request may be nested"),
-    ("max-arguments", _whole_number, 1000, "how many arguments a request may have"),
-    ("max-argument", _whole_number, 4 * 1024 * 1024, "how many characters an argument may have"),
-    ("max-reply", _whole_number, 64 * 1024 * 1024, "how many bytes a reply may have"),
-    ("rate", _seconds, None, "how many requests a second are answered, after as many at once"),
-    ("completion-rate", _seconds, 500.0, "the same for requests for completion"),
-)
+#: The limits of `serve`, by their names in `Limits`: each option, its type, and what it limits.
+LIMITS: Final = {
+    "seconds": ("timeout", _seconds, "how long a prompt may take if its author does not say"),
+    "renders": ("max-renders", _whole_number, "how many prompts may be rendered beside each other"),
+    "line": ("max-line", _whole_number, "how many bytes a request may have"),
+    "held": ("max-held", _whole_number, "how many bytes large requests without a reply may have together"),
+    "depth": ("max-depth", _whole_number, "how deep the JSON of a request may be nested"),
+    "values": ("max-values", _whole_number, "how many values a request, or an argument's text, may hold"),
+    "messages": ("max-messages", _whole_number, "how many messages may come as one array"),
+    "arguments": ("max-arguments", _whole_number, "how many arguments a request may have"),
+    "argument": ("max-argument", _whole_number, "how many characters an argument may have"),
+    "reply": ("max-reply", _whole_number, "how many bytes a reply may have"),
+    "rate": ("rate", _seconds, "how many requests a second are answered, after as many at once"),
+    "completions": ("completion-rate", _seconds, "the same for requests for completion"),
+}
 
 #: Each command, a module of this package: what it does, and what adds its arguments.
 _COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
 from promptkit.cli.compiled_set import CompiledSet
+from promptkit.cli.options import LIMITS
 from promptkit.compiled.early import EarlyServer
 from promptkit.compiled.listings import Listings
 from promptkit.errors import LoadError
@@ -174,7 +175,7 @@ def _kept(options: Namespace) -> CompiledSet | None:
     Without a watch clients could not be told if it said something else than the recipes; and it
     neither counts requests nor notes them.
     """
-    if not (options.cache and options.watch) or options.audit is not None or options.rate is not None:
+    if not (options.cache and options.watch) or options.audit is not None or options.rate != inf:
         return None
     return CompiledSet.of(options.target, options.name, options.page_size)
 
@@ -201,14 +202,4 @@ def _limits(options: Namespace) -> Limits:
     """
     Return the limits that the command line names.
     """
-    return Limits(
-        line=options.max_line,
-        depth=options.max_depth,
-        arguments=options.max_arguments,
-        argument=options.max_argument,
-        renders=options.max_renders,
-        seconds=options.timeout,
-        rate=options.rate or inf,
-        completions=options.completion_rate,
-        reply=options.max_reply,
-    )
+    return Limits(**{field: getattr(options, name.replace("-", "_")) for field, (name, *_) in LIMITS.items()})

@@ -18,6 +18,7 @@ from promptkit.protocol.events import Batch, Cancelled, Event, Held, Request, Re
 from promptkit.protocol.framing import MOST_KEPT, Lines
 from promptkit.protocol.glances import (
     LARGE,
+    Elements,
     Glance,
     beginning_of,
     check_text,
@@ -107,8 +108,8 @@ class Connection:
         self._lines = Lines(limits.line)
         # A line without arrays that is not longer is neither cut off, nor JSON that is nested too deeply.
         self._shallow = min(limits.line, MOST_KEPT - 1, limits.depth * len('{"":}'))
-        # Params that are not longer hold neither too many arguments nor one that is too long.
-        self._harmless = min(limits.argument, limits.arguments * len('"":0,'))
+        # Params that are not longer hold neither too many arguments or values nor one that is too long.
+        self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values)
         self._held = Held(limits.held)
         self._asked: set[RequestId] = set()
         self._numbers = count(1)
@@ -160,9 +161,9 @@ class Connection:
         Return what follows from one line, or from one element of the array on it.
         """
         if ((size := len(line)) > self._shallow or _ARRAY in line) and (
-            refused := oversize(line, size, self._limits)
+            refusal := oversize(line, size, self._limits)
         ):
-            return refused
+            return self._receive_other(line, batch, refusal)
         try:
             if not line.isascii():
                 check_text(line)
@@ -172,7 +173,7 @@ class Connection:
         except msgspec.ValidationError:
             return self._receive_other(line, batch)
         except UNREADABLE:  # half an object is nested, too
-            return oversize(line, size, self._limits) or self._receive_other(line, batch)
+            return self._receive_other(line, batch, oversize(line, size, self._limits))
         event = self._receive_message(incoming, batch)
         return () if event is None else (event,)
 
@@ -184,7 +185,8 @@ class Connection:
         if isinstance(event, Request):
             number: Any = event.id
             event.id = _decode_id(number) if isinstance(number, Raw) else number
-            if not self._held.take(event, len(line)):
+            # Text beyond ASCII takes up to four times as much once it is read.
+            if not self._held.take(event, len(line) * (1 if line.isascii() else 4)):
                 msg = f"requests of more than {self._limits.held:,} bytes are open: wait for their answers"
                 refused = encode_error(event.id, TooManyRequests(msg))
                 if self.observe is not None:
@@ -239,7 +241,8 @@ class Connection:
         if method is None:
             check_unknown(incoming.params)
             raise _not_found(name)
-        if len(incoming.params) > self._harmless:
+        large = len(incoming.params) > self._harmless
+        if large:
             check_arguments(method.params, incoming.params, self._limits)
             check_words(incoming.params)
         params: wire.Params | None = None
@@ -257,7 +260,7 @@ class Connection:
             revision = self._session_revision(name, method)
             client, capabilities = self.client, self.client_capabilities
         if method.served:
-            return Request(request_id, name, params, revision, client, capabilities, batch)
+            return Request(request_id, name, params, revision, client, capabilities, batch, None, large)
         if batch is not None and not method.enveloped:
             raise _unbatched(name)
         return encode_result(request_id, method.static or self._own_result(params, revision))
@@ -333,19 +336,24 @@ class Connection:
         )
         return Results(revision, self.identity).encode_kept(result, changes=self.capabilities.changes)
 
-    def _receive_other(self, line: bytes, batch: Batch | None) -> Iterable[Event]:
+    def _receive_other(
+        self, line: bytes, batch: Batch | None, refusal: ProtocolError | None = None
+    ) -> Iterable[Event]:
         """
         Return what follows from a line that is neither request nor notification as it stands.
+
+        It may be one, but be refused.
         """
-        try:
-            found, fault = glance_at(line)
+        try:  # of an array that is refused no element is looked at
+            found, fault = glance_at(line) if refusal is None or _is_object(line) else (None, None)
         except UNREADABLE:
-            refused = ParseError("this line is no JSON")
-            return (encode_error(UNSET, refused),) if line.strip() else ()
-        if isinstance(found, list) and batch is None:
+            refused = refusal or ParseError("this line is no JSON")
+            return (encode_error(leading_id(line) if refusal else UNSET, refused),) if line.strip() else ()
+        fault = refusal or fault
+        if isinstance(found, Elements) and batch is None and refusal is None:
             return self._receive_array(found)
         if not isinstance(found, Glance):
-            return (encode_error(UNSET, InvalidRequest("a message is a JSON object")),)
+            return (encode_error(UNSET, refusal or InvalidRequest("a message is a JSON object")),)
         request_id = found.id_on(line)
         if found.is_response:
             return self._receive_response(request_id, UNSET if fault else found.result)
@@ -362,9 +370,13 @@ class Connection:
         if isinstance(request_id, Raw | UnsetType) or request_id not in self._asked:
             return ()
         self._asked.discard(request_id)  # another thread may have withdrawn it
-        return (Response(request_id, None if result is UNSET else _decode_any(result)),)
+        try:
+            found = None if result is UNSET else _decode_any(result)
+        except UNREADABLE:  # a number may be too large: whoever waits is told that there is no answer
+            found = None
+        return (Response(request_id, found),)
 
-    def _receive_array(self, elements: list[bytes]) -> Iterable[Event]:
+    def _receive_array(self, elements: Elements) -> Iterable[Event]:
         """
         Return what follows from the elements of an array.
         """
@@ -381,6 +393,10 @@ class Connection:
         for element in elements:
             events += self._receive_line(element, batch)
         return batch.gather(events)
+
+
+def _is_object(line: bytes) -> bool:
+    return line.lstrip().startswith(b"{")
 
 
 def _failed(line: bytes, error: Exception) -> bytes:

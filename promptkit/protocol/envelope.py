@@ -62,13 +62,16 @@ def members_of(params: msgspec.Raw, *, enveloped: bool = True) -> dict[str, Any]
 
         UnsupportedVersion: If they name a revision that is not served to requests.
 
-        InvalidParams: If the envelope lacks a member, or has one of another type.
+        InvalidParams: If a number is too large, or the envelope lacks a member, or has one of another type.
     """
     try:
         members = _decode_any(params)
-    except UNREADABLE:
+    except RecursionError:
         msg = "the params are nested too deeply"
         raise ParseError(msg) from None
+    except msgspec.DecodeError as error:
+        msg = f"the params do not fit: {cut(str(error))}"
+        raise InvalidParams(msg) from None
     if not isinstance(members, dict):
         msg = "params is an object"
         raise InvalidRequest(msg)

@@ -31,7 +31,7 @@ class Batch:
         self.awaited = 0
         self._longest = longest
         self._room = longest - len(b"[]\n")
-        self._replies: list[bytes] = []
+        self._replies: list[memoryview] = []  # without their line ends, and not copied
         self._lock = Lock()  # replies may come from several threads
 
     def gather(self, events: "list[Event]") -> "list[Event]":
@@ -70,10 +70,10 @@ class Batch:
         with self._lock:
             self.awaited -= 1
             if reply:
-                self._replies.append(reply.rstrip(b"\n"))
+                self._replies += (memoryview(b","), memoryview(reply)[: -len(b"\n")])
             if self.awaited or not self._replies:
                 return b""
-            return b"[%b]\n" % b",".join(self._replies)
+            return b"".join((b"[", *self._replies[1:], b"]\n"))
 
     def _refusal(self, request_id: RequestId | UnsetType) -> bytes:
         msg = f"the replies to the batch would have more than {self._longest:,} bytes together"
@@ -93,6 +93,7 @@ class Request(Struct, gc=False):
     capabilities: dict[str, Any]
     batch: Batch | None = None
     awaited: list[Callable[[bytes], object]] | None = None
+    large: bool = False  # its arguments may hold many values
     about: Any = None  # the compiled prompt or resource, once it is found
     held: bool = False  # it is, or was, one that is answered later
     settled: bool = False  # it is answered, or never will be

@@ -7,6 +7,7 @@ it must not take much more memory than to hold it.
 
 import re
 from codecs import getincrementaldecoder
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +17,7 @@ from promptkit.protocol.jsonrpc import Incoming, InvalidRequest, ParseError, Pro
 
 __all__ = [
     "LARGE",
+    "Elements",
     "Glance",
     "beginning_of",
     "characters_in",
@@ -143,7 +145,39 @@ def check_text(line: bytes) -> None:
         decode(line[start : start + LARGE], start + LARGE >= len(line))
 
 
-def glance_at(line: bytes) -> tuple[Glance | list[bytes] | None, ProtocolError | None]:
+class Elements:
+    """
+    The elements of an array, each copied when it is its turn.
+
+    Args:
+        found:
+            The elements of *whole*.
+
+        whole:
+            The line they were found on, which is *line* if nothing was mended.
+
+        line:
+            The line as it came.
+    """
+
+    def __init__(self, found: list[Raw], whole: bytes, line: bytes) -> None:
+        self._found, self._whole, self._line = found, whole, line
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[bytes]:
+        """
+        Yield how each stands on the line.
+        """
+        end = 0
+        for element in map(bytes, self._found):
+            start = self._whole.index(element, end)  # only blanks and commas are between them
+            end = start + len(element)
+            yield self._line[start:end]
+
+
+def glance_at(line: bytes) -> tuple[Glance | Elements | None, ProtocolError | None]:
     """
     Return the members of an object, or the elements of an array; None for any other JSON.
 
@@ -167,7 +201,7 @@ def glance_at(line: bytes) -> tuple[Glance | list[bytes] | None, ProtocolError |
         found = _glance(whole)
         msg = "the line holds half of a surrogate pair, which is no character"
         fault = fault or InvalidRequest(msg)
-    return (_elements(found, whole, line) if isinstance(found, list) else found), fault
+    return (Elements(found, whole, line) if isinstance(found, list) else found), fault
 
 
 def _glance(line: bytes) -> Glance | list[Raw] | None:
@@ -176,18 +210,6 @@ def _glance(line: bytes) -> Glance | list[Raw] | None:
     except msgspec.ValidationError:
         _decode_raw(line)  # the error came at once: is the rest JSON?
     return _decode_elements(line) if line.lstrip().startswith(b"[") else None
-
-
-def _elements(elements: list[Raw], whole: bytes, line: bytes) -> list[bytes]:
-    """
-    Return how the *elements* of *whole*, which is the *line* if nothing was mended, stand there.
-    """
-    end, found = 0, []
-    for element in map(bytes, elements):
-        start = whole.index(element, end)  # only blanks and commas are between them
-        end = start + len(element)
-        found.append(line[start:end])
-    return found
 
 
 def incoming_of(line: bytes) -> Incoming:
@@ -258,8 +280,10 @@ def characters_in(raw: Raw) -> int:
     Return how long a text is, in characters, or any other value, as JSON without blanks in it.
     """
     written = bytes(raw)
-    if not written.startswith(b'"'):
+    if written.startswith((b"[", b"{")):
         return len(msgspec.json.format(written, indent=-1).translate(None, _CONTINUATION))
+    if not written.startswith(b'"'):
+        return len(written)
     size = len(written) - 2
     if not written.isascii():
         size = len(written.translate(None, _CONTINUATION)) - 2

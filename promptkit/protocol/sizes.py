@@ -1,8 +1,7 @@
 """Sizes: what is too long, too many or too deep, and whom to tell."""
 
-import re
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -11,74 +10,40 @@ from msgspec.json import Decoder
 from promptkit.errors import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.framing import Overlong, Unheld
-from promptkit.protocol.glances import characters_in, leading_id
+from promptkit.protocol.glances import characters_in
 from promptkit.protocol.jsonrpc import (
     InternalError,
     InvalidParams,
     InvalidRequest,
     ParseError,
     ProtocolError,
-    encode_error,
 )
 from promptkit.protocol.limits import Limits
 
-__all__ = ["check_arguments", "check_words", "depth_of", "oversize"]
-
-#: What stands before the next bracket or comma, and that. Texts are skipped, and nothing is tried twice.
-_NEXT: Final = re.compile(
-    rb'(?:[^]"\[{},}]++|"[^"\\]*+(?:\\.?[^"\\]*+)*+(?:"|\Z))*+([]\[{},}]|\Z)', re.DOTALL
-)
+__all__ = ["check_arguments", "check_given", "check_words", "oversize"]
 
 
-def depth_of(line: bytes) -> int:
+def oversize(line: bytes, size: int, limits: Limits) -> ProtocolError | None:
     """
-    Return how deep the JSON in *line* is nested.
+    Return why a line of that *size* is not read; None if there is no reason.
     """
-    return max((depth for depth, _ in _counted(line)), default=0)
-
-
-def _counted(line: bytes) -> Iterator[tuple[int, int]]:
-    """
-    Yield how deep each value in *line* is nested, and how many there are until then.
-    """
-    depth = values = 0
-    for found in _NEXT.finditer(line):
-        sign = found[1]
-        if sign in b"]}":
-            depth -= bool(sign)
-            if depth < 0:  # it is no JSON
-                return
-            continue
-        values += 1
-        if sign != b",":
-            depth += 1
-        yield depth, values
-
-
-def oversize(line: bytes, size: int, limits: Limits) -> tuple[bytes, ...]:
-    """
-    Return the reply to a line that is not read because of its *size*; nothing for any other line.
-    """
-    refusal: ProtocolError | None
     if isinstance(line, Overlong):
-        refusal = InvalidRequest(f"the line is not read: it is longer than {limits.line:,} bytes")
         if isinstance(line, Unheld):
-            refusal = InternalError("the line is not read: there is not enough memory for it")
-    else:
-        brackets = line.count(b"{") + line.count(b"[")
-        if brackets <= limits.depth and (
-            size <= limits.values or line.count(b",") + brackets <= limits.values
-        ):
-            return ()
-        refusal = _excess(line, limits)
-    return () if refusal is None else (encode_error(leading_id(line), refusal),)
+            return InternalError("the line is not read: there is not enough memory for it")
+        return InvalidRequest(f"the line is not read: it is longer than {limits.line:,} bytes")
+    brackets = line.count(b"{") + line.count(b"[")
+    if brackets <= limits.depth and (size <= limits.values or line.count(b",") + brackets <= limits.values):
+        return None
+    return _excess(line, limits)
 
 
 def _excess(line: bytes, limits: Limits) -> ProtocolError | None:
     """
     Return what there is too much of on a line; None if there is not.
     """
-    for depth, values in _counted(line):
+    from promptkit.json_extent import extent  # few lines are looked at so closely
+
+    for depth, values in extent(line):
         if depth > limits.depth:
             return ParseError(f"the line is not read: it is nested more than {limits.depth:,} deep")
         if values > limits.values:
@@ -130,6 +95,10 @@ class _Prompt(Struct):
     def given(self) -> Mapping[str, Raw]:
         return self.arguments or {}
 
+    @property
+    def typed(self) -> Mapping[str, Raw]:
+        return {}
+
 
 class _Resource(Struct):
     """
@@ -140,6 +109,10 @@ class _Resource(Struct):
 
     @property
     def given(self) -> Mapping[str, Raw]:
+        return {}
+
+    @property
+    def typed(self) -> Mapping[str, Raw]:
         return {} if self.uri is UNSET else {"uri": self.uri}
 
 
@@ -153,17 +126,44 @@ class _Completion(Struct):
 
     @property
     def given(self) -> Mapping[str, Raw]:
-        typed = {} if self.argument.value is UNSET else {self.argument.name: self.argument.value}
-        return {**self.context.arguments, **typed} if self.context else typed
+        return self.context.arguments if self.context else {}
+
+    @property
+    def typed(self) -> Mapping[str, Raw]:
+        return {} if self.argument.value is UNSET else {self.argument.name: self.argument.value}
+
+
+class _Opening(Struct, rename="camel"):
+    """
+    What a client says of itself, which is kept for the whole session.
+    """
+
+    protocol_version: Raw = Raw()
+    capabilities: Raw = Raw()
+    client_info: dict[str, Raw] | None = None
+
+    @property
+    def given(self) -> Mapping[str, Raw]:
+        return {}
+
+    @property
+    def typed(self) -> Mapping[str, Raw]:
+        said = {"protocolVersion": self.protocol_version, "capabilities": self.capabilities}
+        info = self.client_info or {}
+        return said | {f"clientInfo.{name}": info.get(name, Raw()) for name in ("name", "version")}
 
 
 #: What reads the arguments in the params of a request, and leaves each as it is.
-_GIVEN: Final[Mapping[type[wire.Params], Decoder[_Prompt] | Decoder[_Resource] | Decoder[_Completion]]] = {
+_GIVEN: Final[Mapping[type[wire.Params], Decoder[Any]]] = {
+    wire.InitializeParams: Decoder(_Opening),
     wire.GetPromptParams: Decoder(_Prompt),
     wire.ResourceParams: Decoder(_Resource),
     wire.CompleteParams: Decoder(_Completion),
 }
 
+
+#: What somebody types at most, in characters: a URI, the beginning of a value, what a client is called.
+_LONGEST_TYPED: Final = 65_536
 
 #: What is longer is none of the words that there are, in bytes.
 _LONGEST_WORD: Final = 1024
@@ -208,10 +208,12 @@ def check_arguments(kind: type[wire.Params], params: Raw, limits: Limits) -> Non
     if (decoder := _GIVEN.get(kind)) is None:
         return
     try:
-        given = decoder.decode(params).given
+        asked = decoder.decode(params)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return  # whoever reads them says what is wrong
-    check_given(given, limits)
+    check_given(asked.given, limits)
+    for name, value in asked.typed.items():
+        _check_length(name, value, min(_LONGEST_TYPED, limits.argument))
 
 
 def check_given(given: Mapping[str, Raw], limits: Limits) -> None:
@@ -232,9 +234,13 @@ def check_given(given: Mapping[str, Raw], limits: Limits) -> None:
         msg = f"there are {len(given):,} arguments: at most {limits.arguments:,} are taken"
         raise InvalidParams(msg)
     for name, value in given.items():
-        if max(len(value), len(name)) <= limits.argument:
-            continue
-        size = max(characters_in(value), len(name))
-        if size > limits.argument:
-            msg = f"{shortened(name)!r} has {size:,} characters: at most {limits.argument:,} are taken"
-            raise InvalidParams(msg)
+        _check_length(name, value, limits.argument)
+
+
+def _check_length(name: str, value: Raw, most: int) -> None:
+    """
+    Check that neither an argument nor its name is longer than that. Raises InvalidParams if one is.
+    """
+    if max(len(value), len(name)) > most and (size := max(characters_in(value), len(name))) > most:
+        msg = f"{shortened(name)!r} has {size:,} characters: at most {most:,} are taken"
+        raise InvalidParams(msg)

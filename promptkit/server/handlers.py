@@ -135,7 +135,7 @@ class Handlers:
         """
 
         def work(request: Request) -> bytes | None:
-            given = self._checked(question.answered(answer))
+            given = self._checked(question.prompt, question.answered(answer))
             return self._render(request, question.snapshot, question.prompt, given, question.asked + 1)
 
         return reply_to(question.request, work, question.snapshot.catalog, self._limits.reply)
@@ -243,15 +243,23 @@ class Handlers:
         snapshot, params = self.snapshot, request.params
         prompt = request.about = snapshot.catalog[params.name]
         if params.request_state is UNSET and params.input_responses is UNSET:
+            if request.large:
+                prompt.arguments.check_values(params.arguments or {}, self._limits.values)
             return self._render(request, snapshot, prompt, params.arguments)
         given, asked = self._elicitation.arguments(request, prompt)  # it is asked for once more
-        return self._render(request, snapshot, prompt, self._checked(given), asked)
+        return self._render(request, snapshot, prompt, self._checked(prompt, given), asked)
 
-    def _checked(self, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    def _checked(self, prompt: CompiledPrompt, given: dict[str, Any] | None) -> dict[str, Any] | None:
         """
-        Return what is *given*, with what a person has entered. Raises InvalidParams if it is too much.
+        Return what is *given*, with what a person has entered.
+
+        Raises:
+            InvalidParams: If it is too much, or too long.
+
+            ArgumentErrors: If a text in it holds too many values.
         """
         check_given({name: Raw(encode(value)) for name, value in (given or {}).items()}, self._limits)
+        prompt.arguments.check_values(given or {}, self._limits.values)
         return given
 
     def _render(
