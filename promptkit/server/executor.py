@@ -56,7 +56,7 @@ class Executor:
             TooManyRequests: If as much goes on as may.
         """
         if self.full:
-            msg = f"{self._working} requests are being worked on, which is the limit: try again later"
+            msg = f"{self._limit} requests are being worked on, which is the limit: try again later"
             raise TooManyRequests(msg)
 
     def run_function(

@@ -202,7 +202,8 @@ def serve(
         return next(sources)()
 
     try:
-        server.read_from(read, wire.over.set, early.hand_over() if early else ())
+        before = early.hand_over() if early else ()
+        server.read_from(read, wire.over.set, before, owns_process=True)
     except RuntimeError as error:  # there can be no more threads
         say(f"nothing can be read: {error}")
     while not _is_over(wire) and server.reads and not wire.is_orphaned:
