@@ -51,7 +51,7 @@ class Reading:
     def ask(self, *messages):
         """Let lines arrive in one piece; return the next line that is sent."""
         self.arrived.put(b"".join(map(line, messages)))
-        return self.told.get(timeout=20)
+        return self.told.get(timeout=50)
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def reading():
     made.arrived.put(line(notification("notifications/initialized")))
     yield made
     made.arrived.put(b"")
-    assert made.ended.wait(20)
+    assert made.ended.wait(50)
 
 
 def failing_once(function, error, when=lambda *_: True):
@@ -147,7 +147,7 @@ def test_a_request_that_fails_once_it_is_answered_later(reading, monkeypatch, er
     said = [reading.ask(asked)]
     reading.arrived.put(line(request(2, "ping")))
     while b'"id":2,' not in said[-1]:
-        said.append(reading.told.get(timeout=20))
+        said.append(reading.told.get(timeout=50))
     reading.server.close(0)
 
     (reply,) = (text for text in said if b'"id":1,' in text)
@@ -221,7 +221,7 @@ def test_threads_that_cannot_be_started(recipes, tmp_path):
     asked = [2, 3, 4, 5, 6]
     for number, name in zip(asked, ["sleeps", "awaits", "sleeps", "awaits", "recover"], strict=True):
         client.ask(number, "prompts/get", {"name": name})
-    answered = [client.came.get(timeout=20)[1]["id"] for _ in asked]
+    answered = [client.came.get(timeout=50)[1]["id"] for _ in asked]
     client.ask(7, "prompts/get", {"name": "awaits"})
 
     assert sorted(answered) == asked

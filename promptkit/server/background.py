@@ -210,6 +210,7 @@ class Background:
         Cancel what was left behind, and let go of the descriptors.
         """
         try:
+            self._loop.set_task_factory(None)  # an author's may fail
             if left := asyncio.all_tasks(self._loop):
                 for task in left:
                     task.cancel()
@@ -234,7 +235,15 @@ class Background:
             raise
 
     def _create(self) -> None:
-        self._loop.create_task(self._work())
+        # An author's task factory, which may fail, is for the tasks of prompts.
+        asyncio.Task(self._work(), loop=self._loop).add_done_callback(self._create_again)
+
+    def _create_again(self, task: asyncio.Task[None]) -> None:
+        """
+        Have the work done that a *task* has not begun, as an author's code has cancelled all there are.
+        """
+        if task.cancelled():
+            self._create()
 
     async def _work(self) -> None:
         """
