@@ -128,7 +128,8 @@ def test_a_loop_that_is_blocked_by_what_was_left_behind(start):
 
     assert use_of(client)[0] <= threads + 3 + 3
     assert {error["code"] for error in refusals} == {429}
-    assert "event loops are held up by prompts that block" in refusals[-1]["message"]
+    told = [error["message"] for error in refusals]
+    assert any("event loops are held up by prompts that block" in message for message in told)
 
 
 def look_until(loops, condition):
