@@ -1,6 +1,8 @@
 """How requests change hands: each is answered once, whoever is slow, stuck or cannot be started."""
 
+import asyncio
 import gc
+import os
 import threading
 import time
 import weakref
@@ -21,7 +23,7 @@ from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.supervisor import Supervisor
 from promptkit.server.workers import Worker
 from tests.test_stalls import BUSY, Process
-from tests.wire import initialize, line, request
+from tests.wire import initialize, line, modern, request
 
 LATE = InternalError("too late")
 
@@ -319,6 +321,72 @@ def test_threads_that_were_relieved_are_forgotten():
     gc.collect()
 
     assert len([worker for worker in kept if not worker.is_alive()]) <= 3
+
+
+def test_a_server_that_was_closed_leaves_nothing_behind():
+    """
+    A program that serves many clients one after the other keeps no thread, loop or catalog of theirs.
+    """
+
+    @prompt
+    async def waits():
+        await asyncio.sleep(0.001)
+        return "done"
+
+    @prompt
+    def sleeps():
+        time.sleep(0.05)
+        return "awake"
+
+    def served():
+        arrived, told, ended = Queue(), Queue(), threading.Event()
+        server = Server(compile(Recipes(prompts=(waits, sleeps))), told.put)
+        server.read_from(arrived.get, ended.set)
+        for number, name in enumerate(["waits", "sleeps"]):
+            arrived.put(line(modern(number, "prompts/get", {"name": name})))
+            assert b"result" in told.get(timeout=50)
+        arrived.put(b"")
+        assert ended.wait(50)
+        server.close(10)
+        return weakref.ref(server)
+
+    threads = set(threading.enumerate())
+    servers = [served() for _ in range(5)]
+    deadline = time.monotonic() + 50
+    while time.monotonic() < deadline and (
+        set(threading.enumerate()) - threads or any(server() for server in servers)
+    ):
+        time.sleep(0.05)
+        gc.collect()
+
+    assert set(threading.enumerate()) <= threads
+    assert [server() for server in servers] == [None] * 5
+
+
+def test_threads_that_hang_keep_none_from_those_that_come_later(start):
+    """
+    What prompts delegate to threads is done though other prompts have left hanging ones behind.
+    """
+    source = """
+        import asyncio, time
+        from promptkit import prompt
+
+        @prompt(timeout=0.2)
+        async def hangs():
+            await asyncio.to_thread(time.sleep, 3600)
+
+        @prompt
+        async def delegates():
+            return await asyncio.to_thread(str, 1)
+    """
+    client = start(source=source)
+    hanging = range(1, min(32, os.cpu_count() + 4) + 3)
+    for number in hanging:
+        client.ask(number, "prompts/get", {"name": "hangs"})
+    assert all("error" in client.wait_for(number) for number in hanging)
+    client.ask("last", "prompts/get", {"name": "delegates"})
+
+    assert "result" in client.wait_for("last")
 
 
 def test_asynchronous_prompts_behind_one_that_blocks(start):

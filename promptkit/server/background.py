@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context
 from threading import Thread
@@ -25,6 +25,9 @@ T = TypeVar("T")
 #: How often somebody looks, and the loop has not come round since, before it counts as stuck. It is
 #: no time: on a busy machine, or beside many threads, whoever looks is as late as the loop.
 _ROUNDS: Final = 5
+
+#: How many threads the coroutines of a loop may delegate to, unless somebody says otherwise.
+_THREADS: Final = 32
 
 #: How long what prompts have left behind may go on, in seconds, on a loop that is not needed any more;
 #: and how long it may take to stop once it is told to.
@@ -63,6 +66,11 @@ class Background:
 
     Its thread is a daemon: whatever runs there, it never keeps the process alive.
 
+    Args:
+        threads:
+            How many threads its coroutines may delegate to: those that hang are left behind, and nobody
+            may have to wait for one. They start when they are needed.
+
     Attributes:
         stuck:
             Whether a coroutine holds up all others on this loop. It may come round later.
@@ -74,11 +82,12 @@ class Background:
         RuntimeError: If there can be no more threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int = _THREADS) -> None:
         self.stuck = False
         self.over = False
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_complain)
+        self._loop.set_default_executor(ThreadPoolExecutor(threads, "promptkit-delegate"))
         self._waiting: deque[_Work] = deque()
         self._running: set[_Work] = set()
         self._asked = False

@@ -289,6 +289,8 @@ class Server:
             if told := self._connection.subscriptions.end(results):
                 self._send(told)
         self._in_flight.close(max(0.0, deadline - time.monotonic()), _unfinished)
+        self._executor.end()
+        self._supervisor.end()
 
     def _follow(self, event: Event) -> tuple[Request | None, bytes | None]:
         """

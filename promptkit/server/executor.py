@@ -192,6 +192,13 @@ class Executor:
         if self._loops is not None and self.busy:
             self._loops.look(now)
 
+    def end(self) -> None:
+        """
+        Let go of what nothing runs on any more. More work may be begun all the same.
+        """
+        if self._loops is not None:
+            self._loops.end()
+
     def _free_loop(self) -> "Background":
         """
         Return an event loop that is not stuck, as far as is known.

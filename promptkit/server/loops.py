@@ -60,7 +60,7 @@ class Loops:
                 if (held_up := len(self._loops) + len(self._ending)) > self._limit:
                     msg = f"{held_up} event loops are held up by prompts that block: try again later"
                     raise TooManyRequests(msg)
-                found = Background()
+                found = Background(self._limit)
                 self._loops.append(found)
             if found is not self._loops[0]:
                 self._used = time.monotonic()
@@ -80,6 +80,17 @@ class Loops:
                 with suppress(RuntimeError, TooManyRequests):  # it waits on; its time is limited
                     self.free().take_over(loop)
         self._end_idle(now)
+
+    def end(self) -> None:
+        """
+        End all loops, each once nothing runs there any more.
+        """
+        with self._lock:
+            self._forget()
+            for loop in self._loops:
+                loop.end()
+            self._ending += self._loops
+            self._loops = []
 
     def _end_idle(self, now: float) -> None:
         """
