@@ -323,6 +323,41 @@ def test_threads_that_were_relieved_are_forgotten():
     assert len([worker for worker in kept if not worker.is_alive()]) <= 3
 
 
+def test_an_end_that_was_kept_from_another_request_is_an_error(start):
+    """
+    A prompt that raises again what has ended an earlier one harms neither reading nor the requests behind it.
+    """
+    source = """
+        import time
+        from promptkit import prompt
+
+        kept = []
+
+        @prompt(timeout=0.2)
+        def keeps():
+            try:
+                while True:
+                    time.sleep(0.01)
+            except BaseException as error:
+                kept.append(error)
+                raise
+
+        @prompt
+        def raises():
+            raise kept[0] if kept else ValueError("not yet")
+    """
+    client = start(source=source)
+    client.ask("first", "prompts/get", {"name": "keeps"})
+    assert "took longer" in client.wait_for("first")["error"]["message"]
+    numbers = range(1, 31)
+    client.write(*(request(number, "prompts/get", {"name": "raises"}) for number in numbers))
+
+    told = [client.wait_for(number)["error"]["message"] for number in numbers]
+    assert all(message.startswith("prompt 'raises' failed (error ") for message in told)
+    client.ask("last", "ping", {})
+    assert client.wait_for("last")["result"] == {}
+
+
 def test_a_server_that_was_closed_leaves_nothing_behind():
     """
     A program that serves many clients one after the other keeps no thread, loop or catalog of theirs.

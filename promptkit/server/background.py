@@ -26,7 +26,8 @@ T = TypeVar("T")
 #: no time: on a busy machine, or beside many threads, whoever looks is as late as the loop.
 _ROUNDS: Final = 5
 
-#: How many threads the coroutines of a loop may delegate to, unless somebody says otherwise.
+#: How many threads the coroutines of a loop may delegate to, which start when they are needed. Python gives
+#: as many to a large machine, and six to a small one: so many hang soon, and all others wait for ever.
 _THREADS: Final = 32
 
 #: How long what prompts have left behind may go on, in seconds, on a loop that is not needed any more;
@@ -66,11 +67,6 @@ class Background:
 
     Its thread is a daemon: whatever runs there, it never keeps the process alive.
 
-    Args:
-        threads:
-            How many threads its coroutines may delegate to: those that hang are left behind, and nobody
-            may have to wait for one. They start when they are needed.
-
     Attributes:
         stuck:
             Whether a coroutine holds up all others on this loop. It may come round later.
@@ -82,12 +78,12 @@ class Background:
         RuntimeError: If there can be no more threads.
     """
 
-    def __init__(self, threads: int = _THREADS) -> None:
+    def __init__(self) -> None:
         self.stuck = False
         self.over = False
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_complain)
-        self._loop.set_default_executor(ThreadPoolExecutor(threads, "promptkit-delegate"))
+        self._loop.set_default_executor(ThreadPoolExecutor(_THREADS, "promptkit-delegate"))
         self._waiting: deque[_Work] = deque()
         self._running: set[_Work] = set()
         self._asked = False

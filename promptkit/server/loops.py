@@ -60,7 +60,7 @@ class Loops:
                 if (held_up := len(self._loops) + len(self._ending)) > self._limit:
                     msg = f"{held_up} event loops are held up by prompts that block: try again later"
                     raise TooManyRequests(msg)
-                found = Background(self._limit)
+                found = Background()
                 self._loops.append(found)
             if found is not self._loops[0]:
                 self._used = time.monotonic()
