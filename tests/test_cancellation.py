@@ -92,7 +92,7 @@ class Work:
         def block() -> str:
             self.started.put(self)
             try:
-                self.go_on.wait(20)
+                self.go_on.wait(50)
             finally:
                 self.ended.put("to its end")
             return "done"
@@ -118,7 +118,7 @@ class Work:
         """Send a request, and wait until the work on it has begun; return what is sent at once."""
         told = client.post(method, params, number)
         if not told:
-            self.started.get(timeout=10)
+            self.started.get(timeout=50)
         return told
 
 
@@ -151,7 +151,7 @@ class TestInFlight:
         told = client.send(cancel(1, reason="closed the tab"))
 
         assert told == []
-        assert work.ended.get(timeout=10) is asyncio.CancelledError
+        assert work.ended.get(timeout=50) is asyncio.CancelledError
         assert rest(client) == []
 
     @pytest.mark.requirement("cancellation/no-reply", "cancellation/nothing-more")
@@ -196,7 +196,7 @@ class TestInFlight:
         client = work.client("2025-03-26")
         batch = [request(1, *SLOW["async"]), request(2, "ping"), request(3, "ping")]
         client.send(line(batch))
-        work.started.get(timeout=10)
+        work.started.get(timeout=50)
 
         (replies,) = client.send(cancel(1))
 
@@ -208,7 +208,7 @@ class TestInFlight:
         """
         client = work.client("2025-03-26")
         client.send(line([request(1, *SLOW["async"])]))
-        work.started.get(timeout=10)
+        work.started.get(timeout=50)
 
         assert client.send(cancel(1)) == []
 
@@ -233,11 +233,11 @@ class TestInFlight:
         """
         client = Client(work.catalog, None)
         client.send(line(initialize("2025-06-18")) + line(modern(1, *SLOW["async"])))
-        work.started.get(timeout=10)
+        work.started.get(timeout=50)
 
         client.send(cancel(1))
 
-        assert work.ended.get(timeout=10) is asyncio.CancelledError
+        assert work.ended.get(timeout=50) is asyncio.CancelledError
 
 
 class TestNothingToCancel:
@@ -362,7 +362,7 @@ class TestRaces:
         def send(data):
             if threading.current_thread() is not threading.main_thread():
                 sending.set()
-                go_on.wait(10)
+                go_on.wait(50)
             sent.extend(data.splitlines())
 
         server = Server(work.catalog, send)
@@ -371,7 +371,7 @@ class TestRaces:
             server.receive_data(line(initialize(revision)))
         server.receive_data(line(get(1, *SLOW["thread"])))
         work.go_on.set()
-        assert sending.wait(10)
+        assert sending.wait(50)
         server.receive_data(cancel(1) + line(get(2, "prompts/list")))
         go_on.set()
         server.close(10)

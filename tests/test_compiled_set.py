@@ -166,7 +166,7 @@ def told_early(start, folder, gate):
     say(process, initialize("2025-11-25"), request(1, "prompts/list"), request(2, "ping"))
     ready = select.select([process.stdout], [], [], 1)[0]
     gate.touch()
-    process.communicate(timeout=20)
+    process.communicate(timeout=50)
     return bool(ready)
 
 
@@ -262,7 +262,7 @@ class TestAStart:
         time.sleep(0.3)  # they are being imported by now
         process.stdin.close()
 
-        assert process.wait(10) == 0
+        assert process.wait(50) == 0
 
     def test_the_end_waits_for_what_was_asked(self, gated, start):
         """
@@ -276,7 +276,7 @@ class TestAStart:
         gate.touch()
 
         assert hear(process)["result"]["messages"][0]["content"]["text"] == "3"
-        assert process.wait(20) == 0
+        assert process.wait(50) == 0
 
 
 #: What an import may depend on though no hook of the interpreter tells of it.
@@ -628,7 +628,7 @@ class TestNothingStale:
         """
         folder, gate = gated
         session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
-        assert len(start(folder, "--grace", "0").communicate(session, timeout=20)[0].splitlines()) == 2
+        assert len(start(folder, "--grace", "0").communicate(session, timeout=50)[0].splitlines()) == 2
         second = start(folder)
         second.stdin.write(session)
         second.stdin.flush()
@@ -636,7 +636,7 @@ class TestNothingStale:
 
         assert names([hear(second), hear(second)][1]) == ["greet", "part", "third"]
         assert second.stdin.close() is None
-        assert second.wait(20) == 0
+        assert second.wait(50) == 0
         assert told_early(start, folder, gate)
 
     @pytest.mark.parametrize("end", ["kill", "terminate"])
@@ -649,7 +649,7 @@ class TestNothingStale:
         say(first, initialize("2025-11-25"), request(1, "prompts/list"))
         assert [hear(first)["id"], hear(first)["id"]] == [0, 1]
         getattr(first, end)()
-        first.wait(20)
+        first.wait(50)
 
         assert not told_early(start, folder, gate)
 
@@ -734,10 +734,10 @@ class TestNothingStale:
         folder = recipes(a=f"{UNORDERED}if USUAL: chosen = prompt(name='a')(lambda: 'x')\n")
         session = line(initialize("2025-11-25")) + line(request(1, "prompts/get", {"name": "a"}))
         target = f"{folder / 'a.py'}:chosen"
-        start(target, PYTHONHASHSEED=USUAL).communicate(session, timeout=20)
+        start(target, PYTHONHASHSEED=USUAL).communicate(session, timeout=50)
         assert len(sets(folder)) == 1
         process = start(target, PYTHONHASHSEED=OTHER)
-        out, err = process.communicate(session, timeout=20)
+        out, err = process.communicate(session, timeout=50)
 
         assert "cannot be served" in json.loads(out.splitlines()[1])["error"]["message"]
         assert (b"has no 'chosen'" in err, process.returncode, sets(folder)) == (True, 2, [])
@@ -1358,7 +1358,7 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     reads = chain([first.read_rest], repeat(arriving.get))
     server = Server(CATALOG, sent.append, connection=first.connection)
     server.read_from(map(call, reads).__next__, ended.set, held)
-    ended.wait(10)
+    ended.wait(50)
     server.close(1)
 
     assert by_id(sent) == by_id(alone)

@@ -71,7 +71,7 @@ def params(name, value, ref=None, **context):
 def complete(revision, *args, **context):
     client = Client(CATALOG, revision)
     found = client.post("completion/complete", params(*args, **context))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 50
     while not found and time.monotonic() < deadline:
         time.sleep(0.002)
         found = client.replies()

@@ -925,7 +925,8 @@ class TestPatience:
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_the_server_looks_at_the_clock(self, revision, monkeypatch):
         """
-        Nothing has to arrive for a question to be given up when its time is over.
+        Nothing has to arrive for a question to be given up when its time is over: it is taken back, or not
+        asked at all if its time was over before.
         """
         monkeypatch.setattr(handlers, "Elicitation", partial(Elicitation, patience=0.01))
         told = Queue()
@@ -936,11 +937,47 @@ class TestPatience:
 
         server.receive_data(line(request(5, "prompts/get", {"name": "review"})))
 
+        wanted = ["elicitation/create", 5, "notifications/cancelled"]
         sent = []
-        while len(sent) < 3:
-            sent += map(json.loads, told.get(timeout=10).splitlines())
-        assert [found.get("method", found.get("id")) for found in sent] == [
-            "elicitation/create",
-            5,
-            "notifications/cancelled",
-        ]
+        while sent not in ([5], wanted):
+            for text in told.get(timeout=50).splitlines():
+                found = json.loads(text)
+                sent.append(found.get("method", found.get("id")))
+        assert told.empty()
+
+    @pytest.mark.parametrize("revision", SESSIONS)
+    @pytest.mark.parametrize("moment", ["held", "expected", "sent"])
+    def test_a_request_that_is_over_while_it_is_being_asked_for(self, revision, moment, monkeypatch):
+        """
+        Whenever its time is over, a question that is asked is taken back, after it was asked; none is left.
+        """
+        client = client_of(revision)
+        server = client.server
+        elicitation, in_flight = server._handlers._elicitation, server._in_flight
+        owner, name = {
+            "held": (in_flight, "hold"),
+            "expected": (server._connection, "expect"),
+            "sent": (elicitation, "_send"),
+        }[moment]
+        original = getattr(owner, name)
+        others = []
+
+        def over_then(*args):
+            result = original(*args)
+            if not others:
+                others.append(
+                    threading.Thread(target=in_flight.expire, args=(time.monotonic() + 901,), daemon=True)
+                )
+                others[0].start()
+                others[0].join(0.1)  # it may have to wait for what is done here
+            return result
+
+        monkeypatch.setattr(owner, name, over_then)
+        client.send(line(request(5, "prompts/get", {"name": "review", "arguments": {"diff": "x"}})))
+        others[0].join(20)
+
+        told = [found.get("method", found.get("id")) for found in client.replies()]
+        asked = told.count("elicitation/create")
+        assert (told.count(5), told.count("notifications/cancelled"), len(told)) == (1, asked, 1 + 2 * asked)
+        assert not asked or told.index("elicitation/create") < told.index("notifications/cancelled")
+        assert (elicitation._open, server._connection._asked) == ({}, set())

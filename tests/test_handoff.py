@@ -1,6 +1,8 @@
 """How requests change hands: each is answered once, whoever is slow, stuck or cannot be started."""
 
+import asyncio
 import gc
+import os
 import threading
 import time
 import weakref
@@ -21,7 +23,7 @@ from promptkit.server.in_flight import InFlight, Job
 from promptkit.server.supervisor import Supervisor
 from promptkit.server.workers import Worker
 from tests.test_stalls import BUSY, Process
-from tests.wire import initialize, line, request
+from tests.wire import initialize, line, modern, request
 
 LATE = InternalError("too late")
 
@@ -143,7 +145,7 @@ class TestExecutor:
             if not relieved_first:
                 in_flight.adopt(job_of(wanted))
 
-            assert done.wait(10)
+            assert done.wait(50)
             assert sent == [b"done\n"]
 
     def test_what_goes_on_after_it_was_cancelled_takes_its_place(self):
@@ -156,17 +158,17 @@ class TestExecutor:
 
         async def block():
             begun.set()
-            release.wait(10)
+            release.wait(50)
             ended.set()
 
         executor.run_coroutine(asked(), block(), lambda _: b"", 60, LATE)
-        begun.wait(10)
+        begun.wait(50)
         in_flight.cancel(1)
         with pytest.raises(Exception, match="1 requests are being worked on"):
             executor.check_room()
         release.set()
 
-        assert ended.wait(10)
+        assert ended.wait(50)
 
 
 class TestSupervisor:
@@ -185,7 +187,7 @@ class TestSupervisor:
 
         Supervisor(look).wake()
 
-        assert again.wait(10)
+        assert again.wait(50)
         assert "looking after requests failed: ValueError('no')" in capsys.readouterr().err
 
     def test_one_that_looks_again_much_later_is_asleep(self):
@@ -202,7 +204,7 @@ class TestSupervisor:
         supervisor = Supervisor(look)
         supervisor.wake()
 
-        assert waits.wait(10)
+        assert waits.wait(50)
 
 
 SLOW_TO_READ = """
@@ -252,7 +254,7 @@ def test_a_thread_that_is_relieved_before_it_begins(monkeypatch):
     monkeypatch.setattr(server._handlers, "serve", serve_relieved)
     lines = [line(initialize("2025-11-25")), line(request(1, "prompts/get", {"name": "greet"})), b""]
     server.read_from(iter(lines).__next__, ended.set)
-    assert ended.wait(10)
+    assert ended.wait(50)
     server.close(10)
 
     assert b"Hello." in sent[-1]
@@ -285,6 +287,11 @@ def test_a_stuck_prompt_while_another_is_awaited(start):
     assert client.wait_for(3)["result"] == {}
 
 
+def all_workers():
+    """Every worker that somebody has kept."""
+    return weakref.WeakSet(found for found in gc.get_objects() if isinstance(found, Worker))
+
+
 def test_threads_that_were_relieved_are_forgotten():
     """
     However often reading has changed hands, no thread that has ended is kept.
@@ -298,21 +305,123 @@ def test_threads_that_were_relieved_are_forgotten():
 
         return sleeps
 
+    others = all_workers()  # other tests have left some
     arrived, told, ended = Queue(), Queue(), threading.Event()
     server = Server(compile(Recipes(prompts=tuple(map(sleeping, range(10))))), told.put)
     server.read_from(arrived.get, ended.set)
     arrived.put(line(initialize("2025-06-18")))
-    told.get(timeout=20)
+    told.get(timeout=50)
     for number in range(10):
         arrived.put(line(request(number, "prompts/get", {"name": f"sleeps_{number}"})))
-        told.get(timeout=20)
-    kept = weakref.WeakSet(found for found in gc.get_objects() if isinstance(found, Worker))
+        told.get(timeout=50)
+    kept = all_workers() - others
     arrived.put(b"")
-    assert ended.wait(20)
+    assert ended.wait(50)
     del server
     gc.collect()
 
     assert len([worker for worker in kept if not worker.is_alive()]) <= 3
+
+
+def test_an_end_that_was_kept_from_another_request_is_an_error(start):
+    """
+    A prompt that raises again what has ended an earlier one harms neither reading nor the requests behind it.
+    """
+    source = """
+        import time
+        from promptkit import prompt
+
+        kept = []
+
+        @prompt(timeout=0.2)
+        def keeps():
+            try:
+                while True:
+                    time.sleep(0.01)
+            except BaseException as error:
+                kept.append(error)
+                raise
+
+        @prompt
+        def raises():
+            raise kept[0] if kept else ValueError("not yet")
+    """
+    client = start(source=source)
+    client.ask("first", "prompts/get", {"name": "keeps"})
+    assert "took longer" in client.wait_for("first")["error"]["message"]
+    numbers = range(1, 31)
+    client.write(*(request(number, "prompts/get", {"name": "raises"}) for number in numbers))
+
+    told = [client.wait_for(number)["error"]["message"] for number in numbers]
+    assert all(message.startswith("prompt 'raises' failed (error ") for message in told)
+    client.ask("last", "ping", {})
+    assert client.wait_for("last")["result"] == {}
+
+
+def test_a_server_that_was_closed_leaves_nothing_behind():
+    """
+    A program that serves many clients one after the other keeps no thread, loop or catalog of theirs.
+    """
+
+    @prompt
+    async def waits():
+        await asyncio.sleep(0.001)
+        return "done"
+
+    @prompt
+    def sleeps():
+        time.sleep(0.05)
+        return "awake"
+
+    def served():
+        arrived, told, ended = Queue(), Queue(), threading.Event()
+        server = Server(compile(Recipes(prompts=(waits, sleeps))), told.put)
+        server.read_from(arrived.get, ended.set)
+        for number, name in enumerate(["waits", "sleeps"]):
+            arrived.put(line(modern(number, "prompts/get", {"name": name})))
+            assert b"result" in told.get(timeout=50)
+        arrived.put(b"")
+        assert ended.wait(50)
+        server.close(10)
+        return weakref.ref(server)
+
+    threads = set(threading.enumerate())
+    servers = [served() for _ in range(5)]
+    deadline = time.monotonic() + 50
+    while time.monotonic() < deadline and (
+        set(threading.enumerate()) - threads or any(server() for server in servers)
+    ):
+        time.sleep(0.05)
+        gc.collect()
+
+    assert set(threading.enumerate()) <= threads
+    assert [server() for server in servers] == [None] * 5
+
+
+def test_threads_that_hang_keep_none_from_those_that_come_later(start):
+    """
+    What prompts delegate to threads is done though other prompts have left hanging ones behind.
+    """
+    source = """
+        import asyncio, time
+        from promptkit import prompt
+
+        @prompt(timeout=0.2)
+        async def hangs():
+            await asyncio.to_thread(time.sleep, 3600)
+
+        @prompt
+        async def delegates():
+            return await asyncio.to_thread(str, 1)
+    """
+    client = start(source=source)
+    hanging = range(1, min(32, os.cpu_count() + 4) + 3)
+    for number in hanging:
+        client.ask(number, "prompts/get", {"name": "hangs"})
+    assert all("error" in client.wait_for(number) for number in hanging)
+    client.ask("last", "prompts/get", {"name": "delegates"})
+
+    assert "result" in client.wait_for("last")
 
 
 def test_asynchronous_prompts_behind_one_that_blocks(start):

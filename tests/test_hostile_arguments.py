@@ -154,11 +154,11 @@ class TestValues:
         """
         No value crashes a reader or keeps it busy, and no fault is as long as what was sent.
         """
-        begun = time.monotonic()
+        begun = time.process_time()
 
         found = rendered(name, value)
 
-        assert time.monotonic() - begun < 5
+        assert time.process_time() - begun < 5
         if isinstance(found, ArgumentErrors):
             assert all(fault.argument == "value" for fault in found.faults)
             assert max(len(str(fault) + str(fault.as_data())) for fault in found.faults) < 2000
@@ -340,12 +340,12 @@ class TestNames:
         """
         A name of any length is compared with none that could not be meant.
         """
-        begun = time.monotonic()
+        begun = time.process_time()
 
         found = nearest(name[:MEGABYTE], ["code", "language", *map(str, range(1000))])
 
         assert found is None
-        assert time.monotonic() - begun < 1
+        assert time.process_time() - begun < 1
 
 
 class TestLines:

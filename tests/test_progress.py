@@ -244,7 +244,7 @@ def test_nothing_is_told_after_the_time_limit(revision):
     @prompt(timeout=0.02)
     def slow(context: Context) -> str:
         try:
-            go_on.wait(10)
+            go_on.wait(50)
         finally:
             context.report_progress(1)
             gone_on.set()
@@ -254,7 +254,7 @@ def test_nothing_is_told_after_the_time_limit(revision):
     client.post("prompts/get", {"name": "slow"}, progressToken=1)
     client.server.close(10)
     go_on.set()
-    assert gone_on.wait(10)
+    assert gone_on.wait(50)
     (reply,) = client.replies()
 
     assert "took longer" in reply["error"]["message"]
@@ -274,7 +274,7 @@ def test_nothing_is_told_after_a_cancellation(revision, kind):
     def plain(context: Context) -> str:
         started.put(context)
         try:
-            go_on.wait(10)
+            go_on.wait(50)
         finally:
             context.report_progress(1)
             gone_on.set()
@@ -292,10 +292,10 @@ def test_nothing_is_told_after_a_cancellation(revision, kind):
 
     client = client_of(plain if kind == "plain" else coroutine, revision=revision)
     client.post("prompts/get", {"name": "slow"}, 3, progressToken=1)
-    context = started.get(timeout=10)
+    context = started.get(timeout=50)
     client.send(line(notification("notifications/cancelled", {"requestId": 3})))
     go_on.set()
-    assert gone_on.wait(10)
+    assert gone_on.wait(50)
     context.report_progress(2)
     client.server.close(10)
 
@@ -328,7 +328,7 @@ def test_each_token_has_its_own_request(revision):
     def start(number, name, token):
         params = {"name": "waits", "arguments": {"name": name}}
         client.post("prompts/get", params, number, progressToken=token)
-        return contexts.get(timeout=10)
+        return contexts.get(timeout=50)
 
     one, two = start(1, "one", "t"), start(2, "two", 2)
     both = report((one, 1), (two, 1), (one, 2))

@@ -68,7 +68,7 @@ class TestAnImportThatDoesNotEnd:
         A client that leaves is not waited for, nor are the recipes.
         """
         process = hang("--grace", "0.1", how=how)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=50)
 
         assert (out, err, process.returncode) == (b"", b"", 0)
 
@@ -80,7 +80,7 @@ class TestAnImportThatDoesNotEnd:
         process = hang("--grace", "0.1", how=how)
         process.send_signal(getattr(signal, name))
 
-        assert (process.wait(20), process.stderr.read()) == (0, b"")
+        assert (process.wait(50), process.stderr.read()) == (0, b"")
 
     def test_a_client_is_greeted_and_told_why_it_waits(self, hang, how):
         """

@@ -14,7 +14,7 @@ from promptkit.server import Server
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, initialize, line, modern, notification, request
 
 BUSY = """
-import asyncio, hashlib, threading, time
+import asyncio, hashlib, os, threading, time
 from typing import Annotated
 from promptkit import Arg, prompt, resource
 
@@ -26,6 +26,12 @@ def quick(name: str = "you"):
 def sleeps(seconds: float = 30):
     time.sleep(seconds)
     return "awake"
+
+@prompt
+def follows(file: str):
+    while not os.path.exists(file):
+        time.sleep(0.01)
+    return "done"
 
 @prompt
 def spins(seconds: float = 30):
@@ -128,6 +134,7 @@ class Process:
         )
         self.revision = revision
         self.came = Queue()
+        self.kept = []
         threading.Thread(target=self._read, daemon=True).start()
         if revision in HANDSHAKES:
             self.write(initialize(revision))
@@ -149,19 +156,25 @@ class Process:
         self.write(made(number, method, params))
 
     def wait_for(self, number):
-        """The reply to one request; what comes before it is dropped."""
-        while True:
-            _, message = self.came.get(timeout=20)
+        """The reply to one request; replies to others are kept, as they may come in any order."""
+        found = next((message for message in self.kept if message["id"] == number), None)
+        if found is not None:
+            self.kept.remove(found)
+        while found is None:
+            _, message = self.came.get(timeout=50)
             if message.get("id") == number:
-                return message
+                found = message
+            elif "id" in message:
+                self.kept.append(message)
+        return found
 
     def end(self):
         """Close the input; the seconds until the process has ended, and what came by then."""
         started = time.monotonic()
         self.process.stdin.close()
-        code = self.process.wait(timeout=20)
+        code = self.process.wait(timeout=50)
         took = time.monotonic() - started
-        found = []
+        found = self.kept
         while not self.came.empty():
             found.append(self.came.get()[1])
         return took, code, found
@@ -205,7 +218,7 @@ def test_nothing_waits_for_what_is_stuck(start, stuck):
     took, code, _ = client.end()
 
     assert code == 0
-    assert took < 10
+    assert took < 25
 
 
 @pytest.mark.requirement("stdio/end-of-input", "stdio/server-ends")
@@ -224,7 +237,7 @@ def test_the_end_waits_for_nobody(start, stuck, revision):
     took, code, found = client.end()
 
     assert code == 0
-    assert took < 10
+    assert took < 25
     assert [(reply["id"], reply["error"]["code"]) for reply in found] == [(1, -32603)]
 
 
@@ -268,18 +281,19 @@ def test_every_prompt_has_a_time_limit(start):
     assert client.wait_for(1)["error"]["message"] == "prompt 'sleeps' took longer than its 0.3 s"
 
 
-def test_a_late_reply_still_comes(start):
+def test_a_late_reply_still_comes(start, tmp_path):
     """
     A prompt that takes its time is answered when it is ready, after what was asked later.
     """
-    client = start()
+    client, file = start(), tmp_path / "ready"
     client.write(
-        request(1, "prompts/get", {"name": "sleeps", "arguments": {"seconds": "0.3"}}), request(2, "ping")
+        request(1, "prompts/get", {"name": "follows", "arguments": {"file": str(file)}}), request(2, "ping")
     )
 
-    numbers = [client.came.get(timeout=20)[1]["id"] for _ in range(2)]
-
-    assert numbers == [2, 1]
+    assert client.wait_for(2)["result"] == {}
+    assert client.kept == []
+    file.touch()
+    assert "result" in client.wait_for(1)
 
 
 def test_only_so_many_at_once(start):
@@ -296,7 +310,7 @@ def test_only_so_many_at_once(start):
         "message": "2 requests are being worked on, which is the limit: try again later",
     }
     client.write(notification("notifications/cancelled", {"requestId": 1}))
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 50
     reply = {"error": {}}
     while "error" in reply and time.monotonic() < deadline:
         client.ask(4, "prompts/get", {"name": "quick"})
@@ -322,13 +336,13 @@ def test_what_was_slow_once_is_tried_again():
     server = Server(compile(Recipes(prompts=(wakes,))), told.put)
     server.read_from(arrived.get, ended.set)
     arrived.put(line(initialize("2025-06-18")))
-    told.get(timeout=10)
+    told.get(timeout=50)
     for number in range(1, 5):
         arrived.put(line(request(number, "prompts/get", {"name": "wakes"})))
-        told.get(timeout=10)
+        told.get(timeout=50)
     arrived.put(b"")
 
-    assert ended.wait(10)
+    assert ended.wait(50)
     first, second, third, fourth = threads
     assert second not in (first, third)
     assert third is fourth

@@ -199,7 +199,7 @@ class TestNobodyReads:
         else:
             process.send_signal(signal_)
 
-        assert process.wait(timeout=20) == 0
+        assert process.wait(timeout=50) == 0
 
     def test_complaints_at_the_start(self, recipes, pipe):
         """
@@ -238,8 +238,8 @@ class TestNobodyReads:
             reader.start()
             ask(process, *(get(number, "unfinished") for number in range(9, 12)))
             process.stdin.close()
-            assert process.wait(timeout=20) == 0
-            reader.join(timeout=20)
+            assert process.wait(timeout=50) == 0
+            reader.join(timeout=50)
 
         (found,) = shown
         notes = [each for each in found.splitlines() if each.startswith("promptkit: ")]
@@ -263,7 +263,7 @@ class TestAnyKindOfStandardError:
         with file.open("wb") as log, serving(recipes(recipe=NOISY), log) as process:
             ask(process, initialize("2025-06-18"), *(get(number, "printing") for number in range(1, 9)))
             process.stdin.close()
-            process.wait(timeout=20)
+            process.wait(timeout=50)
 
         # Prompts that take their time run beside each other.
         lines = sorted(file.read_text().splitlines())
@@ -288,7 +288,7 @@ class TestAnyKindOfStandardError:
             replies = ask(process, initialize("2025-06-18"), *asked, request(99, "ping"))
             process.stdin.close()
 
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=50) == 0
         assert {number for number, reply in replies.items() if "error" in reply} == {1}
 
     def test_a_pipe_that_does_not_block(self, recipes, pipe):
@@ -304,8 +304,8 @@ class TestAnyKindOfStandardError:
             reader.start()
             ask(process, initialize("2025-06-18"), get(1, "printing"))
             process.stdin.close()
-            process.wait(timeout=20)
-            reader.join(timeout=20)
+            process.wait(timeout=50)
+            reader.join(timeout=50)
 
         assert shown == ["".join(f"{number} {'x' * 90}\n" for number in range(3000))]
 
@@ -319,7 +319,7 @@ class TestAnyKindOfStandardError:
             asked = [get(number, name) for number, name in enumerate(names, 1)]
             replies = ask(process, initialize("2025-06-18"), *asked)
             process.stdin.close()
-            process.wait(timeout=20)
+            process.wait(timeout=50)
 
         found = file.read_text()
         assert text(replies[3]) == "2 False utf-8 backslashreplace"
@@ -346,7 +346,7 @@ class TestAnyKindOfStandardError:
             time.sleep(0.3)  # what a reader that is late does
             shown = first + process.stderr.read()
 
-            assert process.wait(timeout=20) == 1
+            assert process.wait(timeout=50) == 1
         assert shown.count(b"error PK301") == 1000
 
     def test_a_target_that_is_not_there(self, tmp_path):
@@ -354,7 +354,7 @@ class TestAnyKindOfStandardError:
         A start without recipes says why.
         """
         with serving(tmp_path / "nowhere", subprocess.PIPE) as process:
-            _, shown = process.communicate(timeout=20)
+            _, shown = process.communicate(timeout=50)
 
         assert shown.startswith(b"promptkit: cannot load ")
 
@@ -513,10 +513,10 @@ class TestBackgroundWriter:
         def hold():
             with writer._lock:
                 held.set()
-                over.wait(20)
+                over.wait(50)
 
         threading.Thread(target=hold, daemon=True).start()
-        held.wait(20)
+        held.wait(50)
         writer.write("a", b"lost\n")
         over.set()
         writer.write("a", b"found\n")

@@ -54,13 +54,13 @@ class Reading:
     def ask(self, message):
         """Send one request; return what comes next."""
         self.arrived.put(line(message))
-        return json.loads(self.told.get(timeout=20))
+        return json.loads(self.told.get(timeout=50))
 
     def updated(self, count):
         """Wait for so many updates; return of which resources."""
         found = set()
         while len(found) < count:
-            for text in self.told.get(timeout=20).splitlines():
+            for text in self.told.get(timeout=50).splitlines():
                 message = json.loads(text)
                 if message.get("method") == "notifications/resources/updated":
                     found.add(message["params"]["uri"])
@@ -69,7 +69,7 @@ class Reading:
     def end(self):
         """End the input."""
         self.arrived.put(b"")
-        assert self.ended.wait(20)
+        assert self.ended.wait(50)
 
 
 @pytest.fixture
@@ -196,7 +196,7 @@ def test_a_request_changes_hands_whatever_it_is_about(monkeypatch, method, param
 
     def wait(asked):
         if asked.id == 5:
-            stuck.wait(20)
+            stuck.wait(50)
         return serve(asked)
 
     monkeypatch.setattr(reading.server._handlers, "serve", wait)
@@ -205,7 +205,7 @@ def test_a_request_changes_hands_whatever_it_is_about(monkeypatch, method, param
     reading.arrived.put(line(request(5, method, params)))
     assert reading.ask(request(6, "ping"))["id"] == 6  # its thread was relieved
     stuck.set()
-    assert json.loads(reading.told.get(timeout=20))["id"] == 5
+    assert json.loads(reading.told.get(timeout=50))["id"] == 5
 
     assert {thread for thread, _ in looked} <= {"promptkit-worker"}
     reading.end()

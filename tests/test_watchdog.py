@@ -6,9 +6,15 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from functools import partial
+from queue import Queue
 
 import pytest
 
+from promptkit import prompt
+from promptkit.compiler import compile
+from promptkit.loader import Recipes
+from promptkit.server import Server
 from promptkit.server.supervisor import Supervisor
 from promptkit.server.switching import Switching
 from promptkit.server.watchdog import Watchdog
@@ -298,6 +304,31 @@ def test_it_is_stopped_while_there_is_nothing_to_see(timer):
 
     assert rested
     assert all(left > 0 for left, _ in seen)
+
+
+def test_a_server_inside_of_another_program_leaves_the_process_as_it_is(timer):
+    """
+    Neither the timer nor the interval of a program is touched that serves beside other work.
+    """
+    seen, told, arrived = [], Queue(), Queue()
+
+    @prompt
+    def works():
+        deadline = time.monotonic() + 0.2
+        while time.monotonic() < deadline:
+            seen.append((timer(), sys.getswitchinterval()))
+        return "done"
+
+    before = timer(), sys.getswitchinterval()
+    server = Server(compile(Recipes(prompts=(works,))), told.put)
+    server.read_from(arrived.get, partial(told.put, b""))
+    for number in (1, 2):
+        arrived.put(line(modern(number, "prompts/get", {"name": "works"})))
+        assert b"done" in told.get(timeout=50)
+    arrived.put(b"")
+
+    assert told.get(timeout=50) == b""
+    assert set(seen) == {before}
 
 
 def test_threads_give_way_more_often_while_authors_code_runs():

@@ -93,7 +93,7 @@ def _early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> E
     early.read_from(wire.read, done)
     if listings is not None:
         early.wanted.wait(_PATIENCE)
-    early.watch(done, options.grace)
+    early.watch(done, options.grace, lambda: wire.is_orphaned)
     return early
 
 

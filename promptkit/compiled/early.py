@@ -1,6 +1,5 @@
 """Early answers: a client is greeted, and told what is known, while the recipes are still imported."""
 
-import os
 import time
 from collections.abc import Callable
 from threading import Event as Flag
@@ -134,7 +133,7 @@ class EarlyServer:
         self._thread = Thread(target=self._read_on, args=(done,), name="promptkit-early", daemon=True)
         self._thread.start()
 
-    def watch(self, done: Callable[[], object], grace: float) -> None:
+    def watch(self, done: Callable[[], object], grace: float, orphaned: Callable[[], bool]) -> None:
         """
         Look after what waits, on a thread, until `hand_over` is called. Returns at once.
 
@@ -144,8 +143,11 @@ class EarlyServer:
 
             grace:
                 How long a client that has ended the input is waited for, in seconds, if that is long.
+
+            orphaned:
+                Returns whether the parent process is gone.
         """
-        args = (done, max(grace, _LAST_WAIT_S), os.getppid())
+        args = (done, max(grace, _LAST_WAIT_S), orphaned)
         Thread(target=self._watch, args=args, name="promptkit-waiting", daemon=True).start()
 
     def hand_over(self) -> list[Event]:
@@ -266,7 +268,7 @@ class EarlyServer:
         self._held_size -= size
         return request.answer(reply) if request is not None else b""
 
-    def _watch(self, done: Callable[[], object], wait: float, parent: int) -> None:
+    def _watch(self, done: Callable[[], object], wait: float, orphaned: Callable[[], bool]) -> None:
         """
         Look after what waits as long as the recipes are imported: they may never be.
         """
@@ -275,7 +277,7 @@ class EarlyServer:
         pause = least
         while not self._over.wait(pause):
             now = time.monotonic()
-            if os.getppid() != parent:
+            if orphaned():
                 done()
                 return
             with self._lock:

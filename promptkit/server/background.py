@@ -8,7 +8,7 @@ import asyncio
 import os
 from collections import deque
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import Context
 from threading import Thread
@@ -25,6 +25,10 @@ T = TypeVar("T")
 #: How often somebody looks, and the loop has not come round since, before it counts as stuck. It is
 #: no time: on a busy machine, or beside many threads, whoever looks is as late as the loop.
 _ROUNDS: Final = 5
+
+#: How many threads the coroutines of a loop may delegate to, which start when they are needed. Python gives
+#: as many to a large machine, and six to a small one: so many hang soon, and all others wait for ever.
+_THREADS: Final = 32
 
 #: How long what prompts have left behind may go on, in seconds, on a loop that is not needed any more;
 #: and how long it may take to stop once it is told to.
@@ -79,6 +83,7 @@ class Background:
         self.over = False
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_complain)
+        self._loop.set_default_executor(ThreadPoolExecutor(_THREADS, "promptkit-delegate"))
         self._waiting: deque[_Work] = deque()
         self._running: set[_Work] = set()
         self._asked = False
@@ -210,6 +215,7 @@ class Background:
         Cancel what was left behind, and let go of the descriptors.
         """
         try:
+            self._loop.set_task_factory(None)  # an author's may fail
             if left := asyncio.all_tasks(self._loop):
                 for task in left:
                     task.cancel()
@@ -234,7 +240,15 @@ class Background:
             raise
 
     def _create(self) -> None:
-        self._loop.create_task(self._work())
+        # An author's task factory, which may fail, is for the tasks of prompts.
+        asyncio.Task(self._work(), loop=self._loop).add_done_callback(self._create_again)
+
+    def _create_again(self, task: asyncio.Task[None]) -> None:
+        """
+        Have the work done that a *task* has not begun, as an author's code has cancelled all there are.
+        """
+        if task.cancelled():
+            self._create()
 
     async def _work(self) -> None:
         """

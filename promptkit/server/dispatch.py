@@ -113,7 +113,7 @@ class Server:
             self._handlers.readings, self._executor, limits.seconds, partial(self._tell, ())
         )
         self._shifts = Shifts(self._follow, send, self._in_flight)
-        self._switching = Switching()
+        self._switching: Switching | None = None
         self._seen: Request | None = None
         self._seen_since = 0.0
         self._idle = 0
@@ -148,7 +148,12 @@ class Server:
         self._shifts.work_off(self._connection.receive_data(data))
 
     def read_from(
-        self, read: Callable[[], bytes], ended: Callable[[], object], before: Iterable[Event] = ()
+        self,
+        read: Callable[[], bytes],
+        ended: Callable[[], object],
+        before: Iterable[Event] = (),
+        *,
+        owns_process: bool = False,
     ) -> None:
         """
         Answer what *read* returns, on threads of the server's own. Returns at once.
@@ -163,6 +168,10 @@ class Server:
 
             before:
                 What is to be done first of all, as it was read already.
+
+            owns_process:
+                Whether the process does nothing but serve. Then how often its threads give way is
+                adapted to what goes on, and the kernel ends it if Python's lock is held for good.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -179,7 +188,9 @@ class Server:
             ended()
 
         self._handlers.relieved = True
-        self._supervisor.watchdog = Watchdog()
+        if owns_process:
+            self._supervisor.watchdog = Watchdog()
+            self._switching = Switching()
         self._shifts.start(read_on, before)
 
     @property
@@ -278,6 +289,8 @@ class Server:
             if told := self._connection.subscriptions.end(results):
                 self._send(told)
         self._in_flight.close(max(0.0, deadline - time.monotonic()), _unfinished)
+        self._executor.end()
+        self._supervisor.end()
 
     def _follow(self, event: Event) -> tuple[Request | None, bytes | None]:
         """
@@ -339,6 +352,7 @@ class Server:
         current = None
         if self._handlers.relieved:
             current = self._shifts.current
+        if self._switching is not None:
             self._switching.adapt(busy=busy)
         self._idle = 0 if current is not None else self._idle + 1
         if current is not self._seen:

@@ -9,6 +9,7 @@ https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct
@@ -119,6 +120,9 @@ class Elicitation:
         self._send = send
         self._patience = patience
         self._open: dict[RequestId, tuple[Question, Job]] = {}
+        # Held while a question is asked or taken back, as a request may be over at any moment: it is not
+        # asked then, or taken back after it was asked. A client in this process may answer at once.
+        self._asking = RLock()
         self._made_seal: Seal | None = None
 
     def arguments(self, request: Request, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
@@ -215,9 +219,13 @@ class Elicitation:
         deadline = time.monotonic() + self._patience
         withdraw = partial(self._withdraw, question_id)
         job = Job(request, withdraw, refusal=question.errors, deadline=deadline, works=False)
-        self._open[question_id] = question, self._in_flight.hold(job)
-        self._connection.expect(question_id)  # not before: a client may answer what it was not asked yet
-        self._send(line)
+        with self._asking:
+            self._in_flight.hold(job)
+            if request.settled:
+                return
+            self._open[question_id] = question, job
+            self._connection.expect(question_id)  # not before: a client may answer what it was not asked yet
+            self._send(line)
 
     def answered(self, question_id: RequestId) -> Question | None:
         """
@@ -232,8 +240,9 @@ class Elicitation:
         """
         Take a question back: its request is answered already, or never will be.
         """
-        if self._open.pop(question_id, None):
-            self._send(self._connection.withdraw(question_id))
+        with self._asking:
+            if self._open.pop(question_id, None):
+                self._send(self._connection.withdraw(question_id))
 
     def _can_ask(self, request: Request) -> bool:
         """

@@ -56,7 +56,7 @@ class Executor:
             TooManyRequests: If as much goes on as may.
         """
         if self.full:
-            msg = f"{self._working} requests are being worked on, which is the limit: try again later"
+            msg = f"{self._limit} requests are being worked on, which is the limit: try again later"
             raise TooManyRequests(msg)
 
     def run_function(
@@ -191,6 +191,13 @@ class Executor:
         """
         if self._loops is not None and self.busy:
             self._loops.look(now)
+
+    def end(self) -> None:
+        """
+        Let go of what nothing runs on any more. More work may be begun all the same.
+        """
+        if self._loops is not None:
+            self._loops.end()
 
     def _free_loop(self) -> "Background":
         """

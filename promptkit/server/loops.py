@@ -81,6 +81,17 @@ class Loops:
                     self.free().take_over(loop)
         self._end_idle(now)
 
+    def end(self) -> None:
+        """
+        End all loops, each once nothing runs there any more.
+        """
+        with self._lock:
+            self._forget()
+            for loop in self._loops:
+                loop.end()
+            self._ending += self._loops
+            self._loops = []
+
     def _end_idle(self, now: float) -> None:
         """
         End the substitutes that have not been needed for a while.

@@ -55,9 +55,10 @@ def reply_to(
     """
     try:
         result = work(request)
-    except Abandoned:  # it is answered already
-        raise
-    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+    except BaseException as error:  # authors raise anything
+        if request.settled and isinstance(error, Abandoned):
+            raise
+        # One that was kept from another request, and raised again, is an error like any other.
         reply = encode_error(request.id, _told(request, error, catalog))
         _let_go(error)
         return reply

@@ -7,6 +7,7 @@ author's code another one goes on with the rest, and with reading.
 
 import os
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable
 from threading import Event as Flag
@@ -85,6 +86,9 @@ class Shifts:
     Attributes:
         turn:
             The one that is not over.
+
+        forked:
+            Whether this is a child process, in which none of the threads goes on.
     """
 
     def __init__(
@@ -102,7 +106,7 @@ class Shifts:
         self._read_on: Callable[[Turn], None] | None = None
         self._worker: Worker | None = None
         self._lock = Lock()
-        self._forked = False
+        self.forked = False
         self._busy = False
 
     @property
@@ -141,8 +145,7 @@ class Shifts:
         """
         self._events.extend(before)
         self._read_on = read_on
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._note_fork)
+        _STARTED.add(self)
         self._worker = self._begin(self.turn)
 
     def work_off(self, events: Iterable[Event], turn: Turn | None = None) -> bool:
@@ -171,7 +174,7 @@ class Shifts:
                 if turn is None:
                     raise
                 request, reply = self._refused(mine, event, error)
-            if self._forked:  # a child that an author's code has not ended: its parent serves
+            if self.forked:  # a child that an author's code has not ended: its parent serves
                 os._exit(0)
             mine.current = None
             if mine.ends and (job := self._relieved(mine)) is not None:
@@ -305,9 +308,6 @@ class Shifts:
             return None, None
         return request, encode_error(request.id, InternalError(f"{request.method} failed"))
 
-    def _note_fork(self) -> None:
-        self._forked = True
-
     def _flush(self) -> None:
         """
         Send what has been answered.
@@ -317,3 +317,16 @@ class Shifts:
                 self._send(b"".join(self._replies))
             finally:
                 self._replies.clear()  # only now: the end waits for them
+
+
+#: What was started in this process. Python never forgets what it calls after a fork.
+_STARTED: Final[weakref.WeakSet[Shifts]] = weakref.WeakSet()
+
+
+def _note_fork() -> None:
+    for shifts in _STARTED:
+        shifts.forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)

@@ -38,6 +38,7 @@ class Supervisor:
         self._woken = Event()
         self._lock = Lock()
         self._thread: Thread | None = None
+        self._ends = False
         self._told: str | None = None
 
     def wake(self) -> None:
@@ -51,6 +52,13 @@ class Supervisor:
             self._woken.set()
             if self._thread is None or not self._thread.is_alive():
                 self._start()
+
+    def end(self) -> None:
+        """
+        End the thread as soon as there is nothing to look after. Who wakes it then has another one started.
+        """
+        self._ends = True
+        self._woken.set()
 
     def _start(self) -> None:
         thread = Thread(target=self._run, name="promptkit-supervisor", daemon=True)
@@ -73,11 +81,23 @@ class Supervisor:
                     # What came up between the look and now found it awake, and did not wake it.
                     seconds = self._looked()
                     self._rest(seconds)
+                    if seconds is None and self._is_over():
+                        return
                 self._woken.wait(seconds)
                 self._woken.clear()
         finally:
             # An author's tracing function can end any thread; the next request starts another one.
             self.asleep = True
+
+    def _is_over(self) -> bool:
+        """
+        Return whether this thread ends, as nobody needs it.
+        """
+        with self._lock:
+            if not self._ends or self._woken.is_set():
+                return False
+            self._thread = None
+            return True
 
     def _rest(self, seconds: float | None) -> None:
         """

@@ -37,6 +37,10 @@ _ROUND: Final = 1.0
 #: How long it may take to write what is left, in seconds, once prompts are waited for no more.
 _LEEWAY: Final = 0.3
 
+#: How much later the kernel ends the process if it has not ended by then, in seconds: a busy machine lets
+#: a thread wait for long, and a signal instead of an exit code would tell of a crash.
+_LAST_RESORT: Final = 2.0
+
 _ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -66,6 +70,14 @@ class Wire:
         self.gone = False
         self.over = threading.Event()
         self._lock = threading.Lock()
+        self._parent = os.getppid()
+
+    @property
+    def is_orphaned(self) -> bool:
+        """
+        Whether the process that started this one is gone.
+        """
+        return os.getppid() != self._parent
 
     def read(self) -> bytes:
         """
@@ -190,11 +202,11 @@ def serve(
         return next(sources)()
 
     try:
-        server.read_from(read, wire.over.set, early.hand_over() if early else ())
+        before = early.hand_over() if early else ()
+        server.read_from(read, wire.over.set, before, owns_process=True)
     except RuntimeError as error:  # there can be no more threads
         say(f"nothing can be read: {error}")
-    parent = os.getppid()
-    while not _is_over(wire) and server.reads and os.getppid() == parent:
+    while not _is_over(wire) and server.reads and not wire.is_orphaned:
         pass
     served = wire.over.is_set() or server.reads
     exit_after(grace, 0 if served else 1)
@@ -235,7 +247,7 @@ def exit_after(grace: float, code: int = 0) -> None:
     timer.daemon = True
     with suppress(RuntimeError):  # there can be no more threads
         timer.start()
-    _end_by_kernel(seconds + _LEEWAY)
+    _end_by_kernel(seconds + _LAST_RESORT)
 
 
 def _end_by_kernel(seconds: float) -> None:
