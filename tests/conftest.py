@@ -9,9 +9,14 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from hypothesis import settings
 
 from promptkit.compiler import compile
 from promptkit.loader import load
+
+# On a busy machine an example takes what it takes.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:

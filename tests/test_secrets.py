@@ -545,6 +545,8 @@ class TestRedactor:
         [
             (str, "1234", "pin1234, 12345", "pin<secret>, <secret>5"),
             (str, "123", "pin123, 123; 1234", "pin123, <secret>; 1234"),
+            (str, "Abcdefghij", "abcdefghij ABCDEFGHIJ", "<secret> <secret>"),
+            (str, "abcdefghij", "6162636465666768696a", "<secret>"),
             (str, "", "nothing to hide", "nothing to hide"),
             (str, "        ", "   a        b", "   a        b"),
             (str, "abcdefghij", "xabcdefghix bcdefghij abcdefg", "x<secret>x <secret> abcdefg"),

@@ -112,6 +112,11 @@ def left():
     print("last words")
     os._exit(3)
 
+@prompt(timeout=0.06)
+def endless():
+    while True:
+        print("endless")
+
 @prompt
 def in_order():
     for number in range(5):
@@ -366,6 +371,21 @@ class TestAnyKindOfStandardError:
         expected = [f"{number} {who}" for number in range(5) for who in ("python", "c", "child")]
         assert os.read(reading, 999).decode().splitlines() == expected
         os.close(reading)
+
+    def test_prompts_that_are_stopped_while_they_print(self, recipes, tmp_path):
+        """
+        Wherever in printing a prompt is stopped, others print on.
+        """
+        file = tmp_path / "log"
+        with file.open("wb") as log, serving(recipes(recipe=ENDING), log) as process:
+            ask(process, initialize("2025-06-18"))
+            for number in range(1, 31):
+                ask(process, get(number, "endless"))
+            ask(process, get(31, "in_order"))
+            process.stdin.close()
+            process.wait(timeout=20)
+
+        assert file.read_text().count("4 python\n") == 1
 
     def test_a_descriptor_that_authors_replace(self, recipes, pipe):
         """
