@@ -23,7 +23,6 @@ from promptkit.readers import reader_of
 from promptkit.scalars import InZone
 from promptkit.writing import text_of
 
-
 #: How much is tried of each of a hundred types: with `--whole`, ten times as much.
 FEW, MANY = settings().max_examples // 5, settings().max_examples // 4
 
