@@ -203,7 +203,7 @@ class BackgroundWriter:
         """
         before, _ = self._lines.pop(key, (b"", 0.0))
         data = before + data
-        end = data.rfind(b"\n") + 1
+        end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1  # progress is shown on one line again and again
         if len(data) - end > (_LONGEST_LINE if self.redact is None else _BATCH):
             end = _cut(data, len(data))
         if len(self._lines) >= _MOST_LINES:

@@ -591,6 +591,18 @@ class TestBackgroundWriter:
 
         assert self.read(pipe, writer) == "1%\r2%"
 
+    def test_progress_is_shown_though_secrets_are_looked_for(self, pipe, writer):
+        """
+        A line that is written over and over again is not held back until it ends.
+        """
+        writer.redact = str
+        for piece in (b"\r1%", b"\r2%"):
+            writer.write(pipe[1], piece)
+            writer.flush(pipe[1])
+
+        assert os.read(pipe[0], 99) == b"\r1%\r"
+        writer.finish(20)
+
     def test_a_finalizer_that_prints(self, pipe, writer):
         """
         What is collected in the midst of writing may write.
