@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--whole",
         action="store_true",
-        help="run the fault tests whole, which takes minutes, and not in their shortened form",
+        help="run the fault tests and the laws of types whole, which takes minutes, and not shortened",
     )
 
 

@@ -8,7 +8,6 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from itertools import chain
 from threading import Lock
 from typing import Any, Final, Self
 
@@ -44,10 +43,15 @@ class Redactor:
 
         parts:
             Texts of which also no `STRETCH` characters in a row are left.
+
+        spares_words:
+            Whether what is shorter than `STRETCH` is left within other words and numbers: of
+            "prod" in "production", say, nothing is hidden.
     """
 
     whole: tuple[str, ...] = attrs.field(default=(), repr=False)
     parts: tuple[str, ...] = attrs.field(default=(), repr=False)
+    spares_words: bool = attrs.field(default=False, repr=False)
 
     @classmethod
     def of(cls, arguments: Arguments, given: Mapping[str, Any] | None) -> Self:
@@ -65,7 +69,7 @@ class Redactor:
         for argument in arguments.ordered:
             if argument.arg.secret:
                 texts.add_argument(argument, (given or {}).get(argument.name))
-        return cls.joined((texts.whole, texts.parts))
+        return cls.hiding(texts.whole, texts.parts)
 
     @classmethod
     def of_values(cls, arguments: Arguments, values: Mapping[str, Any], *, read: bool = False) -> Self:
@@ -90,32 +94,60 @@ class Redactor:
                 texts.add_default(argument)
                 add = texts.add_read if read else texts.add_sent
                 add(argument, values.get(argument.name))
-        found = (texts.whole, texts.parts)
-        return cls.joined(tuple({text for text in each if _is_rare(text)} for each in found))
+        found = ({text for text in each if _is_rare(text)} for each in (texts.whole, texts.parts))
+        return cls.hiding(*found, spares_words=True)
 
     @classmethod
-    def joined(cls, *texts: Iterable[Iterable[str]]) -> Self:
+    def hiding(cls, whole: set[str], parts: set[str], *, spares_words: bool = False) -> Self:
         """
-        Return what hides all of *texts*, pairs of those that are hidden whole and those hidden in part.
+        Return what hides *whole* whole, and *parts* in part, too.
         """
-        whole, parts = (set(chain.from_iterable(each)) for each in zip(*texts, strict=True))
-        return cls(_longest_first(whole | parts), _longest_first(parts))
+        return cls(_longest_first(whole | parts), _longest_first(parts), spares_words)
 
     def redacted(self, text: str) -> str:
         """
         Return *text* with `HIDDEN` in the place of every secret.
         """
-        for secret in self.whole:
-            if len(secret) >= SHORT:
-                text = text.replace(secret, HIDDEN)
-            else:
-                text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
-        return _without_stretches(text, self.parts) if self.parts else text
+        return _redacted(text, (self,))
+
+    @cached_property
+    def windows(self) -> frozenset[str]:
+        """
+        Every `STRETCH` characters in a row that are not to be left.
+        """
+        return frozenset(window for part in self.parts for window in _windows(part) if window.strip())
+
+    @cached_property
+    def long(self) -> tuple[str, ...]:
+        """
+        What is hidden only where it stands whole.
+        """
+        parts = set(self.parts)
+        return tuple(text for text in self.whole if len(text) >= STRETCH and text not in parts)
+
+    @cached_property
+    def short(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
+        """
+        What is too short to have parts, and what finds it.
+        """
+        return tuple((text, self._pattern(text)) for text in self.whole if len(text) < STRETCH)
+
+    def _pattern(self, text: str) -> re.Pattern[str]:
+        """
+        Return what finds a short *text* where it is to be hidden.
+        """
+        beside = r"\w" if len(text) < SHORT else ""
+        if self.spares_words and text.isalpha():
+            beside = r"[^\W\d_]"
+        elif self.spares_words and text.isdecimal():
+            beside = r"\d"
+        pattern = re.escape(text)
+        return re.compile(f"(?<!{beside}){pattern}(?!{beside})" if beside else pattern)
 
 
 class Together:
     """
-    What hides the secrets of several requests. It is made when something is printed, which is seldom.
+    What hides the secrets of several requests.
 
     Args:
         redactors:
@@ -123,20 +155,13 @@ class Together:
     """
 
     def __init__(self, redactors: tuple[Redactor, ...]) -> None:
-        self._redactors = redactors
-
-    @cached_property
-    def joined(self) -> Redactor:
-        """
-        What hides them all.
-        """
-        return Redactor.joined(*((each.whole, each.parts) for each in self._redactors))
+        self.redactors = redactors
 
     def redacted(self, text: str) -> str:
         """
         Return *text* with `HIDDEN` in the place of every secret.
         """
-        return self.joined.redacted(text)
+        return _redacted(text, self.redactors)
 
 
 class RecentSecrets:
@@ -203,19 +228,32 @@ def _is_rare(text: str) -> bool:
     return len(text.strip()) >= SHORT and text not in _COMMON
 
 
-def _without_stretches(text: str, secrets: tuple[str, ...]) -> str:
+def _redacted(text: str, redactors: tuple[Redactor, ...]) -> str:
     """
-    Return *text* without any `STRETCH` characters that follow each other in one of *secrets*, too.
+    Return *text* with `HIDDEN` in the place of every secret: the longer ones first.
     """
-    few, many = sorted(((text,), secrets), key=lambda texts: sum(map(len, texts)))
-    found = set(chain.from_iterable(map(_windows, few)))
-    shared = {w for w in found.intersection(chain.from_iterable(map(_windows, many))) if w.strip()}
-    if not shared:
+    for redactor in redactors:
+        for secret in redactor.long:
+            text = text.replace(secret, HIDDEN)
+    found = set(_windows(text))
+    text = _without(text, set().union(*(found & redactor.windows for redactor in redactors)))
+    for redactor in redactors:
+        for secret, pattern in redactor.short:
+            if secret in text:  # but not what was put there before
+                text = HIDDEN.join(pattern.sub(HIDDEN, piece) for piece in text.split(HIDDEN))
+    return text
+
+
+def _without(text: str, hidden: set[str]) -> str:
+    """
+    Return *text* without the windows that are *hidden*.
+    """
+    if not hidden:
         return text
     kept, end = [], 0
     for start, window in enumerate(_windows(text)):
-        if window in shared:
-            if start > end or not start:
+        if window in hidden:
+            if start >= end:
                 kept += [text[end:start], HIDDEN]
             end = start + STRETCH
     return "".join((*kept, text[end:]))

@@ -25,7 +25,7 @@ STRETCH: Final = 8
 #: What is shorter than this is hidden only where it stands as a word: else every "1" would be.
 SHORT: Final = 4
 
-#: How long a text may be of which base64 is looked for, too.
+#: How long a text may be of which base64 and hexadecimal digits are looked for, too.
 _ENCODED: Final = 512
 
 
@@ -124,7 +124,7 @@ class Spellings:
         elif isinstance(value, bytes | bytearray):
             data = bytes(value[: self.room])
             self.room -= len(data) + 1
-            self.parts |= {data.decode(errors="replace"), repr(data)[2:-1]} | _base64(data)
+            self.parts |= {data.decode(errors="replace"), repr(data)[2:-1]} | _encoded(data)
         elif isinstance(value, Mapping):
             for item in (*value.keys(), *value.values()):
                 self.add(item)
@@ -136,11 +136,11 @@ class Spellings:
 
     def _add_text(self, value: str) -> None:
         """
-        Add a text, each of its lines, and what it is in base64.
+        Add a text, in small and large letters, too, each of its lines, and what it is encoded.
         """
-        self.parts |= self._spellings(value)
+        self.parts |= self._spellings(value) | {value.lower(), value.upper()}
         self.parts |= {line for line in value.splitlines() if len(line.strip()) >= SHORT}
-        self.parts |= _base64(value.encode(errors="replace"))
+        self.parts |= _encoded(value.encode(errors="replace"))
 
     def _spellings(self, value: str) -> set[str]:
         """
@@ -167,15 +167,15 @@ class Spellings:
                 self.add(list(written.values()) if isinstance(written, dict) else written)
 
 
-def _base64(data: bytes) -> set[str]:
+def _encoded(data: bytes) -> set[str]:
     """
-    Return what of *data* is the same in any base64 that holds it, as the header of a request may.
+    Return what of *data* is the same in any base64 that holds it, as the header of a request may, and in hex.
 
-    Which that is depends on how many bytes stand before it.
+    What it is in base64 depends on how many bytes stand before it.
     """
     if not STRETCH <= len(data) <= _ENCODED:
         return set()
-    found = set()
+    found = {data.hex()}
     for before in range(3):
         for encode in (b64encode, urlsafe_b64encode):
             # What the first and the last character say depends on what is beside.

@@ -44,14 +44,14 @@ class _ByteStream(BufferedIOBase):
         Have bytes written soon.
         """
         whole = bytes(memoryview(data))
-        self._writer.write(self.name, whole)
+        self._writer.write(self._descriptor, whole)
         return len(whole)
 
     def flush(self) -> None:
         """
         Wait a moment for what was written to be read.
         """
-        self._writer.flush(self.name)
+        self._writer.flush(self._descriptor)
 
     def close(self) -> None:
         """
@@ -132,7 +132,7 @@ def redirect() -> None:
     child processes, goes there at once, as before.
     """
     global _writer, _stream  # noqa: PLW0603 (a process has one standard error)
-    _writer = BackgroundWriter(2)
+    _writer = BackgroundWriter()
     output = _TextStream(_ByteStream(_writer, "<stdout>", 1))
     _stream = _TextStream(_ByteStream(_writer, "<stderr>", 2))
     sys.stdout = sys.__stdout__ = output  # type: ignore[misc]

@@ -9,9 +9,19 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from hypothesis import settings
 
 from promptkit.compiler import compile
 from promptkit.loader import load
+
+# On a busy machine an example takes what it takes.
+settings.register_profile("short", deadline=None)
+settings.register_profile("whole", deadline=None, max_examples=1000)
+
+
+def pytest_configure(config):
+    """How much hypothesis tries, unless a test says so."""
+    settings.load_profile("whole" if config.getoption("--whole") else "short")
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:

@@ -12,8 +12,8 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|background_writer|digests|encoding|escapes|finders|interpreter|json_extent|sources|targets",
-    "unsendable|uri_positions|visible",
+    "annotations|descriptors|digests|encoding|escapes|finders|interpreter|json_extent|sources|targets",
+    "background_writer|unsendable|uri_positions|visible",
     "project|version|diagnostics|context|fields|misfits|standard_error|uri_expressions",
     "errors|packages",
     "foreign_words|missing_modules",
@@ -91,7 +91,7 @@ LISTING = """
     promptkit promptkit.version promptkit.cli promptkit.cli.options promptkit.cli.serve
     promptkit.cli.compiled_set
     promptkit.transports promptkit.transports.stdio promptkit.targets promptkit.digests promptkit.errors
-    promptkit.background_writer promptkit.standard_error
+    promptkit.background_writer promptkit.descriptors promptkit.standard_error
     promptkit.compiled promptkit.compiled.inputs promptkit.compiled.listings promptkit.compiled.store
     promptkit.compiled.early promptkit.protocol promptkit.protocol.connection promptkit.protocol.envelope
     promptkit.protocol.events promptkit.protocol.framing promptkit.protocol.glances promptkit.protocol.jsonrpc

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit import Arg, Image, PromptError, prompt, resource, user
+from promptkit import Arg, Image, PromptError, prompt, redaction, resource, user
 from promptkit.cli import main
 from promptkit.compiler import compile
 from promptkit.loader import Recipes
@@ -545,6 +545,8 @@ class TestRedactor:
         [
             (str, "1234", "pin1234, 12345", "pin<secret>, <secret>5"),
             (str, "123", "pin123, 123; 1234", "pin123, <secret>; 1234"),
+            (str, "Abcdefghij", "abcdefghij ABCDEFGHIJ", "<secret> <secret>"),
+            (str, "abcdefghij", "6162636465666768696a", "<secret>"),
             (str, "", "nothing to hide", "nothing to hide"),
             (str, "        ", "   a        b", "   a        b"),
             (str, "abcdefghij", "xabcdefghix bcdefghij abcdefg", "x<secret>x <secret> abcdefg"),
@@ -921,9 +923,9 @@ class TestRecentSecrets:
             if number % 100 == 0:
                 recent.add(first)
 
-        everything = recent.add(Redactor(("last",), ())).joined
+        everything = recent.add(Redactor(("last",), ()))
 
-        assert len(everything.whole) <= 256
+        assert len(everything.redactors) <= 256
         assert everything.redacted("first-secret secret-000000000 secret-000004999") == (
             f"{HIDDEN} secret-000000000 {HIDDEN}"
         )
@@ -964,11 +966,11 @@ class TestRecentSecrets:
         recent = RecentSecrets()
         for number in range(100):
             found = recent.add(Redactor((f"{number:05}" * 3000,), ()))
-            assert f"{number:05}" * 3000 in found.joined.whole
-            assert sum(map(len, found.joined.whole)) <= 128 * 1024
+            assert f"{number:05}" * 3000 in found.redactors[-1].whole
+            assert sum(len(text) for each in found.redactors for text in each.whole) <= 128 * 1024
         huge = recent.add(Redactor(("x" * 200_000,), ()))
 
-        assert "x" * 200_000 in huge.joined.whole
+        assert ("x" * 200_000,) in [each.whole for each in huge.redactors]
 
     @pytest.mark.parametrize("value", ["1", "ab ", "", "True", "null", None])
     def test_what_is_too_common(self, value):
@@ -982,3 +984,47 @@ class TestRecentSecrets:
         found = Redactor.of_values(prompt(taking).compiled.arguments, {"token": value})
 
         assert found.redacted("1 ab True null None") == "1 ab True null None"
+
+    @pytest.mark.parametrize(
+        ("value", "printed", "redacted"),
+        [
+            ("prod", "prod: production at reproduction, key_prod, prod1", f"{HIDDEN}: production at "),
+            ("user", "users, user=user", f"users, {HIDDEN}={HIDDEN}"),
+            ("python", "cpython in /lib/python3.11", f"cpython in /lib/{HIDDEN}3.11"),
+            ("2026", "12026 on 2026-01-31", f"12026 on {HIDDEN}-01-31"),
+            ("hunt3r2", "xhunt3r2y", f"x{HIDDEN}y"),
+            ("secret", f"{HIDDEN} secret secretly", f"{HIDDEN} {HIDDEN} secretly"),
+        ],
+    )
+    def test_words_and_numbers(self, value, printed, redacted):
+        """
+        A secret that is a word, or a number, leaves other words and numbers that hold it in what is printed.
+        """
+
+        def taking(token: Token) -> str:
+            return "x"
+
+        found = Redactor.of_values(prompt(taking).compiled.arguments, {"token": value})
+
+        assert found.redacted(printed).startswith(redacted)
+
+    def test_a_line_costs_no_more_than_its_length(self, monkeypatch):
+        """
+        What is looked for is taken apart once, and not again for each line, or each further secret.
+        """
+        recent, taken = RecentSecrets(), []
+        for number in range(200):
+            secret = f"secret-{number:09}"
+            together = recent.add(Redactor((secret,), (secret,)))
+        together.redacted("first")
+        monkeypatch.setattr(
+            redaction,
+            "_windows",
+            lambda text, windows=redaction._windows: taken.append(text) or windows(text),
+        )
+
+        together = recent.add(Redactor(("another",), ("another one",)))
+        for _ in range(9):
+            together.redacted("a line")
+
+        assert taken == ["a line", "another one", *["a line"] * 8]

@@ -98,6 +98,45 @@ def replaced():
 """
 
 
+ENDING = """
+import os, subprocess, tempfile
+from promptkit import prompt
+
+@prompt
+def killed():
+    print("last words")
+    os.kill(os.getpid(), 9)
+
+@prompt
+def left():
+    print("last words")
+    os._exit(3)
+
+@prompt(timeout=0.06)
+def endless():
+    while True:
+        print("endless")
+
+@prompt
+def in_order():
+    for number in range(5):
+        print(number, "python")
+        os.write(2, f"{number} c\\n".encode())
+        subprocess.run(["echo", f"{number} child"])
+
+@prompt
+def caught():
+    with tempfile.TemporaryFile() as file:
+        before = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        print("printed")
+        subprocess.run(["echo", "by a child"])
+        os.dup2(before, 1)
+        file.seek(0)
+        return file.read().decode()
+"""
+
+
 def get(number, name):
     return request(number, "prompts/get", {"name": name})
 
@@ -127,6 +166,16 @@ def ask(process, *messages):
     process.stdin.flush()
     replies = [json.loads(process.stdout.readline()) for message in messages if "id" in message]
     return {reply["id"]: reply for reply in replies}
+
+
+def ends_of(kind, path):
+    """The two ends of a stream of any kind: the one that is read, and the one that is written."""
+    if kind == "file":
+        writing = os.open(path, os.O_CREAT | os.O_WRONLY)
+        return os.open(path, os.O_RDONLY), writing
+    if kind == "socket":
+        return tuple(end.detach() for end in socket.socketpair())
+    return os.openpty() if kind == "terminal" else os.pipe()
 
 
 def text(reply):
@@ -291,6 +340,62 @@ class TestAnyKindOfStandardError:
             assert process.wait(timeout=50) == 0
         assert {number for number, reply in replies.items() if "error" in reply} == {1}
 
+    @pytest.mark.parametrize("kind", ["pipe", "file", "socket", "terminal"])
+    def test_last_words(self, recipes, kind, tmp_path):
+        """
+        What was printed before a process is killed, or crashes, is there.
+        """
+        for end in ("killed", "left"):
+            reading, writing = ends_of(kind, tmp_path / end)
+            with serving(recipes(recipe=ENDING), writing) as process:
+                os.close(writing)
+                process.stdin.write(OPENING + line(get(1, end)))
+                process.stdin.flush()
+                process.wait(timeout=50)
+
+            assert b"last words" in os.read(reading, 99)
+            os.close(reading)
+
+    @pytest.mark.parametrize("kind", ["pipe", "terminal"])
+    def test_order(self, recipes, kind, tmp_path):
+        """
+        What is printed stands before what a child, or C code, writes later.
+        """
+        reading, writing = ends_of(kind, tmp_path / "log")
+        with serving(recipes(recipe=ENDING), writing) as process:
+            os.close(writing)
+            ask(process, initialize("2025-06-18"), get(1, "in_order"))
+            process.stdin.close()
+            process.wait(timeout=50)
+
+        expected = [f"{number} {who}" for number in range(5) for who in ("python", "c", "child")]
+        assert os.read(reading, 999).decode().splitlines() == expected
+        os.close(reading)
+
+    def test_prompts_that_are_stopped_while_they_print(self, recipes, tmp_path):
+        """
+        Wherever in printing a prompt is stopped, others print on.
+        """
+        file = tmp_path / "log"
+        with file.open("wb") as log, serving(recipes(recipe=ENDING), log) as process:
+            ask(process, initialize("2025-06-18"))
+            for number in range(1, 31):
+                ask(process, get(number, "endless"))
+            ask(process, get(31, "in_order"))
+            process.stdin.close()
+            process.wait(timeout=50)
+
+        assert file.read_text().count("4 python\n") == 1
+
+    def test_a_descriptor_that_authors_replace(self, recipes, pipe):
+        """
+        What is printed is caught with what children print, by whoever replaces descriptors.
+        """
+        with serving(recipes(recipe=ENDING), pipe[1]) as process:
+            replies = ask(process, initialize("2025-06-18"), get(1, "caught"))
+
+        assert text(replies[1]) == "printed\nby a child\n"
+
     def test_a_pipe_that_does_not_block(self, recipes, pipe):
         """
         Everything is written to a pipe that somebody has set to non-blocking.
@@ -432,7 +537,7 @@ class TestBackgroundWriter:
     @pytest.fixture
     def writer(self, pipe):
         """A writer to a pipe."""
-        return BackgroundWriter(pipe[1])
+        return BackgroundWriter()
 
     def read(self, pipe, writer):
         """What has been written, once everything is."""
@@ -440,11 +545,11 @@ class TestBackgroundWriter:
         os.close(pipe[1])
         return drained(pipe[0])
 
-    def test_a_quiet_one_starts_no_thread(self, writer):
+    def test_a_quiet_one_starts_no_thread(self, pipe, writer):
         """
         Who prints nothing pays nothing.
         """
-        writer.flush("a")
+        writer.flush(pipe[1])
         writer.finish(1)
 
         assert writer._thread is None
@@ -457,7 +562,7 @@ class TestBackgroundWriter:
         def write(letter):
             for _ in range(200):
                 for piece in (letter * 3, letter * 4, "\n"):
-                    writer.write("a", piece.encode())
+                    writer.write(pipe[1], piece.encode())
 
         threads = [threading.Thread(target=write, args=(letter,)) for letter in "abcd"]
         for thread in threads:
@@ -472,7 +577,7 @@ class TestBackgroundWriter:
         """
         A question that waits for its answer on the same line is seen.
         """
-        writer.write("a", b"sure? ")
+        writer.write(pipe[1], b"sure? ")
 
         assert os.read(pipe[0], 99) == b"sure? "
 
@@ -481,10 +586,22 @@ class TestBackgroundWriter:
         A line is shown as far as it is there, and the next piece behind it.
         """
         for piece in (b"1%", b"\r2%"):
-            writer.write("a", piece)
-            writer.flush("a")
+            writer.write(pipe[1], piece)
+            writer.flush(pipe[1])
 
         assert self.read(pipe, writer) == "1%\r2%"
+
+    def test_progress_is_shown_though_secrets_are_looked_for(self, pipe, writer):
+        """
+        A line that is written over and over again is not held back until it ends.
+        """
+        writer.redact = str
+        for piece in (b"\r1%", b"\r2%"):
+            writer.write(pipe[1], piece)
+            writer.flush(pipe[1])
+
+        assert os.read(pipe[0], 99) == b"\r1%\r"
+        writer.finish(20)
 
     def test_a_finalizer_that_prints(self, pipe, writer):
         """
@@ -493,12 +610,12 @@ class TestBackgroundWriter:
 
         class Last:
             def __del__(self):
-                writer.write("a", b"last\n")
+                writer.write(pipe[1], b"last\n")
 
         for _ in range(2000):
             cycle = Last()
             cycle.itself = cycle
-            writer.write("a", b"x\n")
+            writer.write(pipe[1], b"x\n")
             del cycle
         gc.collect()
 
@@ -506,22 +623,22 @@ class TestBackgroundWriter:
 
     def test_what_a_finalizer_holds(self, pipe, writer):
         """
-        A thread that never gives the lock back costs others their text, and no time.
+        A thread that never gives a lock back costs others a moment, once, and none of their text.
         """
         held, over = threading.Event(), threading.Event()
 
         def hold():
-            with writer._lock:
+            with writer._lock, writer._turn:
                 held.set()
                 over.wait(50)
 
         threading.Thread(target=hold, daemon=True).start()
         held.wait(50)
-        writer.write("a", b"lost\n")
-        over.set()
-        writer.write("a", b"found\n")
+        for said in ("one\n", "two\n"):
+            writer.write(pipe[1], said.encode())
 
-        assert self.read(pipe, writer).splitlines()[-1] == "found"
+        assert self.read(pipe, writer) == "one\ntwo\n"
+        over.set()
 
     def test_a_signal_handler_that_prints(self, recipes, tmp_path):
         """
@@ -595,12 +712,12 @@ class TestBackgroundWriter:
         """
         A forked child, which has no such thread, loses nothing that it prints.
         """
-        writer.write("a", b"parent\nunfinished ")
+        writer.write(pipe[1], b"parent\nunfinished ")
         writer.finish(20)
         child = os.fork()
         if child == 0:
             writer.forget()
-            writer.write("a", b"child\n")
+            writer.write(pipe[1], b"child\n")
             os._exit(0)
         os.waitpid(child, 0)
 
@@ -610,13 +727,14 @@ class TestBackgroundWriter:
         """
         If the thread has ended, by whatever an author does to threads, the next write starts another.
         """
-        monkeypatch.setattr(writer, "_work_off", sys.exit)
-        writer.write("a", b"one\n")
-        deadline = time.monotonic() + 20
-        while writer._thread is not None and time.monotonic() < deadline:
-            time.sleep(0.001)
-        monkeypatch.undo()
-        writer.write("a", b"two\n")
+        monkeypatch.setattr(background_writer, "room_of", lambda _: 0)
+        with monkeypatch.context() as patch:
+            patch.setattr(writer, "_work_off", sys.exit)
+            writer.write(pipe[1], b"one\n")
+            deadline = time.monotonic() + 20
+            while writer._thread is not None and time.monotonic() < deadline:
+                time.sleep(0.001)
+        writer.write(pipe[1], b"two\n")
 
         assert self.read(pipe, writer) == "one\ntwo\n"
 
@@ -624,14 +742,15 @@ class TestBackgroundWriter:
         """
         Where no thread can be started, what is written waits for the next write.
         """
+        monkeypatch.setattr(background_writer, "room_of", lambda _: 0)
 
         def refuse(*_):
             raise RuntimeError("can't start new thread")
 
-        monkeypatch.setattr(background_writer._thread, "start_new_thread", refuse)
-        writer.write("a", b"one\n")
-        monkeypatch.undo()
-        writer.write("a", b"two\n")
+        with monkeypatch.context() as patch:
+            patch.setattr(background_writer._thread, "start_new_thread", refuse)
+            writer.write(pipe[1], b"one\n")
+        writer.write(pipe[1], b"two\n")
 
         assert self.read(pipe, writer) == "one\ntwo\n"
 
@@ -639,9 +758,9 @@ class TestBackgroundWriter:
         """
         One line may be longer than everything that waits; what does not fit is counted.
         """
-        small = BackgroundWriter(pipe[1], capacity=200_000)
-        small.write("a", b"x" * 1_000_000)
-        small.write("a", b"\n")
+        small = BackgroundWriter(capacity=200_000)
+        small.write(pipe[1], b"x" * 1_000_000)
+        small.write(pipe[1], b"\n")
         reading = threading.Thread(target=lambda: found.append(drained(pipe[0])))
         found = []
         reading.start()

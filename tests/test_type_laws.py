@@ -23,6 +23,9 @@ from promptkit.readers import reader_of
 from promptkit.scalars import InZone
 from promptkit.writing import text_of
 
+#: How much is tried of each of a hundred types: with `--whole`, ten times as much.
+FEW, MANY = settings().max_examples // 5, settings().max_examples // 4
+
 
 class Tone(Enum):
     WARM = "warm"
@@ -171,7 +174,7 @@ JSON = st.recursive(
 
 
 @ALL
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=FEW)
 @given(st.data())
 def test_what_promptkit_writes_it_reads(annotation, data):
     """
@@ -215,7 +218,7 @@ HOSTILE = [
 
 
 @ALL
-@settings(deadline=1000, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=FEW, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=60) | st.sampled_from(HOSTILE))
 @example("")
 def test_any_text_is_a_value_or_a_misfit(annotation, text):
@@ -237,7 +240,7 @@ def test_hostile_text_is_a_value_or_a_misfit(annotation, text):
 
 
 @ALL
-@settings(deadline=1000, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=FEW, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_any_json_is_a_value_or_a_misfit(annotation, value):
     """
@@ -302,7 +305,7 @@ def near(value):
 
 
 @ALL
-@settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=MANY, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_schema_and_the_reader_agree(annotation, data):
     """
