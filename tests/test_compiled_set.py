@@ -331,6 +331,8 @@ UNSEEN = [
     "import sys; sys.modules['os'].getpid()",
     "import builtins; builtins.eval('1')",
     "from operator import methodcaller; methodcaller('exists')(here)",
+    "from datetime import datetime; datetime(2020, 1, 1).timestamp()",
+    "import os; os.environ._data",
     "from promptkit.media import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
 ]
 
@@ -365,6 +367,7 @@ HARMLESS = [
     "import re, json, os\npattern = re.compile('x'); json.loads('1'); os.path.join('a', os.sep)",
     "import os\nos.environ.get('X'), os.getenv('Y'), 'Z' in os.environ",
     "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1",
+    "from uuid import UUID\n@prompt\ndef found(id: UUID | None = None): return str(id)",
     "from enum import Enum\nclass A(Enum):\n    x = 1",
     "import attrs\n@attrs.frozen\nclass A:\n    x: int = 1",
     "from collections import namedtuple\nA = namedtuple('A', 'x')",
@@ -489,8 +492,8 @@ class TestNothingStale:
     @pytest.mark.parametrize(
         ("file", "old", "new", "described"),
         [
-            ("listed.py", "words)", "words+'')", "Hello!"),
-            ("_helper.py", "!", "??", "Hello??"),  # of another size: bytecode goes by size and time
+            ("listed.py", "words)", "str(1))", "1"),
+            ("_helper.py", "!", "?", "Hello?"),
             ("words.txt", "Hello", "Howdy", "Howdy!"),
         ],
     )
@@ -542,6 +545,20 @@ class TestNothingStale:
         described = [ask(WORDS=words)[1]["description"] for words in ("1", "2", "2", "1")]
 
         assert described == ["Hello!1", "Hello!2", "Hello!2", "Hello!1"]
+
+    @pytest.mark.parametrize("name", ["TZ", "LC_ALL"])
+    def test_a_variable_that_is_read_by_itself(self, gated, start, name):
+        """
+        What decides how files are decoded, and which time it is, is read by no recipe's own code.
+        """
+        folder, gate = gated
+        assert told_early(start, folder, gate)
+
+        gate.unlink()
+        other = start(folder, **{name: "somewhere else"})
+        say(other, initialize("2025-11-25"), request(1, "prompts/list"))
+
+        assert not select.select([other.stdout], [], [], 0.5)[0]
 
     def test_no_value_of_a_variable_is_written(self, listed):
         """
@@ -663,6 +680,37 @@ class TestNothingStale:
 
         found = talk(copy, initialize("2025-11-25"), request(1, "prompts/list"))[1]["result"]["prompts"]
         assert found[1]["description"] == "Other!"
+
+    @pytest.mark.parametrize(
+        ("code", "change"),
+        [
+            ("from extra import WORDS", lambda place: (place / "inner" / "pyproject.toml").touch()),
+            ("from extra import WORDS", lambda place: (place / "pyproject.toml").unlink()),
+            ("from .. import WORDS", lambda place: (place / "inner" / "near" / "__init__.py").unlink()),
+        ],
+    )
+    def test_what_stands_above_the_folder(self, recipes, talk, tmp_path, code, change):
+        """
+        The project around the recipes may become another, and so may the package that they are in.
+        """
+        folder = tmp_path / "inner" / "near" / "recipes"
+        make(tmp_path / "pyproject.toml")
+        make(tmp_path / "extra.py", "WORDS = 1")
+        make(folder.parent / "__init__.py", "WORDS = 1")
+        make(folder / "__init__.py")
+        source = f"try:\n    {code}\nexcept ImportError:\n    WORDS = 2\nfrom promptkit import prompt\n"
+        make(folder / "asks.py", source + DESCRIBED.replace("words", "WORDS"))
+        session, told = [initialize("2025-11-25"), request(1, "prompts/list")], []
+        time.sleep(0.05)  # all of it is older than file systems can tell
+        for _ in range(2):
+            talk(folder, *session)
+            told.append(talk(folder, *session)[1]["result"]["prompts"][0]["description"])
+            if len(told) == 1:
+                assert len(sets(folder)) == 1
+                change(tmp_path)
+                told.append(talk(folder, *session)[1]["result"]["prompts"][0]["description"])
+
+        assert told == ["1", "2", "2"]
 
     def test_a_link_that_leads_elsewhere(self, recipes, talk):
         """
@@ -1378,7 +1426,8 @@ class TestObservation:
         os.environ.get("ANOTHER")
 
         assert os.environ.encodekey == before
-        assert observation.inputs().variables == {"SOMETHING": b""}
+        noted = observation.inputs().variables
+        assert (noted.get("SOMETHING"), "ANOTHER" in noted) == (b"", False)
 
     def test_what_is_read_is_an_input(self, tmp_path):
         """

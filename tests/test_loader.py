@@ -668,6 +668,46 @@ class TestACurrentFolderThatIsGone:
                 load(target)
 
 
+class TestCircles:
+    def test_what_was_executed_twice_is_declared_once(self, recipes):
+        """
+        A file that failed within a circle of imports, and not by itself, has its prompts once.
+        """
+        folder = recipes(
+            a="from .b import bye\n" + HELLO,
+            b=HELLO.replace("hello", "bye") + "from .a import hello\n",
+        )
+        loaded = load(folder)
+
+        (fault,) = compile(loaded).diagnostics
+        assert "recipe 'a' cannot be imported: ImportError: cannot import name 'hello'" in fault.message
+        assert names(loaded) == ["bye", "hello"]
+
+
+class TestNamesOfPackages:
+    def test_a_name_stays(self, recipes, tmp_path, monkeypatch):
+        """
+        A folder of the same name elsewhere changes what the package is called neither now nor later.
+        """
+        (tmp_path / "elsewhere" / "notes_of_mine").mkdir(parents=True)
+        monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+        folder = recipes(folder="inner/notes_of_mine", hello=HELLO)
+
+        first, second = ({prompt.__module__ for prompt in load(folder).prompts} for _ in range(2))
+
+        assert first == second == {"recipes_notes_of_mine.hello"}
+
+    def test_a_name_with_a_dot_inside_a_package(self, recipes, tmp_path):
+        """
+        What Python could not import as a part of a package is one by itself.
+        """
+        (tmp_path / "__init__.py").touch()
+        folder = recipes(folder="v1.2", hello=HELLO)
+        (folder / "__init__.py").touch()
+
+        assert names(load(folder)) == ["hello"]
+
+
 class TestTheProjectAround:
     @pytest.fixture
     def project(self, tmp_path, monkeypatch):

@@ -37,6 +37,9 @@ _HARMLESS: Final = frozenset(
     """.split()  # noqa: SIM905 (a list of words)
 )
 
+#: Variables that Python, or C, reads by itself: files are decoded by them, and times and warnings go by them.
+_ALWAYS_READ: Final = ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONTZPATH", "PYTHONWARNINGS", "TZ")
+
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 #: How exactly file systems tell when a file was written, in nanoseconds.
@@ -74,7 +77,7 @@ class Observation:
         self._environment = dict(os.environ)
         self._path = list(sys.path)
         self._here = current_folder()
-        self._variables: set[str] = set()
+        self._variables = set(_ALWAYS_READ)
         self._looks_through_variables = False
         self._is_relative = False
         self._opened: set[str] = set()

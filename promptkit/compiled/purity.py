@@ -23,7 +23,7 @@ _PURE: Final = frozenset(
     datetime decimal difflib enum errno fnmatch fractions functools glob graphlib hashlib heapq html
     io ipaddress itertools json keyword logging math msgspec numbers operator os pathlib posixpath
     pprint promptkit pydantic re reprlib statistics string stringprep struct sys textwrap tomllib
-    types typing typing_extensions unicodedata urllib.parse warnings xml.etree.ElementTree yaml zlib
+    types typing typing_extensions unicodedata urllib.parse uuid warnings xml.etree.ElementTree yaml zlib
     zoneinfo
     """.split()  # noqa: SIM905 (a list of words)
 )
@@ -41,6 +41,7 @@ _HARMLESS: Final = {
         byteorder exc_info intern maxsize path platform stderr stdout version version_info
         """.split()  # noqa: SIM905 (a list of words)
     ),
+    "uuid": frozenset({"UUID", "uuid3", "uuid5"}),
 }
 
 #: What nobody can observe, whatever it is asked of. A pattern of `glob` is looked at where it is used.
@@ -49,9 +50,9 @@ _UNSEEN: Final = frozenset(
     access argv astimezone cwd exists fromtimestamp fwalk getatime getctime getcwd getmtime getsize
     is_block_device is_char_device is_dir is_fifo is_file is_junction is_mount is_socket is_symlink
     isdevdrive isdir isfile isjunction islink ismount lexists lstat now owner readlink samefile
-    sameopenfile samestat stat statvfs today utcnow
-    __dict__ __getattribute__ __globals__ __subclasses__ attrgetter builtins confine methodcaller os posix
-    read_below sys
+    sameopenfile samestat stat statvfs timestamp today utcnow
+    __dict__ __getattribute__ __globals__ __subclasses__ _data attrgetter builtins confine methodcaller os
+    posix read_below sys
     """.split()  # noqa: SIM905 (a list of words)
 )
 
