@@ -8,6 +8,7 @@ import sys
 import time
 import zipfile
 from contextlib import closing
+from importlib import import_module
 from itertools import chain, repeat
 from operator import call
 from pathlib import Path
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from promptkit import prompt, resource, user
 from promptkit.compiled.early import EarlyServer
-from promptkit.compiled.inputs import Inputs, value_of
+from promptkit.compiled.inputs import Inputs, names_in, value_of
 from promptkit.compiled.listings import Index, key_of
 from promptkit.compiled.observation import observe
 from promptkit.compiled.purity import names_used
@@ -333,6 +334,14 @@ UNSEEN = [
     "from operator import methodcaller; methodcaller('exists')(here)",
     "from datetime import datetime; datetime(2020, 1, 1).timestamp()",
     "import os; os.environ._data",
+    "import statistics; statistics.random.random()",
+    "from statistics import random as chance; chance.random()",
+    "import logging; logging.time.time()",
+    "import logging; logging.LogRecord('', 1, '', 1, '', (), None).created",
+    "from statistics import NormalDist; NormalDist().samples(1)",
+    "from pydantic import FilePath, TypeAdapter; TypeAdapter(FilePath).validate_python(__file__)",
+    "match here:\n    case Path(exists=there):\n        there()",
+    "import os\ndef read(module): return vars(module)\nread(os)",
     "from promptkit.media import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
 ]
 
@@ -364,6 +373,10 @@ HARMLESS = [
     "import time\n@prompt\ndef late(): return str(time.time())",
     "@prompt(title='Late')\ndef late(): return str(here.exists())",
     "import promptkit\n@promptkit.prompt\ndef late(): return str(here.exists())",
+    "import os.path\nos.path.dirname(os.path.realpath(__file__)), Path(__file__).parent.resolve()",
+    "from datetime import time\nimport datetime\ntime(9), datetime.time(9), datetime.timezone.utc",
+    "import collections.abc, xml.etree.ElementTree as tree\ncollections.abc.Mapping, tree.fromstring('<a/>')",
+    "import logging, sys\nlog = logging.getLogger(__name__); log.info('x'); sys.stderr.write('')",
     "import re, json, os\npattern = re.compile('x'); json.loads('1'); os.path.join('a', os.sep)",
     "import os\nos.environ.get('X'), os.getenv('Y'), 'Z' in os.environ",
     "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1",
@@ -407,6 +420,8 @@ SEEN = [
         lambda folder: (folder / "words.txt").write_text("two"),
     ),
     ("[w[2] for w in os.fwalk(here / 'more')]", lambda folder: (folder / "more" / "a.md").touch()),
+    ("(here / 'link').resolve().name", lambda folder: relink(folder / "link", folder / "words.txt")),
+    ("os.path.realpath(here / 'link')[-3:]", lambda folder: relink(folder / "link", folder / "words.txt")),
     (PLUGIN.format("plugin.py"), lambda folder: (folder / "more" / "plugin.py").write_text("NAME = 'new'")),
 ]
 
@@ -815,6 +830,8 @@ class TestNothingStale:
         """
         source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
         (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
+        for module in ("statistics", "xml.etree.ElementTree"):
+            import_module(module)  # as whoever uses it has done
 
         assert names_used([str(tmp_path / "asks.py")], ["asks"]) is None
 
@@ -1310,7 +1327,7 @@ class TestTampering:
 
 WRITER = """
 import sys
-from promptkit.compiled.inputs import Inputs, value_of
+from promptkit.compiled.inputs import Inputs, names_in, value_of
 from promptkit.compiled.listings import key_of
 from promptkit.compiled.store import Store
 from promptkit.protocol.results import Capabilities
@@ -1413,6 +1430,18 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
 
 def by_id(sent):
     return sorted((json.loads(reply)["id"], reply) for reply in b"".join(sent).splitlines())
+
+
+def test_a_folder_that_becomes_a_link(tmp_path):
+    """
+    Who walks through a folder does not follow links, so that these have names of their own.
+    """
+    (tmp_path / "here" / "inner").mkdir(parents=True)
+    before = names_in(str(tmp_path / "here"))
+    (tmp_path / "here" / "inner").rename(tmp_path / "inner")
+    (tmp_path / "here" / "inner").symlink_to("../inner")
+
+    assert names_in(str(tmp_path / "here")) != before
 
 
 class TestObservation:

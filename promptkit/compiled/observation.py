@@ -8,7 +8,7 @@ import one that cannot be repeated in thought.
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import source_from_cache
 from types import FrameType, ModuleType
@@ -25,6 +25,7 @@ from promptkit.compiled.inputs import (
     stamp_of,
     value_of,
 )
+from promptkit.compiled.patches import noted_environment, noted_links
 
 __all__ = ["Observation", "observe"]
 
@@ -82,6 +83,7 @@ class Observation:
         self._is_relative = False
         self._opened: set[str] = set()
         self._names: dict[str, bytes] = {}
+        self._links: dict[str, str] = {}
         self._recipes = modules_in(folder)
         self._loaded = set(map(_file_of, list(sys.modules.values())))
         self.is_complete = True
@@ -98,6 +100,13 @@ class Observation:
         Note that somebody looked through the names of all variables.
         """
         self._looks_through_variables = True
+
+    def note_link(self, path: str, real: str, frame: FrameType | None) -> None:
+        """
+        Note where a path leads, if authors want to know.
+        """
+        if self._is_authors(frame):
+            self._links[self._absolute(path)] = real
 
     def note(self, event: str, args: tuple[Any, ...], frame: FrameType | None) -> None:
         """
@@ -162,6 +171,7 @@ class Observation:
             names=names,
             modules={folder: modules_in(folder) for folder in folders if folder not in stamps},
             stamps=stamps,
+            links={path: value_of(real, key) for path, real in sorted(self._links.items())},
             variables={name: value_of(self._environment.get(name), key) for name in sorted(self._variables)},
             all_variables=value_of(all_names, key),
             path=value_of(repr(self._path), key),
@@ -317,43 +327,10 @@ def observe(folder: str) -> Iterator[Observation]:
         _hooked = True
     _current = observation
     try:
-        with _noted_environment(observation):
+        with noted_environment(observation), noted_links(observation):
             yield observation
     finally:
         _current = None
-
-
-@contextmanager
-def _noted_environment(observation: Observation) -> Iterator[None]:
-    """
-    Note which variables are read, by name or all of them.
-    """
-    mappings: list[Any] = [os.environ]
-    if os.supports_bytes_environ:
-        mappings.append(os.environb)
-    plain = [(mapping.encodekey, mapping.decodekey) for mapping in mappings]
-
-    def noting(encode: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def encode_noted(name: Any) -> Any:
-            observation.note_variable(os.fsdecode(name))
-            return encode(name)
-
-        return encode_noted
-
-    def noting_all(decode: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def decode_noted(name: Any) -> Any:
-            observation.note_variables()
-            return decode(name)
-
-        return decode_noted
-
-    for mapping, (encode, decode) in zip(mappings, plain, strict=True):
-        mapping.encodekey, mapping.decodekey = noting(encode), noting_all(decode)
-    try:
-        yield
-    finally:
-        for mapping, (encode, decode) in zip(mappings, plain, strict=True):
-            mapping.encodekey, mapping.decodekey = encode, decode
 
 
 def _hear(event: str, args: tuple[Any, ...]) -> None:
