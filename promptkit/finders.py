@@ -154,8 +154,9 @@ class Loader(SourceFileLoader):
         """
         Return whether the source was changed after its bytecode was written. Raises `OSError` without either.
         """
-        source = os.stat(self.path)
-        return max(source.st_mtime_ns, source.st_ctime_ns) >= os.stat(bytecode).st_ctime_ns
+        source, link = os.stat(self.path), os.lstat(self.path)
+        changed = max(source.st_mtime_ns, source.st_ctime_ns, link.st_ctime_ns)
+        return changed >= os.stat(bytecode).st_ctime_ns
 
     def exec_module(self, module: ModuleType) -> None:
         """

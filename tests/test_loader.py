@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from promptkit.compiler import compile
 from promptkit.diagnostics import Rule
 from promptkit.errors import LoadError
+from promptkit.finders import Loader
 from promptkit.loader import load
 
 HELLO = '''
@@ -666,6 +668,52 @@ class TestACurrentFolderThatIsGone:
         for target in ("recipes", "recipes.py", "recipes:x", ".", "json.nothing"):
             with pytest.raises(LoadError):
                 load(target)
+
+
+class TestBytecode:
+    @pytest.fixture
+    def found(self, tmp_path, monkeypatch):
+        """A function that returns a constant of the code in a file, as a new process would load it."""
+        monkeypatch.setattr(sys, "dont_write_bytecode", False)
+        return lambda: Loader("a", str(tmp_path / "a.py"), again=False).get_code("a").co_consts[0]
+
+    @pytest.fixture
+    def file(self, tmp_path, found):
+        """A file whose bytecode is kept."""
+        for name, source in (("a.py", "X = 1"), ("other.py", "X = 2")):
+            (tmp_path / name).write_text(source)
+            os.utime(tmp_path / name, (1e9, 1e9))
+        time.sleep(0.05)  # longer than file systems take for a moment
+        assert found() == 1
+        assert list((tmp_path / "__pycache__").iterdir())
+        time.sleep(0.05)
+        return tmp_path / "a.py"
+
+    def test_of_a_file_rewritten_in_place(self, file, found):
+        """
+        Neither its size nor its time gives it away.
+        """
+        file.write_text("X = 2")
+        os.utime(file, (1e9, 1e9))
+
+        assert found() == 2
+
+    def test_of_a_link_that_takes_its_place(self, file, found):
+        """
+        The same holds where the file that it leads to is older than the bytecode.
+        """
+        file.unlink()
+        file.symlink_to("other.py")
+
+        assert found() == 2
+
+    def test_that_is_not_stale(self, file, found, monkeypatch):
+        """
+        It is read: no source is compiled.
+        """
+        monkeypatch.setattr(Loader, "source_to_code", None)
+
+        assert found() == 1
 
 
 class TestCircles:
