@@ -129,6 +129,8 @@ class Observation:
             self._note_open(args[0], args[1], args[2], frame)
         elif _is_importing(frame) or not self._is_authors(frame):
             return
+        elif event == "_thread.start_new_thread" and _is_ours(frame):
+            return  # which writes what is printed
         elif event in ("os.listdir", "os.scandir"):
             self._note_listing(args[0])
         elif event in ("pathlib.Path.glob", "pathlib.Path.rglob"):
@@ -188,8 +190,8 @@ class Observation:
             # The interpreter writes bytecode.
             self.is_complete = self.is_complete and (_is_importing(frame) or not self._is_authors(frame))
         elif mode is None and not os.path.isabs(path):  # in a folder that is not told
-            ours = frame is not None and frame.f_code.co_filename.startswith(_OURS)  # and noted as a whole
-            self.is_complete = self.is_complete and (ours or not self._is_authors(frame))
+            # What is ours is noted as a whole.
+            self.is_complete = self.is_complete and (_is_ours(frame) or not self._is_authors(frame))
         else:
             found = _source_of(self._absolute(os.fsdecode(path)))
             if self._is_own(found) or self._is_authors(frame):
@@ -293,6 +295,13 @@ def _is_importing(frame: FrameType | None) -> bool:
     Return whether something is the doing of the import system itself, which looks for modules.
     """
     return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
+
+
+def _is_ours(frame: FrameType | None) -> bool:
+    """
+    Return whether something is the doing of promptkit's own code.
+    """
+    return frame is not None and frame.f_code.co_filename.startswith(_OURS + os.sep)
 
 
 def _source_of(path: str) -> str:
