@@ -131,10 +131,10 @@ class Sources(Finder):
 
 class Loader(SourceFileLoader):
     """
-    Loads a module, perhaps without looking at its bytecode, which it writes for the next process.
+    Loads a module without looking at stale bytecode, which it writes anew for the next process.
 
     Python tells whether bytecode is stale by the whole second in which its source was written, and
-    by its size. Edits may follow each other faster.
+    by its size. Edits may follow each other faster, and tools may put back the time of a file.
     """
 
     def __init__(self, name: str, path: str, *, again: bool, executed: Executed | None = None) -> None:
@@ -146,9 +146,17 @@ class Loader(SourceFileLoader):
         """
         Return the content of a file. Raises `OSError` for stale bytecode, as if there were none.
         """
-        if self._again and path.endswith(tuple(BYTECODE_SUFFIXES)):
+        if path.endswith(tuple(BYTECODE_SUFFIXES)) and (self._again or self._is_stale(path)):
             raise FileNotFoundError(path)
         return super().get_data(path)
+
+    def _is_stale(self, bytecode: str) -> bool:
+        """
+        Return whether the source was changed after its bytecode was written. Raises `OSError` without either.
+        """
+        source, link = os.stat(self.path), os.lstat(self.path)
+        changed = max(source.st_mtime_ns, source.st_ctime_ns, link.st_ctime_ns)
+        return changed >= os.stat(bytecode).st_ctime_ns
 
     def exec_module(self, module: ModuleType) -> None:
         """

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from functools import partial, reduce
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final, Generic, TypeVar
 
 from msgspec import structs
@@ -27,7 +27,7 @@ from promptkit.finders import namespace_of
 from promptkit.import_errors import import_failed
 from promptkit.interpreter import end_child, intact
 from promptkit.media import reads
-from promptkit.packages import import_package, read_files
+from promptkit.packages import import_package, note_missing, read_files
 from promptkit.prompts import Prompt, declared
 from promptkit.recipes import Declarations, Recipes
 from promptkit.resources import Resource
@@ -177,6 +177,7 @@ def _attempt(
     except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
         end_child(process)
         _check_keyboard(error)
+        note_missing(error)
         return Declarations(file, diagnostics=(fault_of(file, folder, error),))
     finally:
         end_child(process)
@@ -265,9 +266,11 @@ def _collect(
     Looking at names alone would miss a prompt whose name was defined again below it.
     """
     own: dict[str, list[Prompt[..., Any]]] = {name: [] for _, name, _ in modules}
+    executed = {name: module for _, name, module in modules}
     for prompt in made:
-        if prompt.__module__ in own:
-            own[prompt.__module__].append(prompt)
+        name = prompt.__module__
+        if name in own and not _is_left_over(prompt, executed[name]):
+            own[name].append(prompt)
     found = []
     for file, name, module in modules:
         held = list(namespace_of(module).values())
@@ -281,6 +284,16 @@ def _collect(
         resources = [value for value in held if issubclass(type(value), Resource)]
         found.append(Declarations(file, tuple(dict.fromkeys(prompts)), tuple(dict.fromkeys(resources))))
     return found
+
+
+def _is_left_over(prompt: Prompt[..., Any], module: object) -> bool:
+    """
+    Return whether *module* was executed twice, and *prompt* made when that failed, in a circle of imports.
+    """
+    if not isinstance(function := prompt.function, FunctionType):
+        return False
+    made_in = function.__globals__
+    return made_in.get("__name__") == prompt.__module__ and made_in is not namespace_of(module)
 
 
 class _Noting(Generic[T]):

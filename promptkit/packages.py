@@ -16,9 +16,9 @@ from types import ModuleType
 from promptkit.finders import Finder, Siblings, Sources, finders, namespace_of, place_module
 from promptkit.interpreter import intact
 from promptkit.project import Project
-from promptkit.targets import project_root
+from promptkit.targets import package_of, project_root
 
-__all__ = ["KeptImports", "Package", "give_up_imports", "import_package", "read_files"]
+__all__ = ["KeptImports", "Package", "give_up_imports", "import_package", "note_missing", "read_files"]
 
 #: The folders that were imported already.
 _imported: set[str] = set()
@@ -82,15 +82,14 @@ def import_package(folder: Path) -> Package:
     Raises:
         BaseException: Whatever an ``__init__.py`` raises.
     """
-    parts = [folder.name]
-    root = folder.parent
-    while (root / parts[0] / "__init__.py").is_file() and (root / "__init__.py").is_file():
-        parts.insert(0, root.name)
-        root = root.parent
-    if len(parts) > 1 and str(root) not in sys.path:
-        sys.path.append(str(root))
+    root, parts = package_of(folder)
+    if len(parts) > 1 and root not in sys.path:
+        sys.path.append(root)
+    entered = finders()
+    for finder in entered:  # what is free is found out without them, the first time and later
+        finder.leave()
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    sources = _find_below(name, folder)
+    sources = _find_below(name, folder, entered)
     _forget(name, folder)
     with intact():
         package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
@@ -100,6 +99,8 @@ def import_package(folder: Path) -> Package:
 def read_files() -> set[Path]:
     """
     Return the files that were read for the last package, of its folder and of the project around it.
+
+    Those that were missing are among them.
     """
     files: set[str] = set()
     for finder in finders():
@@ -107,7 +108,21 @@ def read_files() -> set[Path]:
             files |= finder.read
         elif isinstance(finder, Project):
             files.update(path for path, _ in list(finder.stamps.values()))
+            files |= finder.missing
     return set(map(Path, files))
+
+
+def note_missing(error: BaseException) -> None:
+    """
+    Note which module an author may be about to make, if *error* says that there is none.
+    """
+    kind = type(error)  # an author's `__class__` may raise anything
+    if kind is not ImportError and kind is not ModuleNotFoundError:
+        return
+    name, below = getattr(error, "name", None), getattr(error, "name_from", None)  # since Python 3.12
+    if isinstance(name, str) and (kind is ModuleNotFoundError or isinstance(below, str)):
+        for project in _projects(finders()):
+            project.note_missing(f"{name}.{below}" if isinstance(below, str) else name)
 
 
 def give_up_imports(thread: int) -> None:
@@ -247,14 +262,11 @@ def _forget(name: str, folder: Path) -> None:
         linecache.cache.pop(file, None)
 
 
-def _find_below(name: str, folder: Path) -> Sources:
+def _find_below(name: str, folder: Path, entered: Iterable[Finder]) -> Sources:
     """
-    Find modules in *folder* from now on, and in the project around it, and in no other.
+    Find modules in *folder* from now on, and in the project around it, and no more by what was *entered*.
     """
     root = project_root(folder)
-    entered = finders()
-    for finder in entered:
-        finder.leave()
     before = None
     for project in _projects(entered):
         if (project.folder, project.root) == (folder, root):
@@ -262,10 +274,11 @@ def _find_below(name: str, folder: Path) -> Sources:
         else:
             project.forget()
     found = Project(name, folder, root, before)
-    if found.has_changed:
+    siblings = Siblings(name, folder, root)
+    if found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))):
         found.forget()
     sources = Sources(name, folder, again=str(folder) in _imported)
-    for finder in (sources, Siblings(name, folder, root), found):
+    for finder in (sources, siblings, found):
         finder.enter()
     _imported.add(str(folder))
     return sources

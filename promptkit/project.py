@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 from typing import Final, TypeAlias
@@ -50,6 +50,7 @@ class Project(Finder):
         self.stamps: dict[str, tuple[str, Stamp | None]] = {} if before is None else dict(before.stamps)
         self.again: set[str] = set() if before is None else set(before.again)
         self.namespaces: set[str] = set() if before is None else set(before.namespaces)
+        self.missing: set[str] = set()
         self._has_added = False
 
     def enter(self) -> None:
@@ -78,21 +79,18 @@ class Project(Finder):
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
         """
-        Note a module of the project; return how to read it from its source, if it was imported before.
+        Note a module of the project, and return how to load it: from its source, if it was imported before.
         """
         if not self._may_have(fullname, path):
             return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is None:
-            return None
-        if spec.loader is None and any(map(self._has, spec.submodule_search_locations or ())):
-            self.namespaces.add(fullname)  # a folder without an __init__.py
-        if type(spec.loader) is not SourceFileLoader or not self._has(file := spec.loader.path):
-            return None
-        self.stamps[fullname] = file, _stamp(file)
-        if fullname not in self.again:
-            return None
-        spec.loader = Loader(fullname, file, again=True)
+        spec = self._next_spec(fullname, path, target)
+        if spec is not None and spec.loader is None:
+            if any(map(self._has, spec.submodule_search_locations or ())):
+                self.namespaces.add(fullname)  # a folder without an __init__.py
+        elif spec is not None and type(spec.loader) is SourceFileLoader and self._has(spec.loader.path):
+            file = spec.loader.path
+            self.stamps[fullname] = file, _stamp(file)
+            spec.loader = Loader(fullname, file, again=fullname in self.again)
         return spec
 
     @property
@@ -101,6 +99,13 @@ class Project(Finder):
         Whether any of the modules is no longer what was imported.
         """
         return any(stamp != _stamp(path) for path, stamp in list(self.stamps.values()))
+
+    def note_missing(self, name: str) -> None:
+        """
+        Note that a module was not found, wherever in the project it may be made.
+        """
+        base = os.path.join(self.root, *name.split("."))
+        self.missing |= {base, f"{base}.py", os.path.join(base, "__init__.py")}
 
     def adopt(self, name: str, path: str) -> None:
         """
@@ -125,18 +130,26 @@ class Project(Finder):
         top = name.partition(".")[0]
         if top == "promptkit" or top in sys.stdlib_module_names:
             return False
-        if path is not None:
-            return any(isinstance(place, str) and place.startswith(self.root) for place in path)
-        beside = os.path.join(self.root, name)
-        return os.path.isfile(f"{beside}.py") or os.path.isdir(beside)
+        return path is None or any(isinstance(place, str) and place.startswith(self.root) for place in path)
+
+    def _next_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        """
+        Return what the finders behind this one say, those of editable installations among them.
+        """
+        for finder in sys.meta_path[sys.meta_path.index(self) + 1 :]:
+            if (spec := finder.find_spec(name, path, target)) is not None:
+                return spec
+        return None
 
     def _has(self, file: str) -> bool:
         """
-        Return whether *file* is the project's own, and none of the recipes.
+        Return whether *file* is the project's own, and not installed.
         """
-        if not file.startswith(os.path.join(self.root, "")) or file.startswith(os.path.join(self.folder, "")):
+        if not file.startswith(os.path.join(self.root, "")) or file.startswith(_STDLIB):
             return False
-        return not file.startswith(_STDLIB) and not any(place in file for place in _INSTALLED)
+        return not any(place in file for place in _INSTALLED)
 
 
 def _stamp(path: str) -> Stamp | None:

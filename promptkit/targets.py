@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["place_of", "project_root", "recipes_near", "shown", "split_target", "suggest"]
+__all__ = ["package_of", "place_of", "project_root", "recipes_near", "shown", "split_target", "suggest"]
 
 #: What stands in a project's own folder.
 _MARKS: Final = ("pyproject.toml", ".git")
@@ -65,6 +65,24 @@ def project_root(folder: "str | Path") -> str:
     return above
 
 
+def package_of(folder: "str | Path") -> tuple[str, tuple[str, ...]]:
+    """
+    Return which package of Python a folder is.
+
+    Args:
+        folder:
+            An absolute path.
+
+    Returns:
+        The folder that the outermost package is in, and the names from there down to *folder*.
+    """
+    root, *parts = os.path.split(folder)
+    while _is_package(root) and _is_package(os.path.join(root, parts[0])):
+        root, name = os.path.split(root)
+        parts.insert(0, name)
+    return root, tuple(parts)
+
+
 def suggest(target: str) -> str:
     """
     Return what to add where there is nothing at *target*: which folder was perhaps meant.
@@ -113,6 +131,14 @@ def shown(folder: str) -> str:
         relative = os.path.relpath(folder)
         folder = folder if relative.startswith(os.pardir) else relative
     return os.path.join(folder, "")
+
+
+def _is_package(folder: str) -> bool:
+    """
+    Return whether a folder can be imported from the one that it is in.
+    """
+    name = os.path.basename(folder)
+    return name != "" and "." not in name and os.path.isfile(os.path.join(folder, "__init__.py"))
 
 
 def _entries(folder: str) -> "list[os.DirEntry[str]]":

@@ -524,6 +524,23 @@ class TestTimeLimits:
 
         assert interrupted(*argv, cwd=tmp_path) == (130, b"")
 
+    @pytest.mark.parametrize("command", ["list", "serve"])
+    def test_while_the_command_itself_is_imported(self, command, tmp_path):
+        """
+        It waits for the end of that import, in the middle of which extensions crash.
+        """
+        done = subprocess.run(
+            [sys.executable, "-c", START_INTERRUPTED, command],
+            check=False,
+            cwd=tmp_path,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=50,
+        )
+
+        assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"whole\n")
+
 
 def interrupted(*argv, cwd):
     """Press Ctrl-C once a command has said that it has begun; return its exit code and what else it said."""
@@ -547,6 +564,22 @@ import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from promptkit.cli import main
 sys.exit(main())
+"""
+
+
+START_INTERRUPTED = """
+import os, signal, sys
+from promptkit import cli
+
+def import_interrupted(name):
+    os.kill(os.getpid(), signal.SIGINT)
+    module = import_module(name)
+    print("whole", file=sys.stderr)
+    return module
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import_module, cli.import_module = cli.import_module, import_interrupted
+sys.exit(cli.main())
 """
 
 

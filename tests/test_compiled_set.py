@@ -8,6 +8,7 @@ import sys
 import time
 import zipfile
 from contextlib import closing
+from importlib import import_module
 from itertools import chain, repeat
 from operator import call
 from pathlib import Path
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 
 from promptkit import prompt, resource, user
 from promptkit.compiled.early import EarlyServer
-from promptkit.compiled.inputs import Inputs, value_of
+from promptkit.compiled.inputs import Inputs, names_in, value_of
 from promptkit.compiled.listings import Index, key_of
 from promptkit.compiled.observation import observe
 from promptkit.compiled.purity import names_used
@@ -331,6 +332,16 @@ UNSEEN = [
     "import sys; sys.modules['os'].getpid()",
     "import builtins; builtins.eval('1')",
     "from operator import methodcaller; methodcaller('exists')(here)",
+    "from datetime import datetime; datetime(2020, 1, 1).timestamp()",
+    "import os; os.environ._data",
+    "import statistics; statistics.random.random()",
+    "from statistics import random as chance; chance.random()",
+    "import logging; logging.time.time()",
+    "import logging; logging.LogRecord('', 1, '', 1, '', (), None).created",
+    "from statistics import NormalDist; NormalDist().samples(1)",
+    "from pydantic import FilePath, TypeAdapter; TypeAdapter(FilePath).validate_python(__file__)",
+    "match here:\n    case Path(exists=there):\n        there()",
+    "import os\ndef read(module): return vars(module)\nread(os)",
     "from promptkit.media import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
 ]
 
@@ -362,9 +373,14 @@ HARMLESS = [
     "import time\n@prompt\ndef late(): return str(time.time())",
     "@prompt(title='Late')\ndef late(): return str(here.exists())",
     "import promptkit\n@promptkit.prompt\ndef late(): return str(here.exists())",
+    "import os.path\nos.path.dirname(os.path.realpath(__file__)), Path(__file__).parent.resolve()",
+    "from datetime import time\nimport datetime\ntime(9), datetime.time(9), datetime.timezone.utc",
+    "import collections.abc, xml.etree.ElementTree as tree\ncollections.abc.Mapping, tree.fromstring('<a/>')",
+    "import logging, sys\nlog = logging.getLogger(__name__); log.info('x'); sys.stderr.write('')",
     "import re, json, os\npattern = re.compile('x'); json.loads('1'); os.path.join('a', os.sep)",
     "import os\nos.environ.get('X'), os.getenv('Y'), 'Z' in os.environ",
     "from dataclasses import dataclass\n@dataclass\nclass A:\n    x: int = 1",
+    "from uuid import UUID\n@prompt\ndef found(id: UUID | None = None): return str(id)",
     "from enum import Enum\nclass A(Enum):\n    x = 1",
     "import attrs\n@attrs.frozen\nclass A:\n    x: int = 1",
     "from collections import namedtuple\nA = namedtuple('A', 'x')",
@@ -404,6 +420,8 @@ SEEN = [
         lambda folder: (folder / "words.txt").write_text("two"),
     ),
     ("[w[2] for w in os.fwalk(here / 'more')]", lambda folder: (folder / "more" / "a.md").touch()),
+    ("(here / 'link').resolve().name", lambda folder: relink(folder / "link", folder / "words.txt")),
+    ("os.path.realpath(here / 'link')[-3:]", lambda folder: relink(folder / "link", folder / "words.txt")),
     (PLUGIN.format("plugin.py"), lambda folder: (folder / "more" / "plugin.py").write_text("NAME = 'new'")),
 ]
 
@@ -489,8 +507,8 @@ class TestNothingStale:
     @pytest.mark.parametrize(
         ("file", "old", "new", "described"),
         [
-            ("listed.py", "words)", "words+'')", "Hello!"),
-            ("_helper.py", "!", "??", "Hello??"),  # of another size: bytecode goes by size and time
+            ("listed.py", "words)", "str(1))", "1"),
+            ("_helper.py", "!", "?", "Hello?"),
             ("words.txt", "Hello", "Howdy", "Howdy!"),
         ],
     )
@@ -542,6 +560,20 @@ class TestNothingStale:
         described = [ask(WORDS=words)[1]["description"] for words in ("1", "2", "2", "1")]
 
         assert described == ["Hello!1", "Hello!2", "Hello!2", "Hello!1"]
+
+    @pytest.mark.parametrize("name", ["TZ", "LC_ALL"])
+    def test_a_variable_that_is_read_by_itself(self, gated, start, name):
+        """
+        What decides how files are decoded, and which time it is, is read by no recipe's own code.
+        """
+        folder, gate = gated
+        assert told_early(start, folder, gate)
+
+        gate.unlink()
+        other = start(folder, **{name: "somewhere else"})
+        say(other, initialize("2025-11-25"), request(1, "prompts/list"))
+
+        assert not select.select([other.stdout], [], [], 0.5)[0]
 
     def test_no_value_of_a_variable_is_written(self, listed):
         """
@@ -664,6 +696,37 @@ class TestNothingStale:
         found = talk(copy, initialize("2025-11-25"), request(1, "prompts/list"))[1]["result"]["prompts"]
         assert found[1]["description"] == "Other!"
 
+    @pytest.mark.parametrize(
+        ("code", "change"),
+        [
+            ("from extra import WORDS", lambda place: (place / "inner" / "pyproject.toml").touch()),
+            ("from extra import WORDS", lambda place: (place / "pyproject.toml").unlink()),
+            ("from .. import WORDS", lambda place: (place / "inner" / "near" / "__init__.py").unlink()),
+        ],
+    )
+    def test_what_stands_above_the_folder(self, recipes, talk, tmp_path, code, change):
+        """
+        The project around the recipes may become another, and so may the package that they are in.
+        """
+        folder = tmp_path / "inner" / "near" / "recipes"
+        make(tmp_path / "pyproject.toml")
+        make(tmp_path / "extra.py", "WORDS = 1")
+        make(folder.parent / "__init__.py", "WORDS = 1")
+        make(folder / "__init__.py")
+        source = f"try:\n    {code}\nexcept ImportError:\n    WORDS = 2\nfrom promptkit import prompt\n"
+        make(folder / "asks.py", source + DESCRIBED.replace("words", "WORDS"))
+        session, told = [initialize("2025-11-25"), request(1, "prompts/list")], []
+        time.sleep(0.05)  # all of it is older than file systems can tell
+        for _ in range(2):
+            talk(folder, *session)
+            told.append(talk(folder, *session)[1]["result"]["prompts"][0]["description"])
+            if len(told) == 1:
+                assert len(sets(folder)) == 1
+                change(tmp_path)
+                told.append(talk(folder, *session)[1]["result"]["prompts"][0]["description"])
+
+        assert told == ["1", "2", "2"]
+
     def test_a_link_that_leads_elsewhere(self, recipes, talk):
         """
         A link to a folder stands for that folder, also where bytecode is kept in one place.
@@ -767,6 +830,8 @@ class TestNothingStale:
         """
         source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
         (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
+        for module in ("statistics", "xml.etree.ElementTree"):
+            import_module(module)  # as whoever uses it has done
 
         assert names_used([str(tmp_path / "asks.py")], ["asks"]) is None
 
@@ -1264,7 +1329,7 @@ class TestTampering:
 
 WRITER = """
 import sys
-from promptkit.compiled.inputs import Inputs, value_of
+from promptkit.compiled.inputs import Inputs, names_in, value_of
 from promptkit.compiled.listings import key_of
 from promptkit.compiled.store import Store
 from promptkit.protocol.results import Capabilities
@@ -1369,6 +1434,18 @@ def by_id(sent):
     return sorted((json.loads(reply)["id"], reply) for reply in b"".join(sent).splitlines())
 
 
+def test_a_folder_that_becomes_a_link(tmp_path):
+    """
+    Who walks through a folder does not follow links, so that these have names of their own.
+    """
+    (tmp_path / "here" / "inner").mkdir(parents=True)
+    before = names_in(str(tmp_path / "here"))
+    (tmp_path / "here" / "inner").rename(tmp_path / "inner")
+    (tmp_path / "here" / "inner").symlink_to("../inner")
+
+    assert names_in(str(tmp_path / "here")) != before
+
+
 class TestObservation:
     def test_it_leaves_no_trace(self, tmp_path):
         """
@@ -1380,7 +1457,8 @@ class TestObservation:
         os.environ.get("ANOTHER")
 
         assert os.environ.encodekey == before
-        assert observation.inputs().variables == {"SOMETHING": b""}
+        noted = observation.inputs().variables
+        assert (noted.get("SOMETHING"), "ANOTHER" in noted) == (b"", False)
 
     def test_what_is_read_is_an_input(self, tmp_path):
         """

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from promptkit.compiler import compile
 from promptkit.diagnostics import Rule
 from promptkit.errors import LoadError
+from promptkit.finders import Loader
 from promptkit.loader import load
 
 HELLO = '''
@@ -666,6 +668,92 @@ class TestACurrentFolderThatIsGone:
         for target in ("recipes", "recipes.py", "recipes:x", ".", "json.nothing"):
             with pytest.raises(LoadError):
                 load(target)
+
+
+class TestBytecode:
+    @pytest.fixture
+    def found(self, tmp_path, monkeypatch):
+        """A function that returns a constant of the code in a file, as a new process would load it."""
+        monkeypatch.setattr(sys, "dont_write_bytecode", False)
+        return lambda: Loader("a", str(tmp_path / "a.py"), again=False).get_code("a").co_consts[0]
+
+    @pytest.fixture
+    def file(self, tmp_path, found):
+        """A file whose bytecode is kept."""
+        for name, source in (("a.py", "X = 1"), ("other.py", "X = 2")):
+            (tmp_path / name).write_text(source)
+            os.utime(tmp_path / name, (1e9, 1e9))
+        time.sleep(0.05)  # longer than file systems take for a moment
+        assert found() == 1
+        assert list((tmp_path / "__pycache__").iterdir())
+        time.sleep(0.05)
+        return tmp_path / "a.py"
+
+    def test_of_a_file_rewritten_in_place(self, file, found):
+        """
+        Neither its size nor its time gives it away.
+        """
+        file.write_text("X = 2")
+        os.utime(file, (1e9, 1e9))
+
+        assert found() == 2
+
+    def test_of_a_link_that_takes_its_place(self, file, found):
+        """
+        The same holds where the file that it leads to is older than the bytecode.
+        """
+        file.unlink()
+        file.symlink_to("other.py")
+
+        assert found() == 2
+
+    def test_that_is_not_stale(self, file, found, monkeypatch):
+        """
+        It is read: no source is compiled.
+        """
+        monkeypatch.setattr(Loader, "source_to_code", None)
+
+        assert found() == 1
+
+
+class TestCircles:
+    def test_what_was_executed_twice_is_declared_once(self, recipes):
+        """
+        A file that failed within a circle of imports, and not by itself, has its prompts once.
+        """
+        folder = recipes(
+            a="from .b import bye\n" + HELLO,
+            b=HELLO.replace("hello", "bye") + "from .a import hello\n",
+        )
+        loaded = load(folder)
+
+        (fault,) = compile(loaded).diagnostics
+        assert "recipe 'a' cannot be imported: ImportError: cannot import name 'hello'" in fault.message
+        assert names(loaded) == ["bye", "hello"]
+
+
+class TestNamesOfPackages:
+    def test_a_name_stays(self, recipes, tmp_path, monkeypatch):
+        """
+        A folder of the same name elsewhere changes what the package is called neither now nor later.
+        """
+        (tmp_path / "elsewhere" / "notes_of_mine").mkdir(parents=True)
+        monkeypatch.syspath_prepend(str(tmp_path / "elsewhere"))
+        folder = recipes(folder="inner/notes_of_mine", hello=HELLO)
+
+        first, second = ({prompt.__module__ for prompt in load(folder).prompts} for _ in range(2))
+
+        assert first == second == {"recipes_notes_of_mine.hello"}
+
+    def test_a_name_with_a_dot_inside_a_package(self, recipes, tmp_path):
+        """
+        What Python could not import as a part of a package is one by itself.
+        """
+        (tmp_path / "__init__.py").touch()
+        folder = recipes(folder="v1.2", hello=HELLO)
+        (folder / "__init__.py").touch()
+
+        assert names(load(folder)) == ["hello"]
 
 
 class TestTheProjectAround:

@@ -1,6 +1,6 @@
 import errno
 import gc
-import importlib
+import importlib.util
 import os
 import shutil
 import sys
@@ -624,6 +624,74 @@ class TestTheProject:
         (project / "util.py").write_text("")
 
         author.wait_for(greet="one")
+
+    @pytest.mark.parametrize(
+        ("code", "file"),
+        [
+            ("import lost", "lost.py"),
+            ("import lost", "lost/__init__.py"),
+            ("from lost.deep import word", "lost/deep.py"),
+            ("from lib.lost import word", "lib/lost.py"),
+        ],
+    )
+    def test_a_module_that_is_yet_to_be_made(self, watched, project, code, file):
+        """
+        Once a missing module of the project is there, the recipe that asked for it is served.
+        """
+        for name in ("lost", "lost.deep", "lib.lost"):
+            sys.modules.pop(name, None)
+        author = watched(greet=f"{code}\n{greet('one')}", part=greet("bye", "part"))
+        made = project.parent / file
+        made.parent.mkdir(exist_ok=True)
+        made.write_text("word = 1")
+
+        author.wait_for(greet="one", part="bye")
+
+    def test_a_sibling_that_takes_its_place(self, watched, project):
+        """
+        A module beside the recipes counts more than the project's, also if it is made later.
+        """
+        uses = "from lib.util import WORD\n" + greet("").replace("return ''", "return WORD")
+        author = watched(greet=uses)
+        (author.folder / "lib").mkdir()
+        author.write("lib/util.py", "WORD = 'near'")
+
+        author.wait_for(greet="near")
+
+    @pytest.mark.parametrize("place", ["recipes", "recipes/inner", "src"])
+    def test_modules_on_the_path(self, watched, project, monkeypatch, place):
+        """
+        However recipes make modules of their project importable, these are imported anew.
+        """
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        monkeypatch.delitem(sys.modules, "spoken", raising=False)
+        folder = project.parent / place
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / "spoken.py").write_text("WORD = 'one'")
+        uses = f"import sys\nsys.path.insert(0, {str(folder)!r})\nfrom spoken import WORD\n"
+        author = watched(greet=uses + greet("").replace("return ''", "return WORD"))
+        (folder / "spoken.py").write_text("WORD = 'two'")
+
+        author.wait_for(greet="two")
+
+    def test_modules_of_other_finders(self, watched, project, monkeypatch):
+        """
+        What an editable installation finds in the project is the project's, too.
+        """
+        monkeypatch.delitem(sys.modules, "spoken", raising=False)
+        (project / "spoken.py").write_text("WORD = 'one'")
+
+        class Editable:
+            @staticmethod
+            def find_spec(name, path=None, target=None):
+                found = importlib.util.spec_from_file_location(name, project / "spoken.py")
+                return found if name == "spoken" else None
+
+        monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Editable])
+        author = watched(greet="from spoken import WORD\n" + greet("").replace("return ''", "return WORD"))
+        (project / "spoken.py").write_text("WORD = 'two'")
+
+        author.wait_for(greet="two")
 
     def test_an_edit_of_a_recipe_leaves_the_project_alone(self, watched, project):
         """

@@ -7,13 +7,16 @@ Exit codes are those of `Exit`, for every command.
 import _thread
 import gc
 import os
+import signal
 import sys
 import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import IntEnum
 from functools import partial
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli.options import parse
@@ -70,14 +73,31 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
     """
     try:
         options = parse(argv)
-        gc.disable()  # nothing that imports make becomes garbage, and looking for it takes time
-        run: Callable[..., int] = import_module(f"promptkit.cli.{options.command}").run
-        gc.enable()
+        run: Callable[..., int] = _import(f"promptkit.cli.{options.command}").run
         if options.command != "serve":  # which has a wire instead of an output
             run = partial(_with_output, run, restore=restore)
         return _with_target(run, options)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+
+
+def _import(name: str) -> ModuleType:
+    """
+    Import a module as a whole. An interrupt waits for that: extensions may crash in the middle of it.
+    """
+    pressed: list[int] = []
+    before = None
+    with suppress(ValueError):  # this is not the main thread
+        before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
+    gc.disable()  # nothing that imports make becomes garbage, and looking for it takes time
+    try:
+        return import_module(name)
+    finally:
+        gc.enable()
+        if before is not None:
+            signal.signal(signal.SIGINT, before)
+        if pressed:
+            raise KeyboardInterrupt
 
 
 def _with_target(run: Callable[[Namespace], int], options: Namespace) -> int:

@@ -10,7 +10,7 @@ from promptkit.compiled.listings import Listings, Page, key_of
 from promptkit.compiled.store import Store
 from promptkit.digests import digest
 from promptkit.protocol.results import Capabilities
-from promptkit.targets import place_of
+from promptkit.targets import package_of, place_of, project_root
 
 if TYPE_CHECKING:
     from promptkit.catalog import Catalog
@@ -49,7 +49,10 @@ class CompiledSet:
                 What else the set depends on.
         """
         place = place_of(target)
-        return None if place is None else cls(Store(*place, *purpose))
+        if place is None:
+            return None
+        # The folders above say what is a package, and which project is around it.
+        return cls(Store(*place, package_of(place[0]), project_root(place[0]), *purpose))
 
     def listings(self) -> Listings | None:
         """

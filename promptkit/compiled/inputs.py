@@ -58,6 +58,9 @@ class Inputs(Struct, frozen=True, array_like=True):
         stamps:
             By path: when something that is installed, or large, was written, and how large it is.
 
+        links:
+            By path: the digest of where it leads when links are followed.
+
         variables:
             By name: the digest of a variable of the environment.
 
@@ -78,6 +81,7 @@ class Inputs(Struct, frozen=True, array_like=True):
     names: Mapping[str, bytes] = {}
     modules: Mapping[str, bytes] = {}
     stamps: Mapping[str, Stamp | None] = {}
+    links: Mapping[str, bytes] = {}
     variables: Mapping[str, bytes] = {}
     all_variables: bytes = ABSENT
     path: bytes = ABSENT
@@ -101,6 +105,7 @@ class Inputs(Struct, frozen=True, array_like=True):
         yield self.here in (ABSENT, value_of(current_folder(), self.key))
         yield self.all_variables in (ABSENT, value_of(repr(sorted(environment)), self.key))
         yield from (value_of(environment.get(name), self.key) == was for name, was in self.variables.items())
+        yield from (value_of(os.path.realpath(path), self.key) == was for path, was in self.links.items())
         yield from (names_in(path) == was for path, was in self.names.items())
         yield from (modules_in(path) == was for path, was in self.modules.items())
         yield from (content_of(path) == was for path, was in self.contents.items())
@@ -142,7 +147,10 @@ def names_in(path: str) -> bytes:
     """
     try:
         with os.scandir(path) as found:
-            shown = sorted((e.name, e.is_dir(), e.is_file()) for e in found if e.name != "__pycache__")
+            # In the order in which everybody meets them.
+            shown = [
+                (e.name, e.is_dir(), e.is_file(), e.is_symlink()) for e in found if e.name != "__pycache__"
+            ]
     except OSError:
         return ABSENT
     return digest(repr(shown).encode())

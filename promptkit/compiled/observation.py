@@ -8,7 +8,7 @@ import one that cannot be repeated in thought.
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import source_from_cache
 from types import FrameType, ModuleType
@@ -25,6 +25,7 @@ from promptkit.compiled.inputs import (
     stamp_of,
     value_of,
 )
+from promptkit.compiled.patches import noted_environment, noted_links
 
 __all__ = ["Observation", "observe"]
 
@@ -36,6 +37,9 @@ _HARMLESS: Final = frozenset(
     os.unsetenv os.walk pickle.find_class sys._getframe sys._getframemodulename time.sleep
     """.split()  # noqa: SIM905 (a list of words)
 )
+
+#: Variables that Python, or C, reads by itself: files are decoded by them, and times and warnings go by them.
+_ALWAYS_READ: Final = ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONTZPATH", "PYTHONWARNINGS", "TZ")
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -74,11 +78,12 @@ class Observation:
         self._environment = dict(os.environ)
         self._path = list(sys.path)
         self._here = current_folder()
-        self._variables: set[str] = set()
+        self._variables = set(_ALWAYS_READ)
         self._looks_through_variables = False
         self._is_relative = False
         self._opened: set[str] = set()
         self._names: dict[str, bytes] = {}
+        self._links: dict[str, str] = {}
         self._recipes = modules_in(folder)
         self._loaded = set(map(_file_of, list(sys.modules.values())))
         self.is_complete = True
@@ -95,6 +100,13 @@ class Observation:
         Note that somebody looked through the names of all variables.
         """
         self._looks_through_variables = True
+
+    def note_link(self, path: str, real: str, frame: FrameType | None) -> None:
+        """
+        Note where a path leads, if authors want to know.
+        """
+        if self._is_authors(frame):
+            self._links[self._absolute(path)] = real
 
     def note(self, event: str, args: tuple[Any, ...], frame: FrameType | None) -> None:
         """
@@ -117,6 +129,8 @@ class Observation:
             self._note_open(args[0], args[1], args[2], frame)
         elif _is_importing(frame) or not self._is_authors(frame):
             return
+        elif event == "_thread.start_new_thread" and _is_ours(frame):
+            return  # which writes what is printed
         elif event in ("os.listdir", "os.scandir"):
             self._note_listing(args[0])
         elif event in ("pathlib.Path.glob", "pathlib.Path.rglob"):
@@ -159,6 +173,7 @@ class Observation:
             names=names,
             modules={folder: modules_in(folder) for folder in folders if folder not in stamps},
             stamps=stamps,
+            links={path: value_of(real, key) for path, real in sorted(self._links.items())},
             variables={name: value_of(self._environment.get(name), key) for name in sorted(self._variables)},
             all_variables=value_of(all_names, key),
             path=value_of(repr(self._path), key),
@@ -175,8 +190,8 @@ class Observation:
             # The interpreter writes bytecode.
             self.is_complete = self.is_complete and (_is_importing(frame) or not self._is_authors(frame))
         elif mode is None and not os.path.isabs(path):  # in a folder that is not told
-            ours = frame is not None and frame.f_code.co_filename.startswith(_OURS)  # and noted as a whole
-            self.is_complete = self.is_complete and (ours or not self._is_authors(frame))
+            # What is ours is noted as a whole.
+            self.is_complete = self.is_complete and (_is_ours(frame) or not self._is_authors(frame))
         else:
             found = _source_of(self._absolute(os.fsdecode(path)))
             if self._is_own(found) or self._is_authors(frame):
@@ -282,6 +297,13 @@ def _is_importing(frame: FrameType | None) -> bool:
     return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
+def _is_ours(frame: FrameType | None) -> bool:
+    """
+    Return whether something is the doing of promptkit's own code.
+    """
+    return frame is not None and frame.f_code.co_filename.startswith(_OURS + os.sep)
+
+
 def _source_of(path: str) -> str:
     """
     Return the source of which a file is the bytecode; the file itself if it is none, or has no source.
@@ -314,43 +336,10 @@ def observe(folder: str) -> Iterator[Observation]:
         _hooked = True
     _current = observation
     try:
-        with _noted_environment(observation):
+        with noted_environment(observation), noted_links(observation):
             yield observation
     finally:
         _current = None
-
-
-@contextmanager
-def _noted_environment(observation: Observation) -> Iterator[None]:
-    """
-    Note which variables are read, by name or all of them.
-    """
-    mappings: list[Any] = [os.environ]
-    if os.supports_bytes_environ:
-        mappings.append(os.environb)
-    plain = [(mapping.encodekey, mapping.decodekey) for mapping in mappings]
-
-    def noting(encode: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def encode_noted(name: Any) -> Any:
-            observation.note_variable(os.fsdecode(name))
-            return encode(name)
-
-        return encode_noted
-
-    def noting_all(decode: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        def decode_noted(name: Any) -> Any:
-            observation.note_variables()
-            return decode(name)
-
-        return decode_noted
-
-    for mapping, (encode, decode) in zip(mappings, plain, strict=True):
-        mapping.encodekey, mapping.decodekey = noting(encode), noting_all(decode)
-    try:
-        yield
-    finally:
-        for mapping, (encode, decode) in zip(mappings, plain, strict=True):
-            mapping.encodekey, mapping.decodekey = encode, decode
 
 
 def _hear(event: str, args: tuple[Any, ...]) -> None:

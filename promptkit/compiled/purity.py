@@ -7,11 +7,14 @@ harmless. What only runs once a prompt is rendered does not count.
 """
 
 import dis
+import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
 from types import CodeType
 from typing import Final
+
+from promptkit.finders import namespace_of
 
 __all__ = ["names_used"]
 
@@ -23,7 +26,7 @@ _PURE: Final = frozenset(
     datetime decimal difflib enum errno fnmatch fractions functools glob graphlib hashlib heapq html
     io ipaddress itertools json keyword logging math msgspec numbers operator os pathlib posixpath
     pprint promptkit pydantic re reprlib statistics string stringprep struct sys textwrap tomllib
-    types typing typing_extensions unicodedata urllib.parse warnings xml.etree.ElementTree yaml zlib
+    types typing typing_extensions unicodedata urllib.parse uuid warnings xml.etree.ElementTree yaml zlib
     zoneinfo
     """.split()  # noqa: SIM905 (a list of words)
 )
@@ -41,6 +44,13 @@ _HARMLESS: Final = {
         byteorder exc_info intern maxsize path platform stderr stdout version version_info
         """.split()  # noqa: SIM905 (a list of words)
     ),
+    "logging": frozenset(
+        """
+        CRITICAL DEBUG ERROR Formatter INFO Logger LoggerAdapter NOTSET NullHandler StreamHandler WARNING
+        addLevelName basicConfig captureWarnings critical debug disable error getLogger info warning
+        """.split()  # noqa: SIM905 (a list of words)
+    ),
+    "uuid": frozenset({"UUID", "uuid3", "uuid5"}),
 }
 
 #: What nobody can observe, whatever it is asked of. A pattern of `glob` is looked at where it is used.
@@ -49,9 +59,10 @@ _UNSEEN: Final = frozenset(
     access argv astimezone cwd exists fromtimestamp fwalk getatime getctime getcwd getmtime getsize
     is_block_device is_char_device is_dir is_fifo is_file is_junction is_mount is_socket is_symlink
     isdevdrive isdir isfile isjunction islink ismount lexists lstat now owner readlink samefile
-    sameopenfile samestat stat statvfs today utcnow
-    __dict__ __getattribute__ __globals__ __subclasses__ attrgetter builtins confine methodcaller os posix
-    read_below sys
+    samples sameopenfile samestat stat statvfs timestamp today utcnow
+    DirectoryPath FilePath FutureDate FutureDatetime NewPath PastDate PastDatetime
+    __dict__ __getattribute__ __globals__ __subclasses__ _data attrgetter builtins confine methodcaller os
+    posix read_below sys
     """.split()  # noqa: SIM905 (a list of words)
 )
 
@@ -137,7 +148,20 @@ def _is_harmless(module: str, attribute: str) -> bool:
     """
     if module not in _PURE and module.partition(".")[0] not in _PURE:
         return False
-    return attribute not in _UNSEEN and (not attribute or attribute in _HARMLESS.get(module, {attribute}))
+    if attribute in _UNSEEN or (attribute and attribute not in _HARMLESS.get(module, {attribute})):
+        return False
+    inner = _module_at(module, attribute)  # `statistics.random`, for instance
+    return not inner or inner == module or _is_harmless(inner, "")
+
+
+def _module_at(module: str, attribute: str) -> str:
+    """
+    Return which module *attribute* of a module is, or the module itself; nothing if it is none.
+    """
+    if not attribute:
+        return module
+    found = namespace_of(sys.modules.get(module)).get(attribute)
+    return str(namespace_of(found).get("__name__", ""))
 
 
 class _Module:
@@ -165,23 +189,24 @@ class _Module:
         instructions = list(dis.get_instructions(code))
         self._bind(instructions)
         self._note_run(instructions)
-        allowed: frozenset[str] | None = None
+        module = ""  # the one that was loaded just before
         for instruction in instructions:
             if "IMPORT_STAR" in (instruction.opname, instruction.argrepr[10:]):
                 return False  # whatever that brings
+            if instruction.opname == "MATCH_CLASS":
+                return False  # which takes attributes by names that are constants
             for name in _loads(instruction):
                 of_something = instruction.opname in _ATTRIBUTES
-                if name in (_UNSEEN if of_something else _ANYTHING) or name not in (allowed or {name}):
+                if name in (_UNSEEN if of_something else _ANYTHING):
                     return False
-                allowed = None
-                if not of_something and name in self._bound:
-                    module, attribute = self._bound[name]
-                    if not self._is_own(module, attribute) and not _is_harmless(module, attribute):
-                        return False
-                    allowed = None if attribute else _HARMLESS.get(module)
-                    loaded.add(attribute)
-                loaded.add(name)
-        return True
+                if module in _HARMLESS and not of_something:
+                    return False  # it is not only asked for a name
+                source, attribute = (module, name) if of_something else self._bound.get(name, ("", ""))
+                if source and not self._is_own(source, attribute) and not _is_harmless(source, attribute):
+                    return False
+                module = _module_at(source, attribute)
+                loaded |= {name, attribute}
+        return module not in _HARMLESS
 
     def _is_own(self, module: str, attribute: str) -> bool:
         """
