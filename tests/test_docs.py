@@ -1,0 +1,138 @@
+"""Every block of the pages in docs/ works as it stands, one after the other."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.wire import line, modern
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+#: The two commands that install this checkout: .ci/run runs them, each in an environment of its own.
+RUN_BY_CI = {"pip install . && promptkit serve recipes\n", "pip install -e '.[dev]' && pytest\n"}
+
+#: What may stand in a fence. A reader copies the first three to files, and the fourth to a shell.
+LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", ""}
+
+#: A client's own command, which notes how it is told to start the server.
+CLIENT = """#!/bin/sh
+printf '%s\\n' "$@" >"$0.arguments"
+"""
+
+
+def blocks(page):
+    """The fences of a page: what they hold, their language, and the file that they are meant for."""
+    for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
+        if token.type == "fence":
+            language, _, title = token.info.partition(" ")
+            yield token.content, language, title.removeprefix('title="').rstrip('"'), token.map[0] + 1
+
+
+class Reader:
+    """Somebody who copies the blocks of a page, into files and into a shell, in a folder of their own."""
+
+    def __init__(self, folder, path):
+        self.folder = folder
+        self.environment = {**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.namespace = {"__name__": "page"}
+        self.output = None
+
+    def follow(self, content, language, title):
+        """Do with one block what a reader does."""
+        output, self.output = self.output, None
+        if title:
+            self.save(content, language, title)
+        elif language == "sh" and content not in RUN_BY_CI:
+            self.output = self.run(content) or None
+        elif language == "python":
+            self.output = self.execute(content)
+        elif language == "text" and output is not None:
+            assert output.strip() == content.strip()
+        elif language == "json":
+            expected = json.loads(content)
+            assert output is None or json.loads(output) == expected
+
+    def save(self, content, language, title):
+        """Save a block to a file."""
+        if language == "toml":
+            tomllib.loads(content)
+        if language == "json":
+            json.loads(content)
+        file = self.folder / title
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+
+    def run(self, command):
+        """Run a block in a shell, and return what it prints."""
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],  # noqa: S607 (as a reader would)
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    def execute(self, code):
+        """Run a block of Python and the tests in it, and return what it prints."""
+        before = set(self.namespace)
+        with contextlib.redirect_stdout(StringIO()) as printed:
+            exec(compile(code, "page", "exec"), self.namespace)  # noqa: S102 (our own pages)
+            for name in self.namespace.keys() - before:
+                if name.startswith("test_"):
+                    self.namespace[name]()
+        return printed.getvalue() or None
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch):
+    """A reader with promptkit and a client at hand."""
+    programs, folder = tmp_path / "bin", tmp_path / "folder"
+    programs.mkdir()
+    folder.mkdir()
+    (programs / "claude").write_text(CLIENT)
+    (programs / "claude").chmod(0o755)
+    monkeypatch.chdir(folder)
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return Reader(folder, path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_works(page, reader):
+    """
+    Copied to files and to a shell in the order of the page, every block does what the page says.
+    """
+    for content, language, title, number in blocks(page):
+        assert language in LANGUAGES, f"{page.name}:{number}"
+        try:
+            reader.follow(content, language, title)
+        except Exception as error:
+            error.add_note(f"{page.name}:{number}")
+            raise
+
+
+def test_what_a_client_is_told_to_start_works(reader):
+    """
+    The command that the tutorial gives to a client serves the prompts that it has written.
+    """
+    for content, language, title, _ in blocks(ROOT / "docs" / "tutorial.md"):
+        reader.follow(content, language, title)
+    told = (reader.folder.parent / "bin" / "claude.arguments").read_text().split("\n")
+    command = told[told.index("--") + 1 : -1]
+    asked = line(modern(1, "prompts/list"))
+    ran = subprocess.run(command, input=asked, capture_output=True, check=True, env=reader.environment)
+    listed = json.loads(ran.stdout)["result"]["prompts"]
+
+    assert [prompt["name"] for prompt in listed] == ["debug_error", "review"]
