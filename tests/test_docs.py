@@ -1,4 +1,4 @@
-"""Every block of the pages in docs/ works as it stands, one after the other."""
+"""Every block of the README and of the pages in docs/ works as it stands, one after the other."""
 
 import contextlib
 import json
@@ -12,13 +12,18 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
+from benchmarks.markdown import COMMAND
 from tests.wire import line, modern
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-#: The two commands that install this checkout: .ci/run runs them, each in an environment of its own.
-RUN_BY_CI = {"pip install . && promptkit serve recipes\n", "pip install -e '.[dev]' && pytest\n"}
+#: What installs this checkout, as .ci/run does in environments of its own. The last takes an hour.
+INSTALLING = {
+    "pip install . && promptkit serve recipes\n",
+    "pip install -e '.[dev]' && pytest\n",
+    f"{COMMAND}\n",
+}
 
 #: What may stand in a fence. A reader copies the first three to files, and the fourth to a shell.
 LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", ""}
@@ -51,7 +56,7 @@ class Reader:
         output, self.output = self.output, None
         if title:
             self.save(content, language, title)
-        elif language == "sh" and content not in RUN_BY_CI:
+        elif language == "sh" and content not in INSTALLING:
             self.output = self.run(content) or None
         elif language == "python":
             self.output = self.execute(content)
@@ -125,9 +130,9 @@ def test_every_block_works(page, reader):
 
 def test_what_a_client_is_told_to_start_works(reader):
     """
-    The command that the tutorial gives to a client serves the prompts that it has written.
+    The command that the README gives to a client serves the prompts that it has shown until then, and later.
     """
-    for content, language, title, _ in blocks(ROOT / "docs" / "tutorial.md"):
+    for content, language, title, _ in blocks(ROOT / "README.md"):
         reader.follow(content, language, title)
     told = (reader.folder.parent / "bin" / "claude.arguments").read_text().split("\n")
     command = told[told.index("--") + 1 : -1]
@@ -135,4 +140,4 @@ def test_what_a_client_is_told_to_start_works(reader):
     ran = subprocess.run(command, input=asked, capture_output=True, check=True, env=reader.environment)
     listed = json.loads(ran.stdout)["result"]["prompts"]
 
-    assert [prompt["name"] for prompt in listed] == ["debug_error", "review"]
+    assert [prompt["name"] for prompt in listed] == ["debug_error", "explain_logs", "review"]
