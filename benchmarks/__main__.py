@@ -16,7 +16,8 @@ from benchmarks.rounds import Rounds
 from benchmarks.visits import FULL, QUICK, Visitor
 from benchmarks.wire import HANDSHAKE
 
-FOLDER = Path(__file__).parent / "plots"
+FOLDER = Path(__file__).parents[1] / "docs" / "figures"
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 README = Path(__file__).parents[1] / "README.md"
 WIDTH = 250  # columns, where the output is no terminal
 
@@ -39,8 +40,8 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
         "--output",
         type=Path,
         metavar="FOLDER",
-        help="where JSON and plots go (default: benchmarks/plots for a full run of all, else nowhere); "
-        "what goes to the default stands in the README, too",
+        help="where JSON and plots go (default: docs/figures for a full run of all, else nowhere); "
+        "what goes to the default stands in docs/performance.md and the README, too",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.only if name not in PEERS]
@@ -96,7 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         content = document(peers, results, verdicts, rounds.notes, compiled)
         write(content, options.output / "results.json")
         if options.output.resolve() == FOLDER.resolve():
-            markdown.write(content, README)
+            markdown.write(markdown.block(content), PAGE)
+            markdown.write(markdown.summary(content), README)
         try:
             plots.draw(results[HANDSHAKE.name], peers, visitor.extent.counts, options.output)
         except ImportError:

@@ -1,4 +1,4 @@
-"""Results as Markdown, between the README's two marks."""
+"""Results as Markdown, between two marks of a page: all of them, or the few that the README shows."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -8,14 +8,14 @@ from typing import Any, Final
 from benchmarks.peers import OURS
 from benchmarks.tables import measure, ratio
 
-__all__ = ["BEGIN", "COMMAND", "END", "block", "figures_of", "write"]
+__all__ = ["BEGIN", "COMMAND", "END", "block", "figures_of", "summary", "write"]
 
 BEGIN: Final = "<!-- benchmarks:begin -->"
 END: Final = "<!-- benchmarks:end -->"
 COMMAND: Final = "pip install -e '.[bench]' && python -m benchmarks"
 PLOTS: Final = {
-    "Start, requests and memory of every server, as bars": "benchmarks/plots/bars.svg",
-    "Start, memory and requests over the number of prompts, as curves": "benchmarks/plots/growth.svg",
+    "Start, requests and memory of every server, as bars": "figures/bars.svg",
+    "Start, memory and requests over the number of prompts, as curves": "figures/growth.svg",
 }
 
 
@@ -39,6 +39,32 @@ def block(content: Mapping[str, Any]) -> str:
     return "\n\n".join(parts)
 
 
+#: What the README shows, of these servers.
+SUMMARY: Final = {
+    "start to prompts/list of 10": "start to the first list of prompts",
+    "prompts/get, typed arguments: pipelined": "a prompt with typed arguments",
+    "resident memory with 10 prompts, after small requests": "memory",
+}
+SHOWN: Final = (OURS, "mcp", "fastmcp", "typescript")
+
+
+def summary(content: Mapping[str, Any]) -> str:
+    """
+    Return the figures that the README shows.
+
+    Args:
+        content:
+            What a run found, as `benchmarks.documents.document` returns it.
+    """
+    rows = next(iter(content["eras"].values()))
+    names = [name for name in SHOWN if name in content["servers"]]
+    found = {told: rows[title] for title, told in SUMMARY.items() if title in rows}
+    lines = ([told, *(_cell(row, name) for name in names)] for told, row in found.items())
+    table = _table(["", *(content["servers"][name] for name in names)], lines, range(1, len(names) + 1))
+    picture, path = next(iter(PLOTS.items()))
+    return f"{table}\n\n![{picture}](docs/{path})"
+
+
 def figures_of(text: str) -> str:
     """
     Return what stands between the marks of *text*.
@@ -54,14 +80,14 @@ def figures_of(text: str) -> str:
     return found.strip()
 
 
-def write(content: Mapping[str, Any], file: Path) -> None:
+def write(shown: str, file: Path) -> None:
     """
-    Put *content* between the marks of a file.
+    Put what is *shown* between the marks of a file.
     """
     text = file.read_text(encoding="utf-8")
     figures_of(text)  # which says what is wrong with the marks
     before, after = text.partition(BEGIN)[0], text.partition(END)[2]
-    file.write_text(f"{before}{BEGIN}\n\n{block(content)}\n\n{END}{after}", encoding="utf-8")
+    file.write_text(f"{before}{BEGIN}\n\n{shown}\n\n{END}{after}", encoding="utf-8")
 
 
 def _origin(content: Mapping[str, Any]) -> str:

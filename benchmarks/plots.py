@@ -141,5 +141,4 @@ def _save(figure: Any, path: Path) -> None:
     """
     Write a figure as PNG and as SVG, without the date.
     """
-    figure.savefig(path.with_suffix(".png"), dpi=110)
     figure.savefig(path.with_suffix(".svg"), metadata={"Date": None})

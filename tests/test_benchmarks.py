@@ -105,14 +105,25 @@ def test_both_eras_are_told(content):
     assert "**Requests, modern era**" in folded.partition("</details>")[0]
 
 
+def test_the_readme_shows_a_few(content):
+    """
+    A row for each figure that was measured, in words, and one plot.
+    """
+    found = markdown.summary(content)
+
+    assert cells(found, "start to the first list of prompts") == ["50.0 ms", "600 ms (12.0x)"]
+    assert cells(found, "a prompt with typed arguments") == ["10.0 µs", "1.50 ms (150x)"]
+    assert found.count("![") == 1
+
+
 def test_only_the_block_is_written(content, tmp_path):
     """
     What stands around the marks stays, and a second run replaces the first.
     """
     file = tmp_path / "README.md"
     file.write_text(f"before\n\n{markdown.BEGIN}\nold\n{markdown.END}\n\nafter\n", encoding="utf-8")
-    markdown.write(content, file)
-    markdown.write(content, file)
+    markdown.write(markdown.block(content), file)
+    markdown.write(markdown.block(content), file)
     text = file.read_text(encoding="utf-8")
 
     assert (text.startswith("before\n\n<!--"), text.endswith("-->\n\nafter\n")) == (True, True)
@@ -128,7 +139,7 @@ def test_without_marks_nothing_is_written(content, text, tmp_path):
     file.write_text(text, encoding="utf-8")
 
     with pytest.raises(ValueError, match="there is no <!-- benchmarks:begin -->"):
-        markdown.write(content, file)
+        markdown.write(markdown.block(content), file)
     assert file.read_text(encoding="utf-8") == text
 
 

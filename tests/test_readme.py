@@ -23,11 +23,13 @@ from promptkit.readers import reader_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARGUMENTS_PAGE = (ROOT / "docs" / "arguments.md").read_text(encoding="utf-8")
+PERFORMANCE_PAGE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
 BLOCKS = [token for token in MarkdownIt().parse(README) if token.type == "fence"]
 
 
 def blocks(language):
-    return [token.content for token in BLOCKS if token.info == language]
+    return [token.content for token in BLOCKS if token.info.split(" ")[0] == language]
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ def test_the_text_is_what_a_client_receives(review):
     """
     (message,) = review.render("review", {"code": "x = 1", "language": "Python"})
 
-    assert str(message.content) == blocks("text")[0].rstrip("\n")
+    assert str(message) == blocks("text")[0].rstrip("\n")
 
 
 def test_the_refusal_is_what_a_person_reads(review):
@@ -88,7 +90,7 @@ NAMES = {
     "UUID": UUID,
     **{name: getattr(dt, name) for name in ("date", "datetime", "time", "timedelta")},
 }
-_, _, *ROWS = [row.strip("| ").split(" | ") for row in README.splitlines() if row.startswith("| ")]
+_, _, *ROWS = [row.strip("| ").split(" | ") for row in ARGUMENTS_PAGE.splitlines() if row.startswith("| ")]
 ARGUMENTS = [row for row in ROWS if row[0].startswith("`") and len(row) == 3]
 
 
@@ -121,7 +123,7 @@ def test_the_commands_are_what_ci_runs():
     """
     The two commands of the README are run to the letter.
     """
-    install, test = blocks("sh")[:2]
+    install, *_, test = blocks("sh")
 
     assert install == "pip install . && promptkit serve recipes\n"
     assert test == "pip install -e '.[dev]' && pytest\n"
@@ -130,12 +132,19 @@ def test_the_commands_are_what_ci_runs():
 
 def test_the_figures_are_those_of_the_last_run():
     """
-    What the README says of speed is what the stored results say; where there are none, it says nothing.
+    What the README and the page on performance say of speed is what the stored results say.
     """
-    file = ROOT / "benchmarks" / "plots" / "results.json"
-    expected = markdown.block(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else ""
+    content = json.loads((ROOT / "docs" / "figures" / "results.json").read_text(encoding="utf-8"))
 
-    assert markdown.figures_of(README) == expected
+    assert markdown.figures_of(README) == markdown.summary(content)
+    assert markdown.figures_of(PERFORMANCE_PAGE) == markdown.block(content)
+
+
+def test_the_readme_is_short():
+    """
+    It is read in a few minutes; everything else has a page.
+    """
+    assert len(README.splitlines()) <= 200
 
 
 def test_every_picture_is_there():

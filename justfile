@@ -1,0 +1,22 @@
+# Everything that a change has to pass, by the names that people expect. `just check` is what CI runs first.
+
+# Formatting, lints and types.
+check:
+    ruff check .
+    ruff format --check .
+    mypy
+    mypy --python-version 3.14
+    mypy --platform win32
+    pyright
+
+# Every test.
+test *arguments:
+    pytest {{arguments}}
+
+# The site, strictly.
+docs:
+    zensical build --strict
+
+# The measurements that docs/performance.md shows.
+bench *arguments:
+    python -m benchmarks {{arguments}}
