@@ -7,6 +7,7 @@ descriptors, so that no ``print``, C extension or child process can touch it.
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio.
 """
 
+import _thread
 import os
 import signal
 import sys
@@ -201,34 +202,54 @@ def serve(
             answered()
         return next(sources)()
 
-    try:
-        before = early.hand_over() if early else ()
-        server.read_from(read, wire.over.set, before, owns_process=True)
-    except RuntimeError as error:  # there can be no more threads
-        say(f"nothing can be read: {error}")
-    while not _is_over(wire) and server.reads and not wire.is_orphaned:
-        pass
+    started = threading.Event()
+
+    def start() -> None:
+        try:
+            server.read_from(read, wire.over.set, early.hand_over() if early else (), owns_process=True)
+        except RuntimeError as error:  # there can be no more threads
+            say(f"nothing can be read: {error}")
+        finally:
+            started.set()
+
+    # On this thread an author's signal handler may raise between any two steps, so another takes them.
+    _on_a_thread(start)
+    _wait_until(started.wait, wire)
+    _wait_until(lambda: wire.over.wait(_ROUND) or not server.reads or wire.is_orphaned, wire)
     served = wire.over.is_set() or server.reads
     exit_after(grace, 0 if served else 1)
     server.close(0 if wire.gone else grace)
     return served
 
 
-def _is_over(wire: Wire) -> bool:
+def _on_a_thread(work: Callable[[], None]) -> None:
     """
-    Return whether there is nothing more to do, after waiting for that.
-
-    An author's signal handler runs here: one that fails ends nothing, and one that exits ends the wire.
+    Do some work on a thread, or on this one if there can be no more.
     """
     try:
-        return wire.over.wait(_ROUND)
-    except (SystemExit, KeyboardInterrupt):
-        wire.end()
-    except Exception:  # noqa: BLE001 (authors raise anything)
-        import traceback  # hardly ever needed
+        _thread.start_new_thread(work, ())
+    except RuntimeError:
+        work()
 
-        say(f"a signal handler failed:\n{traceback.format_exc().rstrip()}")
-    return False
+
+def _wait_until(holds: Callable[[], bool], wire: Wire) -> None:
+    """
+    Ask, again and again, whether something *holds*.
+
+    Authors' signal handlers run here: one that fails ends nothing, and one that exits ends the wire.
+    """
+    while True:
+        try:
+            while not holds():
+                pass
+        except (SystemExit, KeyboardInterrupt):
+            wire.end()
+        except Exception:  # noqa: BLE001 (authors raise anything)
+            import traceback  # hardly ever needed
+
+            say(f"a signal handler failed:\n{traceback.format_exc().rstrip()}")
+        else:
+            return
 
 
 def exit_after(grace: float, code: int = 0) -> None:
