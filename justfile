@@ -6,8 +6,6 @@ check:
     ruff format --check .
     mypy
     mypy --python-version 3.14
-    mypy --platform win32
-    pyright
 
 # Every test.
 test *arguments:
