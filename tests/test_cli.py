@@ -401,7 +401,6 @@ class TestList:
             "prompts": 120,
             "resources": 1,
             "resourceTemplates": 1,
-            "tools": 0,
         }
 
     def test_resources_alone(self, recipes, tmp_path, monkeypatch, capsys):
