@@ -12,6 +12,7 @@ from promptkit.diagnostics import Location, Report, Rule
 from promptkit.errors import ArgumentErrors, Fault
 from promptkit.readers import reader_of
 from promptkit.signature import NO_DEFAULT, Arg, Parameter, Signature
+from tests.ids import shown
 
 HERE = Location("recipe.py", 7)
 
@@ -517,7 +518,7 @@ class TestFits:
             (object(), Any),
             ("a", Annotated[str, "note"]),
         ],
-        ids=str,
+        ids=shown,
     )
     def test_a_value_of_the_type_fits(self, value, annotation):
         """

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from promptkit.completion import LIMIT, Completer, Completion, complete, rank
 from promptkit.readers import reader_of
+from tests.ids import shown
 
 BRANCHES = ["main", "fix/main-menu", "release-notes", "releaseNotes", "notes", "NOTEBOOK", "no-tests"]
 
@@ -335,7 +336,7 @@ class TestFixedValues:
             (Pair, ("LEFT", "RIGHT")),
             ([], ()),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_each_value_is_shown(self, source, expected):
         """
@@ -572,7 +573,7 @@ class TestFunctions:
             ({"b": 1, "a": 2}, ("b", "a")),
             (map(str, [2, 1]), ("2", "1")),
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_results_are_shown_as_fixed_values_are(self, result, expected):
         """
@@ -585,7 +586,7 @@ RETURN = r"return \['a', 'b'\]; one that awaits is `async def`"
 
 
 class TestMistakes:
-    @pytest.mark.parametrize("source", ["main", b"main", bytearray(b"main"), 5, None, object()], ids=repr)
+    @pytest.mark.parametrize("source", ["main", b"main", bytearray(b"main"), 5, None, object()], ids=shown)
     def test_what_holds_no_values_is_refused(self, source):
         """
         A string would be taken for its letters.
@@ -642,7 +643,7 @@ class TestMistakes:
         with pytest.raises(TypeError, match=r"^complete function 'partial' does not"):
             Completer(functools.partial(branches))
 
-    @pytest.mark.parametrize("result", ["main", "", b"main", 5, True, object()], ids=repr)
+    @pytest.mark.parametrize("result", ["main", "", b"main", 5, True, object()], ids=shown)
     def test_results_that_hold_no_values_are_refused(self, completed, result):
         """
         The error says what came, and what should.
@@ -677,7 +678,7 @@ class TestMistakes:
         gc.collect()
 
     @pytest.mark.parametrize(
-        "error", [KeyError("repo"), OSError("no network"), KeyboardInterrupt()], ids=repr
+        "error", [KeyError("repo"), OSError("no network"), KeyboardInterrupt()], ids=shown
     )
     def test_what_a_function_raises_is_raised(self, completed, error):
         """

@@ -17,6 +17,7 @@ from promptkit.errors import MediaError
 from promptkit.fields import checked_uri
 from promptkit.icons import Icon
 from promptkit.loader import load
+from tests.ids import shown
 
 NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
 
@@ -202,7 +203,7 @@ class TestEveryKind:
 
 
 class TestRepr:
-    @pytest.mark.parametrize("made", WITHOUT_BYTES, ids=repr)
+    @pytest.mark.parametrize("made", WITHOUT_BYTES, ids=shown)
     def test_it_is_what_the_author_would_write(self, made):
         """
         Evaluating the repr makes the value again.
@@ -232,7 +233,7 @@ class TestText:
         assert str(Text(text)) == text
         assert f"{Text(text)}" == text
 
-    @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], Text("a")], ids=repr)
+    @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], Text("a")], ids=shown)
     def test_it_takes_only_text(self, value):
         """
         Nothing is turned into text silently.
@@ -282,7 +283,7 @@ class TestText:
         ):
             Text("a", audience="user") + Text("b", audience="assistant")
 
-    @pytest.mark.parametrize("other", [3, None, b"a", ["a"]], ids=repr)
+    @pytest.mark.parametrize("other", [3, None, b"a", ["a"]], ids=shown)
     def test_plus_refuses_what_is_no_text(self, other):
         """
         Neither side of a text's `+` takes anything else.
@@ -356,7 +357,7 @@ class TestImage:
         with pytest.raises(TypeError, match=r"is not opened as a file: use from_path\(\.\.\.\) for that$"):
             kind(path)
 
-    @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=repr)
+    @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=shown)
     def test_it_takes_nothing_else(self, value):
         """
         What is no picture is refused by its type.

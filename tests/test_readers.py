@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from promptkit import escapes
 from promptkit.misfits import Misfit
 from promptkit.readers import is_enum, is_literal, is_union, reader_of
+from tests.ids import shown
 
 
 class Tone(Enum):
@@ -189,7 +190,7 @@ class TestScalars:
     @pytest.mark.parametrize(
         ("text", "value"),
         [("5", 5), (" 5\n", 5), ("+5", 5), ("-5", -5), ("007", 7), (5, 5), (5.0, 5)],
-        ids=repr,
+        ids=shown,
     )
     def test_whole_numbers_are_read_as_people_write_them(self, text, value):
         """
@@ -229,7 +230,7 @@ class TestScalars:
     @pytest.mark.parametrize(
         ("text", "value"),
         [("1.5", 1.5), (" 1e3 ", 1000.0), (".5", 0.5), ("5", 5.0), (5, 5.0), (1.5, 1.5)],
-        ids=repr,
+        ids=shown,
     )
     def test_numbers_are_read_as_people_write_them(self, text, value):
         """
@@ -264,7 +265,7 @@ class TestScalars:
         """
         assert read(bool, text) is False
 
-    @pytest.mark.parametrize("text", ["", "maybe", "y", "2", "nope", 1, 0, None, []], ids=repr)
+    @pytest.mark.parametrize("text", ["", "maybe", "y", "2", "nope", 1, 0, None, []], ids=shown)
     def test_what_is_neither_is_refused(self, text):
         """
         Truthiness is not guessed.
@@ -295,7 +296,7 @@ class TestScalars:
     @pytest.mark.parametrize(
         "text",
         ["aGk", "a", "***", "é", "data:;base64", "data:", "http://example.com/a", b"aGk=", 3, None],
-        ids=repr,
+        ids=shown,
     )
     def test_what_is_no_base64_is_refused(self, text):
         """
@@ -304,7 +305,7 @@ class TestScalars:
         with pytest.raises(Misfit):
             read(bytes, text)
 
-    @pytest.mark.parametrize("value", [3, True, None, ["a"], {"a": 1}], ids=repr)
+    @pytest.mark.parametrize("value", [3, True, None, ["a"], {"a": 1}], ids=shown)
     def test_text_is_text(self, value):
         """
         No other JSON value is turned into its text.
@@ -330,7 +331,7 @@ class TestChoices:
         assert (read(either, "a"), read(either, "A")) == ("a", "A")
 
     @pytest.mark.parametrize(
-        ("text", "value"), [("1", 1), (1, 1), ("true", True), (True, True), ("one", "one")], ids=repr
+        ("text", "value"), [("1", 1), (1, 1), ("true", True), (True, True), ("one", "one")], ids=shown
     )
     def test_choices_keep_their_types(self, text, value):
         """
@@ -403,7 +404,7 @@ class TestChoices:
 
         assert caught.value.nearest == nearest
 
-    @pytest.mark.parametrize("value", [None, ["python"], {"python": 1}, 3], ids=repr)
+    @pytest.mark.parametrize("value", [None, ["python"], {"python": 1}, 3], ids=shown)
     def test_what_is_no_name_is_refused(self, value):
         """
         A JSON value of another kind is no choice.
@@ -426,7 +427,7 @@ class TestLists:
             [1, 2, 3],
             ["1", 2.0, 3],
         ],
-        ids=repr,
+        ids=shown,
     )
     def test_items_are_read_as_people_write_them(self, sent):
         """
@@ -434,7 +435,7 @@ class TestLists:
         """
         assert read(list[int], sent) == [1, 2, 3]
 
-    @pytest.mark.parametrize("sent", ["[]", ",", " \n ", []], ids=repr)
+    @pytest.mark.parametrize("sent", ["[]", ",", " \n ", []], ids=shown)
     def test_a_list_may_be_empty(self, sent):
         """
         Blank items are none.
@@ -457,7 +458,7 @@ class TestLists:
     @pytest.mark.parametrize(
         "sent",
         ["1,x", "[1, 2", "[1, null]", "[[1]]", '{"a": 1}', 1, None, {"a": 1}, True, ["x"], [None]],
-        ids=repr,
+        ids=shown,
     )
     def test_what_is_no_list_of_them_is_refused(self, sent):
         """
@@ -560,7 +561,7 @@ class TestReaderOf:
     @pytest.mark.parametrize(
         "annotation",
         [object, Any, type, None, "str", complex, int | complex, Enum("Empty", []), lambda: None],
-        ids=repr,
+        ids=shown,
     )
     def test_what_cannot_be_read_has_no_reader(self, annotation):
         """

@@ -10,6 +10,7 @@ from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assist
 from promptkit.diagnostics import Location
 from promptkit.errors import EmptyPrompt
 from promptkit.rendering import Renderer
+from tests.ids import shown
 
 HERE = Location("<recipe>", 7)
 LINK = ResourceLink("a:b", name="a")
@@ -124,7 +125,7 @@ class TestEveryKind:
             Text(" "),
             iter(()),
         ],
-        ids=str,
+        ids=shown,
     )
     def test_nothing_is_an_error_that_is_told(self, kind, value):
         """
@@ -410,7 +411,7 @@ class TestRefusals:
 
 class TestExceptions:
     @pytest.mark.parametrize(
-        "error", [PromptError("no logs yet"), ValueError("bug"), KeyError("bug")], ids=repr
+        "error", [PromptError("no logs yet"), ValueError("bug"), KeyError("bug")], ids=shown
     )
     def test_what_a_function_raises_is_raised(self, kind, error):
         """

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from promptkit import ArgumentErrors, prompt, register_type
+from tests.ids import shown
 
 
 class Tone(enum.Enum):
@@ -334,7 +335,7 @@ def taking(annotation):
     return prompt(typed).compiled.arguments
 
 
-@pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda value: shown(value)[:40])
 def test_what_a_client_sends_becomes_a_value(annotation, sent, value):
     """
     Every type is read as people write it, and as JSON writes it.
@@ -344,7 +345,7 @@ def test_what_a_client_sends_becomes_a_value(annotation, sent, value):
     assert (type(found), found) == (type(value), value)
 
 
-@pytest.mark.parametrize(("annotation", "sent", "fault"), FAULTS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("annotation", "sent", "fault"), FAULTS, ids=lambda value: shown(value)[:40])
 def test_what_does_not_fit_is_told(annotation, sent, fault):
     """
     All that is wrong is told at once, each part with its path, what it is and what it should be.
