@@ -12,3 +12,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the fault tests and the laws of types whole, which takes minutes, and not shortened",
     )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """
+    Print the figures that tests have noted.
+    """
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, shown in report.user_properties:
+            if name == "figures":
+                terminalreporter.write_line(f"{report.nodeid}: {shown}")

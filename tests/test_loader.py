@@ -532,7 +532,7 @@ TRICKS = [
     "sys.path_importer_cache.clear()",
     "sys.path_hooks.clear(); sys.path_importer_cache.clear()",
     "sys.path_hooks[:] = [Liar()]; sys.path_importer_cache.clear()",
-    "sys.setrecursionlimit(60)",
+    "sys.setrecursionlimit(250)",
     "liar = Liar()",
 ]
 

@@ -24,13 +24,12 @@ def whole(request):
 
 
 @pytest.fixture
-def figures(capsys):
-    """A function that prints figures, also when the test passes."""
+def figures(request):
+    """A function that notes figures, which are printed at the end, also when the test passes."""
 
     def show(**found):
-        with capsys.disabled():
-            shown = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items())
-            sys.stdout.write(f"\n    {shown}\n")
+        shown = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items())
+        request.node.user_properties.append(("figures", shown))
 
     return show
 
