@@ -48,6 +48,14 @@ def wav() -> bytes:
     return buffer.getvalue()
 
 
+def places_of(module) -> str:
+    """The file of a module, or the folders of a package that has none."""
+    try:
+        return f"{getattr(module, '__file__', '')} {list(getattr(module, '__path__', ()))}"
+    except Exception:  # noqa: BLE001 (some tests put objects there that answer nothing)
+        return ""
+
+
 @pytest.fixture
 def recipes(tmp_path, monkeypatch):
     """A function that writes files into a folder of recipes, and returns the folder."""
@@ -64,7 +72,7 @@ def recipes(tmp_path, monkeypatch):
 
     yield write
     for name in sys.modules.keys() - modules.keys():
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+        if str(tmp_path) in places_of(sys.modules[name]):
             del sys.modules[name]
 
 
