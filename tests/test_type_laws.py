@@ -23,8 +23,8 @@ from promptkit.readers import reader_of
 from promptkit.scalars import InZone
 from promptkit.writing import text_of
 
-#: How much is tried of each of a hundred types: with `--whole`, ten times as much.
-FEW, MANY = settings().max_examples // 5, settings().max_examples // 4
+#: With `--whole`, ten times as much is tried of each type.
+TIMES = settings().max_examples // 100
 
 
 class Tone(Enum):
@@ -174,7 +174,7 @@ JSON = st.recursive(
 
 
 @ALL
-@settings(max_examples=FEW)
+@settings(max_examples=60 * TIMES)
 @given(st.data())
 def test_what_promptkit_writes_it_reads(annotation, data):
     """
@@ -218,7 +218,7 @@ HOSTILE = [
 
 
 @ALL
-@settings(max_examples=FEW, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=1000, max_examples=40 * TIMES, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=60) | st.sampled_from(HOSTILE))
 @example("")
 def test_any_text_is_a_value_or_a_misfit(annotation, text):
@@ -240,7 +240,7 @@ def test_hostile_text_is_a_value_or_a_misfit(annotation, text):
 
 
 @ALL
-@settings(max_examples=FEW, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=1000, max_examples=60 * TIMES, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_any_json_is_a_value_or_a_misfit(annotation, value):
     """
@@ -305,7 +305,7 @@ def near(value):
 
 
 @ALL
-@settings(max_examples=MANY, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150 * TIMES, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_schema_and_the_reader_agree(annotation, data):
     """

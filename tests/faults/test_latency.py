@@ -2,7 +2,7 @@ import pytest
 
 from tests.wire import modern, request
 
-#: What a request, and the end of the process, may take on a machine that does nothing else, in seconds.
+#: What a request, and the end of the process, may take, in seconds.
 ANSWER = 0.050
 EXIT = 1.5
 
@@ -12,11 +12,10 @@ SLEEPERS = ["sleeps", "spins", "naps"]
 @pytest.mark.parametrize("sleeper", SLEEPERS)
 def test_beside_a_sleeper(serve, whole, figures, sleeper):
     """
-    Beside a prompt that goes on, ping is answered; and when the input ends, the process does, its sleeper
-    answered. In the whole form, whose machine does nothing else, that is within 50 ms at the 99th
-    percentile, and within 1.5 s.
+    Beside a prompt that goes on, ping is answered within 50 ms at the 99th percentile; and when the input
+    ends, the process does within 1.5 s, its sleeper answered.
     """
-    serving, number = serve("--timeout", "900"), 5000 if whole else 300
+    serving, number = serve("--timeout", "900"), 5000 if whole else 500
     serving.send(modern("sleeper", "prompts/get", {"name": sleeper, "arguments": {"seconds": "900"}}))
 
     took = sorted(serving.ask(request(turn, "ping"))[1] for turn in range(number))
@@ -25,7 +24,8 @@ def test_beside_a_sleeper(serve, whole, figures, sleeper):
     lines = serving.drained()
     assert sum(b'"id":"sleeper"' in text for text in lines) == 1
     assert code == 0
-    assert not whole or (exited < EXIT and took[int(number * 0.99)] < ANSWER)
+    assert exited < EXIT
+    assert took[int(number * 0.99)] < ANSWER
     figures(
         sleeper=sleeper,
         pings=number,
