@@ -37,7 +37,8 @@ from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
 
 #: Serves like the console script. The import of a recipe called gated does not end before there is a file
-#: called gate, which no recipe asks for.
+#: called gate.open, which no recipe asks for, and which by its name can be no module: the folder that it
+#: lies in is one that Python looks through for modules, and a set holds while their names do.
 SERVING = """
 import os, sys, time
 
@@ -96,7 +97,7 @@ def start(environment):
 
     def start(folder, *options, cwd=None, **variables):
         command = [sys.executable, "-c", SERVING, "serve", str(folder), *options]
-        variables["TEST_GATE"] = str(Path(str(folder).partition(":")[0]).parent / "gate")
+        variables["TEST_GATE"] = str(Path(str(folder).partition(":")[0]).parent / "gate.open")
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         process = subprocess.Popen(command, env={**environment, **variables}, cwd=cwd, **pipes)
         started.append(process)
@@ -165,7 +166,7 @@ def told_early(start, folder, gate):
     gate.unlink(missing_ok=True)
     process = start(folder)
     say(process, initialize("2025-11-25"), request(1, "prompts/list"), request(2, "ping"))
-    ready = select.select([process.stdout], [], [], 1)[0]
+    ready = select.select([process.stdout], [], [], 2)[0]  # without a set, a client is greeted after three
     gate.touch()
     process.communicate(timeout=50)
     return bool(ready)
@@ -175,7 +176,7 @@ def told_early(start, folder, gate):
 def gated(recipes, talk):
     """A folder of recipes of which a set is kept, and the gate, closed."""
     folder = recipes(gated=GREETING)
-    gate = folder.parent / "gate"
+    gate = folder.parent / "gate.open"
     gate.touch()
     assert 0 in talk(folder, initialize("2025-11-25"))
     assert len(sets(folder)) == 1
