@@ -5,8 +5,8 @@ from timeit import repeat
 from typing import Annotated, Any, Literal
 
 from promptkit import Arg, Prompt, prompt
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 
 PROMPTS = 1000
 

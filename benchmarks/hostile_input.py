@@ -11,8 +11,8 @@ from uuid import UUID
 from msgspec import Meta
 
 from promptkit import Arg, Prompt, Resource, prompt, resource
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 
 __all__ = ["CATALOG", "KINDS", "OPENING", "Make"]
 

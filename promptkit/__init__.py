@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Final
 from promptkit.version import VERSION as __version__  # noqa: N811 (what the ecosystem looks for)
 
 if TYPE_CHECKING:
-    from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
-    from promptkit.context import Context
-    from promptkit.customs import register_type
+    from promptkit.compiler.prompts import Prompt, prompt
+    from promptkit.compiler.resources import Resource, resource
+    from promptkit.conversion.registry import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
-    from promptkit.icons import Icon
-    from promptkit.messages import Message, Workflow
-    from promptkit.prompts import Prompt, prompt
-    from promptkit.resources import Resource, resource
-    from promptkit.signature import Arg
-    from promptkit.turns import assistant, user
+    from promptkit.language.arg import Arg
+    from promptkit.language.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
+    from promptkit.language.context import Context
+    from promptkit.language.icons import Icon
+    from promptkit.language.messages import Message, Workflow
+    from promptkit.language.turns import assistant, user
 
 __all__ = [
     "Arg",
@@ -50,16 +50,16 @@ __all__ = [
 
 #: Where the public names are defined.
 _MODULES: Final = {
-    "content": ("Audio", "Content", "EmbeddedResource", "Image", "ResourceLink", "Text"),
-    "context": ("Context",),
-    "customs": ("register_type",),
+    "compiler.prompts": ("Prompt", "prompt"),
+    "compiler.resources": ("Resource", "resource"),
+    "conversion.registry": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
-    "icons": ("Icon",),
-    "messages": ("Message", "Workflow"),
-    "prompts": ("Prompt", "prompt"),
-    "resources": ("Resource", "resource"),
-    "signature": ("Arg",),
-    "turns": ("assistant", "user"),
+    "language.arg": ("Arg",),
+    "language.content": ("Audio", "Content", "EmbeddedResource", "Image", "ResourceLink", "Text"),
+    "language.context": ("Context",),
+    "language.icons": ("Icon",),
+    "language.messages": ("Message", "Workflow"),
+    "language.turns": ("assistant", "user"),
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}
 

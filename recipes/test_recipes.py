@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from promptkit import compiler
-from promptkit.catalog import Catalog
-from promptkit.loader import load
+from promptkit.catalog.catalog import Catalog
+from promptkit.compiler.loading.loader import load
 
 FOLDER = Path(__file__).parent
 

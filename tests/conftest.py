@@ -11,8 +11,8 @@ from textwrap import dedent
 import pytest
 from hypothesis import settings
 
-from promptkit.compiler import compile
-from promptkit.loader import load
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
 
 # On a busy machine an example takes what it takes.
 settings.register_profile("short", deadline=None)

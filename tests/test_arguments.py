@@ -7,11 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from promptkit.arguments import Argument, Arguments, compile_arguments, fits, type_name
-from promptkit.diagnostics import Location, Report, Rule
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.compiler.arguments import compile_arguments
+from promptkit.compiler.signature import Parameter, Signature
+from promptkit.conversion.checking import fits, type_name
+from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors, Fault
-from promptkit.readers import reader_of
-from promptkit.signature import NO_DEFAULT, Arg, Parameter, Signature
+from promptkit.errors.diagnostics import Location, Report, Rule
+from promptkit.language.arg import NO_DEFAULT, Arg
 from tests.ids import shown
 
 HERE = Location("recipe.py", 7)

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from promptkit import Audio, Image, media
+from promptkit import Audio, Image
 from promptkit.errors import MediaError, PromptError
-from promptkit.media import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, MAX_PATH_LENGTH, read_below
+from promptkit.language import mime as media
+from promptkit.language.mime import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, MAX_PATH_LENGTH, read_below
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file system of POSIX")
 

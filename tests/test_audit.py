@@ -12,8 +12,8 @@ from typing import Annotated
 import pytest
 
 from promptkit import Arg, PromptError, prompt, resource
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.methods import METHODS
 from promptkit.protocol.results import Capabilities, Identity
@@ -558,7 +558,7 @@ class TestTrouble:
 WRITER = """
 import resource, sys
 from pathlib import Path
-from promptkit.catalog import Catalog
+from promptkit.catalog.catalog import Catalog
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.revisions import LATEST_HANDSHAKE

@@ -11,8 +11,8 @@ from benchmarks.documents import document, write
 from benchmarks.peers import COLD, OURS, RECIPES, Peer
 from benchmarks.rounds import Figure
 from benchmarks.wire import ERAS
-from promptkit.compiler import compile
-from promptkit.loader import load
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
 
 PEERS = [
     Peer(OURS, OURS, ()),

@@ -1,8 +1,8 @@
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from tests.wire import MODERN, Client
 
 FORM = {"elicitation": {"form": {}}}

@@ -8,13 +8,13 @@ import pytest
 from msgspec import structs
 
 from promptkit import Arg, prompt
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.results import Identity
 from promptkit.server import Server
-from promptkit.server.in_flight import InFlight, Job
+from promptkit.server.scheduling.in_flight import InFlight, Job
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, initialize, line, modern, notification, request
 
 FORM = {"elicitation": {}}

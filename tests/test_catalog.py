@@ -20,9 +20,10 @@ from promptkit import (
     resource,
     user,
 )
-from promptkit.catalog import Catalog, CompiledPrompt
-from promptkit.diagnostics import Diagnostic, Location, Rule
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors import UnknownResource
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 
 
 @prompt

@@ -250,4 +250,6 @@ def test_a_server_waits_for_no_help():
     script = "import sys; from promptkit.cli.options import parse; parse(['serve', 'x']); print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
 
-    assert {"promptkit.visible", "promptkit.errors", "difflib", "shutil"} & set(ran.stdout.split()) == set()
+    assert {"promptkit.fragments.invisible", "promptkit.errors", "difflib", "shutil"} & set(
+        ran.stdout.split()
+    ) == set()

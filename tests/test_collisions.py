@@ -16,9 +16,9 @@ import msgspec
 import pytest
 
 from promptkit import register_type
-from promptkit.collisions import FEW, dict_of, set_of
-from promptkit.misfits import Misfit
-from promptkit.readers import reader_of
+from promptkit.conversion.collisions import FEW, dict_of, set_of
+from promptkit.conversion.errors import Misfit
+from promptkit.conversion.readers import reader_of
 from tests.wire import Client
 
 pytestmark = pytest.mark.timeout(60)
@@ -226,8 +226,8 @@ def test_the_server_answers_and_goes_on(revision):
     The person is told what to do, and the next request is served as ever.
     """
     from promptkit import prompt
-    from promptkit.compiler import compile
-    from promptkit.loader import Recipes
+    from promptkit.compiler.compilation import compile
+    from promptkit.compiler.loading.loader import Recipes
 
     @prompt
     def add(numbers: set[int]) -> str:

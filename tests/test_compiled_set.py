@@ -21,18 +21,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource, user
-from promptkit.compiled.early import EarlyServer
-from promptkit.compiled.inputs import Inputs, names_in, value_of
-from promptkit.compiled.listings import Index, key_of
-from promptkit.compiled.observation import observe
-from promptkit.compiled.purity import names_used
-from promptkit.compiled.store import _MADE_BY, Store
-from promptkit.compiler import compile
-from promptkit.digests import digest
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Capabilities, Identity
 from promptkit.server import Server
+from promptkit.transports.startup_cache.early import EarlyServer
+from promptkit.transports.startup_cache.fingerprints import Inputs, names_in, value_of
+from promptkit.transports.startup_cache.listings import Index, key_of
+from promptkit.transports.startup_cache.purity import names_used
+from promptkit.transports.startup_cache.store import _MADE_BY, Store
+from promptkit.transports.startup_cache.tracing import observe
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
 
@@ -343,7 +343,7 @@ UNSEEN = [
     "from pydantic import FilePath, TypeAdapter; TypeAdapter(FilePath).validate_python(__file__)",
     "match here:\n    case Path(exists=there):\n        there()",
     "import os\ndef read(module): return vars(module)\nread(os)",
-    "from promptkit.media import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
+    "from promptkit.language.mime import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
 ]
 
 #: What a hook is told of, and what cannot be read anew all the same.
@@ -1193,7 +1193,7 @@ class TestHostileSets:
         """
         A set is not written that would not be read.
         """
-        monkeypatch.setattr("promptkit.compiled.store._LONGEST_INDEX", 100)
+        monkeypatch.setattr("promptkit.transports.startup_cache.store._LONGEST_INDEX", 100)
         Path(store.file).unlink()
         fill(store, b"x")
 
@@ -1203,7 +1203,7 @@ class TestHostileSets:
         """
         Where finding out whether a set is stale would take longer than to import, it is none.
         """
-        monkeypatch.setattr("promptkit.compiled.inputs._LONGEST_S", 0)
+        monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints._LONGEST_S", 0)
 
         assert read(store) is None
 
@@ -1323,16 +1323,16 @@ class TestTampering:
         """
         A set of another promptkit, msgspec or Python is made anew.
         """
-        monkeypatch.setattr("promptkit.compiled.store._MADE_BY", "another")
+        monkeypatch.setattr("promptkit.transports.startup_cache.store._MADE_BY", "another")
 
         assert read(store) is None
 
 
 WRITER = """
 import sys
-from promptkit.compiled.inputs import Inputs, names_in, value_of
-from promptkit.compiled.listings import key_of
-from promptkit.compiled.store import Store
+from promptkit.transports.startup_cache.fingerprints import Inputs, names_in, value_of
+from promptkit.transports.startup_cache.listings import key_of
+from promptkit.transports.startup_cache.store import Store
 from promptkit.protocol.results import Capabilities
 folder, letter = sys.argv[1:]
 store = Store(folder)

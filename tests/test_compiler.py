@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 import pytest
 
 from promptkit import Arg, ArgumentErrors, prompt
-from promptkit.compiler import compile
-from promptkit.diagnostics import Rule
-from promptkit.loader import Recipes, load
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes, load
+from promptkit.errors.diagnostics import Rule
 from tests.mistakes import FOUND, SIX_MISTAKES
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.completion import LIMIT, Completer, Completion, complete, rank
-from promptkit.readers import reader_of
+from promptkit.catalog.completion import LIMIT, Completer, Completion, complete, rank
+from promptkit.conversion.readers import reader_of
 from tests.ids import shown
 
 BRANCHES = ["main", "fix/main-menu", "release-notes", "releaseNotes", "notes", "NOTEBOOK", "no-tests"]
@@ -756,7 +756,7 @@ def test_completing_imports_no_event_loop():
     """
     script = """
     import sys
-    from promptkit.completion import Completer
+    from promptkit.catalog.completion import Completer
 
     async def later():
         return ["main"]

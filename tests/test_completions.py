@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import pytest
 
 from promptkit import Arg, PromptError, prompt, resource
-from promptkit.compiler import compile
-from promptkit.diagnostics import Rule
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.errors.diagnostics import Rule
 from tests.wire import MODERN, REVISIONS, Client
 
 FILES = {"api": ["routes.py", "models.py"], "web": ["index.ts"]}

@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit import content, user
-from promptkit.content import Audio, EmbeddedResource, Image, ResourceLink, Text
+from promptkit import user
+from promptkit.compiler.loading.loader import load
 from promptkit.errors import MediaError
-from promptkit.fields import checked_uri
-from promptkit.icons import Icon
-from promptkit.loader import load
+from promptkit.language import content
+from promptkit.language.content import Audio, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.language.icons import Icon
+from promptkit.language.validation import checked_uri
 from tests.ids import shown
 
 NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)

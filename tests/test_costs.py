@@ -14,8 +14,8 @@ import attrs
 import pytest
 
 from promptkit import Workflow, assistant, prompt, user
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from tests.wire import initialize, line, modern, notification, request

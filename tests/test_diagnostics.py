@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from promptkit.compiler import compile
-from promptkit.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
-from promptkit.loader import load
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
 
 PAGE = Path(__file__).parents[1].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 

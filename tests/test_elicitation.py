@@ -14,13 +14,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt, user
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
-from promptkit.protocol import sealing
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol import request_state as sealing
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server, handlers
-from promptkit.server.elicitation import Elicitation
+from promptkit.server.elicitation.elicitation import Elicitation
 from tests.wire import HANDSHAKES, MODERN, Client, initialize, line, notification, request, validate
 
 FORM = {"elicitation": {}}

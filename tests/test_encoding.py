@@ -4,8 +4,8 @@ from base64 import b64encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit import encoding
-from promptkit.encoding import base64_json, base64_text
+from promptkit.language import base64 as encoding
+from promptkit.language.base64 import base64_json, base64_text
 
 LARGE = encoding._SMALL
 

@@ -18,8 +18,8 @@ import pytest
 from msgspec import Meta
 
 from promptkit import Arg, Context, Icon, PromptError, Text, prompt, resource, user
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.methods import METHODS
 from tests.requirements.requirement import SINCE_2025_06, SINCE_2025_11

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import errors
-from promptkit.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
+from promptkit.conversion.errors import Misfit
 from promptkit.errors import (
     ArgumentErrors,
     CompileError,
@@ -18,10 +18,10 @@ from promptkit.errors import (
     PromptError,
     PromptkitError,
     UnknownPrompt,
-    nearest,
 )
-from promptkit.misfits import Misfit
-from promptkit.unsendable import Unsendable
+from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
+from promptkit.errors.exceptions import nearest
+from promptkit.language.unsendable import Unsendable
 
 MISSING = Diagnostic(
     Rule.MISSING_ANNOTATION,

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from msgspec import Meta, structs
 
 from promptkit import Arg, ArgumentErrors, prompt, register_type
-from promptkit.protocol import forms
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.protocol.revisions import REVISIONS
+from promptkit.server.elicitation import forms
 from tests.wire import _schema as published
 from tests.wire import validate
 

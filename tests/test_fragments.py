@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from promptkit import fragments
-from promptkit.content import Image, Text
 from promptkit.fragments import (
     bullets,
     code_block,
@@ -33,8 +32,9 @@ from promptkit.fragments import (
     truncate,
     untrusted,
 )
-from promptkit.turns import user
-from promptkit.visible import visible
+from promptkit.fragments.invisible import visible
+from promptkit.language.content import Image, Text
+from promptkit.language.turns import user
 
 COMMONMARK = MarkdownIt("commonmark")
 GITHUB = MarkdownIt("commonmark").enable("table")
@@ -896,7 +896,7 @@ class TestUntrusted:
             def __init__(self, data):
                 self.hexdigest = lambda: next(codes)
 
-        monkeypatch.setattr(fragments, "sha256", Hash)
+        monkeypatch.setattr(fragments.markdown, "sha256", Hash)
 
         assert delimiters(untrusted(f"see {'a' * 32}"))[0] == "b" * 32
 

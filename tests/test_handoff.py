@@ -11,17 +11,17 @@ from queue import Queue
 import pytest
 
 from promptkit import prompt
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import Params
 from promptkit.server import Server
-from promptkit.server.executor import Executor
-from promptkit.server.in_flight import InFlight, Job
-from promptkit.server.supervisor import Supervisor
-from promptkit.server.workers import Worker
+from promptkit.server.scheduling.executor import Executor
+from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.scheduling.watchdog import Supervisor
+from promptkit.server.scheduling.workers import Worker
 from tests.test_stalls import BUSY, Process
 from tests.wire import initialize, line, modern, request
 

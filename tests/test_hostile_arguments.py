@@ -8,9 +8,10 @@ from typing import Literal
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.compiler import compile
-from promptkit.errors import ArgumentErrors, UnknownPrompt, UnknownResource, nearest
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.errors import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors.exceptions import nearest
 from tests.wire import MODERN, Client, line, request
 
 pytestmark = pytest.mark.timeout(20)

@@ -7,11 +7,12 @@ from typing import Literal
 import msgspec
 import pytest
 
-from promptkit import readers, user
-from promptkit.completion import rank
+from promptkit import user
+from promptkit.catalog.completion import rank
+from promptkit.conversion import readers
+from promptkit.conversion.errors import ENOUGH, Misfit
+from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors
-from promptkit.misfits import ENOUGH, Misfit
-from promptkit.readers import reader_of
 from tests.test_hostile_arguments import CATALOG, TYPES, rendered
 
 pytestmark = pytest.mark.timeout(20)

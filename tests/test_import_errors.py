@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.loader import load
+from promptkit.compiler.loading.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "MCP has no system role: begin the first user(...) with it"
@@ -39,7 +39,7 @@ class TestNames:
             ("from promptkit import code_block", "write 'from promptkit.fragments import code_block'"),
             ("from promptkit import codeblock", "did you mean 'code_block' of promptkit.fragments?"),
             ("from promptkit.fragments import prompt", "write 'from promptkit import prompt'"),
-            ("from promptkit.messages import user", "write 'from promptkit import user'"),
+            ("from promptkit.language.messages import user", "write 'from promptkit import user'"),
             ("from promptkit import ArgumentError", "did you mean 'ArgumentErrors'?"),
             ("from promptkit.fragment import code_block", "did you mean 'promptkit.fragments'?"),
             ("import promptkit\n\n@promptkit.promt\ndef p(): ...", "did you mean 'prompt'?"),
@@ -56,7 +56,7 @@ class TestNames:
             ("'x'.uper()", "did you mean 'upper'?"),
             ("x = 1\n{}[x]", "correct the line; the other recipes are served all the same"),
             ("x = nothing_of_this_name", "define it, or correct the name"),
-            ("from promptkit.content import usr", "did you mean 'user' of promptkit?"),
+            ("from promptkit.language.content import usr", "did you mean 'user' of promptkit?"),
             ("from promptkit import SystemMessage", NO_SYSTEM),
             ("import promptkit\npromptkit.system('a')", NO_SYSTEM),
             ("from promptkit import HumanMessage", "write 'from promptkit import user', and user(...)"),
@@ -126,7 +126,7 @@ class TestModules:
         """
         Uv makes such, and installs into them.
         """
-        monkeypatch.setattr("promptkit.missing_modules.find_spec", lambda _: None)
+        monkeypatch.setattr("promptkit.compiler.remedies.missing_modules.find_spec", lambda _: None)
 
         assert broken("import no_such_module").remedy == (
             f"install it: uv pip install --python {shlex.quote(sys.executable)} no_such_module"

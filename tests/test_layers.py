@@ -12,37 +12,14 @@ PACKAGE = Path(promptkit.__file__).parent
 
 #: Lowest first. Modules in one row do not import each other.
 ORDER = (
-    "annotations|descriptors|digests|encoding|escapes|finders|interpreter|json_extent|sources|targets",
-    "background_writer|unsendable|uri_positions|visible",
-    "project|version|diagnostics|context|fields|misfits|standard_error|uri_expressions",
-    "errors|packages",
-    "foreign_words|missing_modules",
-    "import_remedies",
-    "media",
-    "content|icons|tracebacks",
-    "messages",
-    "turns|fragments|transcript_diff",
-    "collisions|customs|scalars|expectations|signature|options|rendering",
-    "structuring|writing",
-    "readers",
-    "completion|time_zones",
-    "arguments",
-    "schemas|returns|spellings|templates",
-    "redaction",
-    "documents",
-    "catalog",
-    "prompts|resources",
-    "import_errors|recipes",
-    "loader|text_lints",
-    "object_lints|unsendable_lints",
-    "source_lints",
-    "lints",
-    "compiler|files|protocol",
-    "compiled|import_thread",
-    "reloading|server",
+    "errors|version",
+    "conversion|language",
+    "catalog|fragments",
+    "compiler|protocol",
+    "server",
     "transports",
-    "cli",
-    "__main__|pytest_plugin",
+    "cli|testing",
+    "__main__",
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row.split("|")}
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
@@ -60,20 +37,20 @@ LAZY = {
     "importlib.abc",
     "logging",
     "promptkit.fragments",
-    "promptkit.lints",
-    "promptkit.protocol.forms",
-    "promptkit.protocol.sealing",
-    "promptkit.redaction",
+    "promptkit.compiler.lints.lints",
+    "promptkit.server.elicitation.forms",
+    "promptkit.protocol.request_state",
+    "promptkit.catalog.redaction",
     "promptkit.server.audit",
-    "promptkit.server.background",
-    "promptkit.source_lints",
-    "promptkit.server.loops",
-    "promptkit.sources",
-    "promptkit.spellings",
-    "promptkit.structuring",
-    "promptkit.time_zones",
+    "promptkit.server.scheduling.event_loop",
+    "promptkit.compiler.lints.source",
+    "promptkit.server.scheduling.loops",
+    "promptkit.errors.sources",
+    "promptkit.catalog.spellings",
+    "promptkit.conversion.structuring",
+    "promptkit.compiler.time_zones",
     "zoneinfo",
-    "promptkit.visible",
+    "promptkit.fragments.invisible",
     "pybase64",
     "pyflakes",
     "random",
@@ -88,20 +65,22 @@ LAZY = {
 
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
 LISTING = """
-    promptkit promptkit.version promptkit.cli promptkit.cli.options promptkit.cli.serve
-    promptkit.cli.compiled_set
-    promptkit.transports promptkit.transports.stdio promptkit.targets promptkit.digests promptkit.errors
-    promptkit.background_writer promptkit.descriptors promptkit.standard_error
-    promptkit.compiled promptkit.compiled.inputs promptkit.compiled.listings promptkit.compiled.store
-    promptkit.compiled.early promptkit.protocol promptkit.protocol.connection promptkit.protocol.envelope
-    promptkit.protocol.events promptkit.protocol.framing promptkit.protocol.glances promptkit.protocol.jsonrpc
+    promptkit promptkit.cli promptkit.cli.options promptkit.cli.serve promptkit.compiler
+    promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
+    promptkit.errors.background_writer promptkit.errors.descriptors promptkit.errors.exceptions
+    promptkit.errors.standard_error promptkit.protocol promptkit.protocol.connection
+    promptkit.protocol.digests promptkit.protocol.envelope promptkit.protocol.events
+    promptkit.protocol.framing promptkit.protocol.glances promptkit.protocol.jsonrpc
     promptkit.protocol.limits promptkit.protocol.methods promptkit.protocol.results
     promptkit.protocol.revisions promptkit.protocol.sizes promptkit.protocol.subscriptions
     promptkit.protocol.wire promptkit.protocol.wire.content promptkit.protocol.wire.requests
-    promptkit.protocol.wire.results
-    argparse gettext locale gc signal threading importlib.util importlib._abc
-    _blake2 _locale _weakrefset atexit errno
-""".split()  # noqa: SIM905 (thirty names, not thirty lines)
+    promptkit.protocol.wire.results promptkit.transports promptkit.transports.startup_cache
+    promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
+    promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.listings
+    promptkit.transports.startup_cache.store promptkit.transports.stdio promptkit.version
+    argparse gettext locale gc signal threading importlib.util importlib._abc _blake2 _locale
+    _weakrefset atexit errno
+""".split()  # noqa: SIM905 (names, not lines)
 
 #: Serves like the console script, and says what is loaded when the list of prompts is written.
 LOOKING = """
@@ -169,7 +148,7 @@ def test_the_protocol_and_the_compiler_do_not_know_each_other():
     """
     protocol = [path for path in MODULES if layer(path) == "protocol"]
 
-    assert set() == {"compiler", "loader", "prompts"} & {name for path in protocol for name in imported(path)}
+    assert set() == {"compiler"} & {name for path in protocol for name in imported(path)}
 
 
 def test_a_revision_is_dated_in_one_module():
@@ -227,8 +206,8 @@ def test_serving_imports_only_what_it_needs(recipes):
     )
     script = f"""
 import os, sys
-from promptkit.compiler import compile
-from promptkit.loader import load
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
 from promptkit.server import Server
 sent = []
 server = Server(compile(load({str(folder)!r})), sent.append)

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from promptkit import Audio, Context, Icon, ResourceLink, Text, prompt
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from tests.requirements.requirement import HANDSHAKE_SINCE_2025_03
 from tests.wire import (
     HANDSHAKES,

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit import Arg, json_extent, prompt, resource
+from promptkit import Arg, prompt, resource
+from promptkit.catalog.uri_positions import LONGEST_URI
 from promptkit.cli import main
-from promptkit.compiler import compile
-from promptkit.content import EmbeddedResource
-from promptkit.json_extent import extent
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.conversion import json_extent
+from promptkit.conversion.json_extent import extent
+from promptkit.language.content import EmbeddedResource
 from promptkit.protocol import sizes
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Batch, Request
@@ -28,10 +30,9 @@ from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import handlers
-from promptkit.server.rates import TokenBucket
-from promptkit.server.readings import Readings
+from promptkit.server.rate_limit import TokenBucket
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
-from promptkit.uri_positions import LONGEST_URI
+from promptkit.server.staleness import Readings
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 

@@ -4,9 +4,9 @@ import sys
 import pytest
 
 from promptkit import prompt
-from promptkit.compiler import compile
-from promptkit.diagnostics import Rule
-from promptkit.loader import Recipes, load
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes, load
+from promptkit.errors.diagnostics import Rule
 
 
 class TestSaysNothing:
@@ -267,13 +267,15 @@ def test_lints_cost_serving_nothing(recipes):
     """
     folder = recipes(plan="from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return 'x'\n")
     script = (
-        "import sys\nfrom promptkit.compiler import compile\nfrom promptkit.loader import load\n"
+        "import sys\nfrom promptkit.compiler import compile\n"
+        "from promptkit.compiler.loading.loader import load\n"
         f"assert list(compile(load({str(folder)!r}))) == ['plan']\nprint(*sys.modules)"
     )
 
     ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
 
     assert (
-        set(ran.stdout.split()) & {"promptkit.lints", "promptkit.sources", "rich", "docstring_parser"}
+        set(ran.stdout.split())
+        & {"promptkit.compiler.lints.lints", "promptkit.errors.sources", "rich", "docstring_parser"}
         == set()
     )

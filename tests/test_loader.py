@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.compiler import compile
-from promptkit.diagnostics import Rule
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.finders import Loader
+from promptkit.compiler.loading.loader import load
 from promptkit.errors import LoadError
-from promptkit.finders import Loader
-from promptkit.loader import load
+from promptkit.errors.diagnostics import Rule
 
 HELLO = '''
 from promptkit import prompt
@@ -641,7 +641,7 @@ class TestForks:
         """
         folder = recipes(a=f"import os\nif not os.fork():\n    {end}\n{HELLO}", b="print('imported')")
         code = (
-            "from promptkit.loader import load\n"
+            "from promptkit.compiler.loading.loader import load\n"
             f"print(len(load({str(folder)!r}).prompts))\n"
             "import os\nos.wait()\n"
         )

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from promptkit.errors import PromptkitError
-from promptkit.server.background import Background
-from promptkit.server.loops import Loops
+from promptkit.server.scheduling.event_loop import Background
+from promptkit.server.scheduling.loops import Loops
 from tests.test_stalls import BUSY, Process
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
@@ -145,7 +145,7 @@ def test_the_first_loop_is_used_again(monkeypatch):
     """
     Once it comes round, it is the one that is used, and its substitute ends.
     """
-    monkeypatch.setattr("promptkit.server.loops._KEPT", 0.0)
+    monkeypatch.setattr("promptkit.server.scheduling.loops._KEPT", 0.0)
     loops, release = Loops(9), threading.Event()
     first = loops.free()
 
@@ -245,7 +245,7 @@ def test_what_never_ends_is_cancelled(monkeypatch):
     """
     What was left behind on a loop that is to end has its time, and is cancelled then.
     """
-    monkeypatch.setattr("promptkit.server.background._LEFT_BEHIND", 0.05)
+    monkeypatch.setattr("promptkit.server.scheduling.event_loop._LEFT_BEHIND", 0.05)
     loop, tasks, cancelled = Background(), [], threading.Event()
 
     async def forever():

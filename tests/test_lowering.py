@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Arg, Audio, EmbeddedResource, Icon, Image, Message, ResourceLink, Text, Workflow, prompt
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import REVISIONS

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit.content import Image
 from promptkit.errors import MediaError
-from promptkit.media import (
+from promptkit.language.content import Image
+from promptkit.language.mime import (
     AUDIO_TYPES,
     IMAGE_TYPES,
     MAX_AUDIO_BYTES,

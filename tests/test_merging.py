@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.compiler import compile_files, compose, merge, owners_of
-from promptkit.diagnostics import Diagnostic, Location, Rule
-from promptkit.recipes import Declarations, Recipes
+from promptkit.compiler.compilation import compile_files, compose, merge, owners_of
+from promptkit.compiler.recipes import Declarations, Recipes
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 
 
 def declares(file, *made, fault=""):

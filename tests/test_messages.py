@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.content import Audio, EmbeddedResource, Image, ResourceLink, Text
-from promptkit.messages import Message, Workflow, messages_of
-from promptkit.turns import assistant, user
-from promptkit.unsendable import Unsendable, describe
+from promptkit.language.content import Audio, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.language.messages import Message, Workflow, messages_of
+from promptkit.language.turns import assistant, user
+from promptkit.language.unsendable import Unsendable, describe
 
 LINK = ResourceLink("a:b", name="a")
 

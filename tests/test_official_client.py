@@ -10,8 +10,8 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text
-from promptkit.compiler import compile
-from promptkit.loader import load
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
 
 ROOT = Path(__file__).parents[1]
 RECIPES = ROOT / "recipes"

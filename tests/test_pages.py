@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from tests.wire import MODERN, REVISIONS, Client, initialize, line
 
 #: What lists, where a result holds it, and how the names begin here.

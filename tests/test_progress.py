@@ -8,9 +8,9 @@ from queue import Queue
 import pytest
 
 from promptkit import Context, PromptError, prompt
-from promptkit.compiler import compile
-from promptkit.context import Progress
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.language.context import Progress
 from tests.wire import REVISIONS, Client, line, notification
 
 

@@ -25,8 +25,8 @@ from promptkit import (
     prompt,
     user,
 )
-from promptkit.diagnostics import Rule
 from promptkit.errors import EmptyPrompt
+from promptkit.errors.diagnostics import Rule
 
 
 class Tone(enum.Enum):

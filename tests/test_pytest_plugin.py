@@ -8,7 +8,7 @@ from textwrap import dedent
 import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, Message, ResourceLink, Text, Workflow, assistant, user
-from promptkit.transcript_diff import explain
+from promptkit.testing.transcript_diff import explain
 
 pytest_plugins = ["pytester"]
 
@@ -33,7 +33,7 @@ def test_the_entry_point_is_there():
     """
     (found,) = (point for point in entry_points(group="pytest11") if point.name == "promptkit")
 
-    assert found.value == "promptkit.pytest_plugin"
+    assert found.value == "promptkit.testing.pytest_plugin"
 
 
 class TestComparison:
@@ -68,7 +68,7 @@ class TestComparison:
         Other comparisons are explained as without the plugin.
         """
         source = """
-            import promptkit.messages
+            import promptkit.language.messages
 
             def test_other():
                 assert {"a": [1, 2]} == {"a": [1, 3]}
@@ -313,7 +313,9 @@ def test_it_imports_nothing_until_it_is_needed(pytester, run):
 
         def test_modules():
             names = {name for name in sys.modules if name.startswith("promptkit")}
-            assert names <= {f"promptkit{name}" for name in ("", ".version", ".pytest_plugin", ".targets")}
+            own = {"promptkit.testing", "promptkit.testing.pytest_plugin"}
+            loading = {"promptkit.compiler", "promptkit.compiler.loading", "promptkit.compiler.loading.targets"}
+            assert names <= {"promptkit", "promptkit.version", *own, *loading}
             assert "msgspec" not in sys.modules
 
         def test_failure():

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from promptkit import escapes
-from promptkit.misfits import Misfit
-from promptkit.readers import is_enum, is_literal, is_union, reader_of
+from promptkit.conversion import escapes
+from promptkit.conversion.errors import Misfit
+from promptkit.conversion.readers import is_enum, is_literal, is_union, reader_of
 from tests.ids import shown
 
 

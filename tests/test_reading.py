@@ -4,9 +4,9 @@ from datetime import date
 import pytest
 
 from promptkit import PromptError, prompt, resource
-from promptkit.compiler import compile
-from promptkit.diagnostics import Rule
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.errors.diagnostics import Rule
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client
 
 

@@ -8,8 +8,8 @@ from queue import Queue
 import pytest
 
 from promptkit import prompt
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import Response
 from promptkit.server import Server
 from tests.test_stalls import Process

@@ -13,13 +13,13 @@ import pytest
 from markdown_it import MarkdownIt
 
 from benchmarks import markdown
-from promptkit.compiler import compile
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors
-from promptkit.loader import load
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
-from promptkit.readers import reader_of
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

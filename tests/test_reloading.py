@@ -12,9 +12,9 @@ from queue import Queue
 
 import pytest
 
-from promptkit.files import find_files
-from promptkit.loader import load
-from promptkit.reloading import Reloader
+from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.reloading import Reloader
+from promptkit.compiler.loading.watched_files import find_files
 
 PATIENCE = 10
 
@@ -83,8 +83,8 @@ def texts(catalog):
 def author(recipes, monkeypatch):
     """A function that makes an author of recipes, who is watched once `start` is called."""
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
-    monkeypatch.setattr("promptkit.reloading._QUIET", 10)
-    monkeypatch.setattr("promptkit.reloading._ROUND", 50)
+    monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET", 10)
+    monkeypatch.setattr("promptkit.compiler.loading.reloading._ROUND", 50)
     authors = []
 
     def make(target=None, **files):
@@ -710,7 +710,7 @@ class TestImportsThatHang:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch):
         """What hangs is told of soon."""
-        monkeypatch.setattr("promptkit.reloading._SLOW", 0.2)
+        monkeypatch.setattr("promptkit.compiler.loading.reloading._SLOW", 0.2)
 
     @pytest.mark.parametrize(
         "hangs",
@@ -853,7 +853,7 @@ class TestWatching:
             yield
 
         monkeypatch.setattr("watchfiles.watch", refuse)
-        monkeypatch.setattr("promptkit.reloading._POLL", 0.05)
+        monkeypatch.setattr("promptkit.compiler.loading.reloading._POLL", 0.05)
         made = author(greet=greet("one"))
         made.start()
         made.write("greet.py", greet("two"))
@@ -890,7 +890,7 @@ class TestWatching:
         A file may be empty for a moment while it is written, and is not read at that moment.
         """
         made = author(greet=greet("one"), part=greet("bye", "part"))
-        monkeypatch.setattr("promptkit.reloading._QUIET", 60_000)
+        monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET", 60_000)
         made.reloader._publish = made.published.put
         made.write("greet.py", "")
         made.reloader._reload()
@@ -1121,7 +1121,7 @@ class TestFindingFiles:
         """
         A walk comes to an end, and says that it did not see everything.
         """
-        monkeypatch.setattr("promptkit.files._MOST_FOLDERS", 3)
+        monkeypatch.setattr("promptkit.compiler.loading.watched_files._MOST_FOLDERS", 3)
         for name in "abcd":
             (tmp_path / name).mkdir()
 

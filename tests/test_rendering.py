@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Message, PromptError, ResourceLink, Text, Workflow, assistant, user
-from promptkit.diagnostics import Location
+from promptkit.catalog.rendering import Renderer
 from promptkit.errors import EmptyPrompt
-from promptkit.rendering import Renderer
+from promptkit.errors.diagnostics import Location
 from tests.ids import shown
 
 HERE = Location("<recipe>", 7)

@@ -23,11 +23,12 @@ from promptkit import (
     resource,
     user,
 )
-from promptkit.catalog import Catalog, CompiledResource
-from promptkit.compiler import compile
-from promptkit.diagnostics import Rule
-from promptkit.loader import Recipes, load
-from promptkit.resources import Resource as Made
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.resources import CompiledResource
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes, load
+from promptkit.compiler.resources import Resource as Made
+from promptkit.errors.diagnostics import Rule
 
 calls = []
 

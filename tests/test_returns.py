@@ -1,6 +1,6 @@
 import pytest
 
-from promptkit.diagnostics import Rule
+from promptkit.errors.diagnostics import Rule
 
 RETURNS = """
 from collections.abc import (

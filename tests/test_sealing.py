@@ -8,7 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.jsonrpc import InvalidParams
-from promptkit.protocol.sealing import Seal
+from promptkit.protocol.request_state import Seal
 
 KEY = bytes(range(32))
 METHOD = "prompts/get"
@@ -289,7 +289,7 @@ def test_what_it_needs_is_loaded_when_it_is_used():
     """
     script = """
 import sys
-from promptkit.protocol.sealing import Seal
+from promptkit.protocol.request_state import Seal
 seal = Seal()
 assert "hmac" not in sys.modules
 seal.check(seal.seal("a", 1), "a", 1)

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit import Arg, Image, PromptError, prompt, redaction, resource, user
+from promptkit import Arg, Image, PromptError, prompt, resource, user
+from promptkit.catalog import redaction
+from promptkit.catalog.redaction import HIDDEN, STRETCH, RecentSecrets, Redactor
 from promptkit.cli import main
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
-from promptkit.redaction import HIDDEN, STRETCH, RecentSecrets, Redactor
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from tests.wire import MODERN, Client, initialize, line, notification, request
 
 #: Quotes, a backslash, a line end and a letter that is no ASCII are each written in several ways.
@@ -879,7 +880,7 @@ class TestWhatPythonPrints:
 
         @prompt
         def asked():
-            print("promptkit.redaction" in sys.modules)
+            print("promptkit.catalog.redaction" in sys.modules)
         """
 
         assert self.printed(recipes(recipe=source), self.get(1, "asked")) == "False\n"

@@ -7,8 +7,8 @@ import time
 import pytest
 
 from promptkit import ArgumentErrors, Context, EmbeddedResource, PromptError, assistant, prompt, user
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from tests.wire import HANDSHAKES, REVISIONS, Client, line, request, validate
 
 

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from promptkit.compiled.early import EarlyServer
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
-from promptkit.server.dispatch import PROMPTKIT
+from promptkit.server.server import PROMPTKIT
+from promptkit.transports.startup_cache.early import EarlyServer
 from tests.wire import initialize, line, notification, request
 
 HANG = """

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from promptkit.compiler import compile
-from promptkit.diagnostics import WARNINGS, Rule
-from promptkit.loader import load
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.errors.diagnostics import WARNINGS, Rule
 
 HEAD = """
 import asyncio

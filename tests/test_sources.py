@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from promptkit.diagnostics import Location
+from promptkit.errors.diagnostics import Location
 
 
 class TestLocations:

@@ -12,8 +12,8 @@ from io import TextIOWrapper
 
 import pytest
 
-from promptkit import background_writer, standard_error
-from promptkit.background_writer import BackgroundWriter
+from promptkit.errors import background_writer, standard_error
+from promptkit.errors.background_writer import BackgroundWriter
 from tests.wire import initialize, line, request
 
 #: More than a pipe holds.
@@ -646,7 +646,7 @@ class TestBackgroundWriter:
         """
         program = (
             "import signal, sys\n"
-            "from promptkit import standard_error\n"
+            "from promptkit.errors import standard_error\n"
             "standard_error.redirect()\n"
             "signal.signal(signal.SIGALRM, lambda *_: print('handled'))\n"
             "signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)\n"
@@ -668,7 +668,7 @@ class TestBackgroundWriter:
         """
         program = (
             "import io, sys\n"
-            "from promptkit import standard_error\n"
+            "from promptkit.errors import standard_error\n"
             "standard_error.redirect()\n"
             "sys.stderr.reconfigure(encoding='ascii', errors='strict')\n"
             "print('\\ud800 ü', file=sys.stderr)\n"
@@ -688,7 +688,7 @@ class TestBackgroundWriter:
         program = (
             "import atexit, sys\n"
             "atexit.register(print, 'at exit')\n"
-            "from promptkit import standard_error\n"
+            "from promptkit.errors import standard_error\n"
             "standard_error.redirect()\n"
             "class Last:\n"
             "    def __del__(self): print('torn down', file=sys.stderr)\n"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Arg, Context, assistant, prompt, resource, user
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.server import Server
 from tests.wire import MODERN, initialize, line, modern, notification, request
 

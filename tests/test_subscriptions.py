@@ -4,8 +4,8 @@ from threading import Thread
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.results import Capabilities
 from promptkit.protocol.subscriptions import LONGEST, MOST, Subscriptions
 from promptkit.protocol.wire import SubscriptionFilter

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from promptkit.targets import project_root
+from promptkit.compiler.loading.targets import project_root
 
 
 class TestTheRootOfAProject:
@@ -24,7 +24,7 @@ class TestTheRootOfAProject:
         """
         Where no folder above looks like a project's, the root is the parent.
         """
-        monkeypatch.setattr("promptkit.targets._MARKS", ("never-there",))
+        monkeypatch.setattr("promptkit.compiler.loading.targets._MARKS", ("never-there",))
 
         assert project_root(tmp_path / "recipes") == str(tmp_path)
 

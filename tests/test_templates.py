@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from uritemplate import expand
 
-from promptkit.templates import Template, is_template
+from promptkit.catalog.uri_templates import Template, is_template
 
 KEYS = {"semi": ";", "dot": ".", "comma": ","}
 FLAT = ["semi", ";", "dot", ".", "comma", ","]
@@ -398,7 +398,8 @@ class TestTemplate:
         """
         Who has no resources does not wait for it.
         """
-        script = "import sys, promptkit.catalog, promptkit.resources; print('uritemplate' in sys.modules)"
+        modules = "promptkit.catalog.catalog, promptkit.compiler.resources"
+        script = f"import sys, {modules}\nprint('uritemplate' in sys.modules)"
 
         ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
 

@@ -11,9 +11,9 @@ import pytest
 from msgspec import Meta
 
 from promptkit import Arg, ArgumentErrors, prompt
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
-from promptkit.writing import text_of
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.conversion.unstructuring import text_of
 
 Aware = Annotated[dt.datetime, Meta(tz=True)]
 Naive = Annotated[dt.datetime, Meta(tz=False)]

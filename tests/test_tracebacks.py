@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from promptkit import Image, prompt, user
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
-from promptkit.tracebacks import format_exception, is_authors
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.errors.tracebacks import format_exception, is_authors
 from tests.wire import MODERN, Client
 
 
@@ -61,8 +61,8 @@ class TestFormat:
         shown = format_exception(raised(function))
 
         assert f"in {function.__name__}" in shown
-        assert "/promptkit/rendering.py" not in shown
-        assert "/promptkit/messages.py" not in shown
+        assert "/promptkit/catalog/rendering.py" not in shown
+        assert "/promptkit/language/messages.py" not in shown
         assert "asyncio" not in shown
         assert "pathlib" not in shown
         assert shown.splitlines()[-1].strip()
@@ -108,7 +108,7 @@ def test_a_server_prints_it(capsys):
 
     logged = capsys.readouterr().err
     assert "in fail" in logged
-    assert "promptkit/catalog.py" not in logged
+    assert "promptkit/catalog/catalog.py" not in logged
     assert "JSONDecodeError" in logged
 
 

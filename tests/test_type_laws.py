@@ -18,10 +18,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt
-from promptkit.misfits import Misfit
-from promptkit.readers import reader_of
-from promptkit.scalars import InZone
-from promptkit.writing import text_of
+from promptkit.conversion.errors import Misfit
+from promptkit.conversion.readers import reader_of
+from promptkit.conversion.scalars import InZone
+from promptkit.conversion.unstructuring import text_of
 
 #: With `--whole`, ten times as much is tried of each type.
 TIMES = settings().max_examples // 100

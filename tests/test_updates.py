@@ -8,12 +8,12 @@ from queue import Queue
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.catalog import Catalog
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.catalog.catalog import Catalog
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
-from promptkit.server.workers import Worker
+from promptkit.server.scheduling.workers import Worker
 from tests.wire import initialize, line, notification, request
 
 

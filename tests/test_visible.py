@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.visible import escaped, visible
+from promptkit.fragments.invisible import escaped, visible
 
 #: Signs of scripts that Unicode counts among the invisible, and that people see.
 SEEN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"

@@ -12,12 +12,12 @@ from queue import Queue
 import pytest
 
 from promptkit import prompt
-from promptkit.compiler import compile
-from promptkit.loader import Recipes
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.server import Server
-from promptkit.server.supervisor import Supervisor
-from promptkit.server.switching import Switching
-from promptkit.server.watchdog import Watchdog
+from promptkit.server.scheduling.kernel_timer import Watchdog
+from promptkit.server.scheduling.switch_interval import Switching
+from promptkit.server.scheduling.watchdog import Supervisor
 from tests.wire import initialize, line, modern, request
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of the kernel's")
@@ -30,8 +30,8 @@ LAUNCH = f"""
 import sys
 from functools import partial
 from promptkit.cli import main
-from promptkit.server import dispatch
-from promptkit.server.watchdog import Watchdog
+from promptkit.server import server as dispatch
+from promptkit.server.scheduling.kernel_timer import Watchdog
 dispatch.Watchdog = partial(Watchdog, {LIMIT})
 sys.exit(main(["serve", "--no-watch", *sys.argv[1:]]))
 """

@@ -101,7 +101,7 @@ def _import(name: str) -> ModuleType:
 
 
 def _with_target(run: Callable[[Namespace], int], options: Namespace) -> int:
-    from promptkit.errors import LoadError
+    from promptkit.errors.exceptions import LoadError
 
     try:
         return int(run(options))
@@ -109,7 +109,7 @@ def _with_target(run: Callable[[Namespace], int], options: Namespace) -> int:
         gone = _current_folder_is_gone()
         if not (gone or isinstance(error, LoadError)):
             raise
-        from promptkit.cli.printing import print_error
+        from promptkit.cli.diagnostics import print_error
 
         reason = "the current folder is gone: change to one that exists"
         print_error(f"cannot load {options.target!r}: {reason}" if gone else str(error))
@@ -154,7 +154,7 @@ def _printed(code: int) -> int:
 
 
 def _say_unwritable(reason: str | None) -> None:
-    from promptkit.standard_error import say
+    from promptkit.errors.standard_error import say
 
     say(f"cannot write to standard output: {reason}")
 

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from promptkit.catalog import CompiledPrompt
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
 from promptkit.protocol.limits import Limits
-from promptkit.redaction import Redactor
 
 __all__ = ["ArgumentSyntaxError", "read_arguments", "unread_secrets"]
 

@@ -2,12 +2,12 @@
 
 from argparse import Namespace
 
-from promptkit.catalog import Catalog
+from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.diagnostics import print_diagnostics
+from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
-from promptkit.cli.printing import print_diagnostics
-from promptkit.cli.recipes import load_catalog
-from promptkit.diagnostics import Severity
+from promptkit.errors.diagnostics import Severity
 
 __all__ = ["run"]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from threading import TIMEOUT_MAX, Lock, current_thread
 from typing import Final
 
-from promptkit.catalog import CompiledPrompt
-from promptkit.messages import Workflow
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
 
 __all__ = ["Outcome", "render_within_limit", "time_limit"]

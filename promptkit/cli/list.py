@@ -5,13 +5,15 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
-from promptkit.arguments import Argument
-from promptkit.catalog import Catalog, CompiledPrompt, CompiledResource
+from promptkit.catalog.arguments import Argument
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
+from promptkit.cli.diagnostics import console_on
+from promptkit.cli.loading import complain, load_catalog
 from promptkit.cli.output import Output
-from promptkit.cli.printing import console_on
-from promptkit.cli.recipes import complain, load_catalog
-from promptkit.visible import escaped
+from promptkit.fragments.invisible import escaped
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -93,7 +93,7 @@ class _Parser(argparse.ArgumentParser):
         """
         Say how it is used, and what is wrong. Raises SystemExit.
         """
-        from promptkit.visible import escaped
+        from promptkit.fragments.invisible import escaped
 
         super().error(escaped(message))
 
@@ -102,7 +102,7 @@ def _meant(word: str, words: Sequence[str] | dict[str, Any]) -> str:
     """
     Return which of *words* was probably meant, to be read after what is wrong with *word*.
     """
-    from promptkit.errors import nearest
+    from promptkit.errors.exceptions import nearest
 
     meant = nearest(word, words)
     return f"; did you mean {meant!r}?" if meant else ""
@@ -255,7 +255,7 @@ def _name(text: str) -> str:
         msg = "it is empty: a client shows it"
         raise argparse.ArgumentTypeError(msg)
     if not text.isprintable():
-        from promptkit.visible import escaped
+        from promptkit.fragments.invisible import escaped
 
         if escaped(text, one_line=True) != text:
             msg = f"{text!r} has characters that no client can show"

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, UnsupportedOperation
 from typing import Any, Final, TextIO
 
-from promptkit.standard_error import current
-from promptkit.visible import escaped
+from promptkit.errors.standard_error import current
+from promptkit.fragments.invisible import escaped
 
 __all__ = ["Output", "OutputError", "own_output", "width_of"]
 

@@ -7,19 +7,26 @@ from pathlib import Path
 from typing import Any, Final
 
 from promptkit import compiler
-from promptkit.catalog import CompiledPrompt
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, read_arguments, unread_secrets
 from promptkit.cli.deadline import render_within_limit, time_limit
+from promptkit.cli.diagnostics import complain_of, print_error, print_text
+from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
-from promptkit.cli.printing import complain_of, print_error, print_text
-from promptkit.cli.recipes import load_recipes
-from promptkit.diagnostics import Diagnostic, Rule
-from promptkit.errors import ArgumentErrors, LoadError, PromptError, ResultError, UnknownPrompt, nearest
-from promptkit.loader import Recipes
-from promptkit.messages import Workflow
-from promptkit.redaction import Redactor
-from promptkit.tracebacks import format_exception
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.errors.diagnostics import Diagnostic, Rule
+from promptkit.errors.exceptions import (
+    ArgumentErrors,
+    LoadError,
+    PromptError,
+    ResultError,
+    UnknownPrompt,
+    nearest,
+)
+from promptkit.errors.tracebacks import format_exception
+from promptkit.language.messages import Workflow
 
 __all__ = ["run"]
 

@@ -15,17 +15,17 @@ from threading import main_thread
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
-from promptkit.cli.compiled_set import CompiledSet
 from promptkit.cli.options import LIMITS
-from promptkit.compiled.early import EarlyServer
-from promptkit.compiled.listings import Listings
-from promptkit.errors import LoadError
+from promptkit.compiler.loading.targets import place_of
+from promptkit.errors.exceptions import LoadError
+from promptkit.errors.standard_error import say
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.results import Identity
-from promptkit.standard_error import say
-from promptkit.targets import place_of
 from promptkit.transports import stdio
+from promptkit.transports.startup_cache.compiled_set import CompiledSet
+from promptkit.transports.startup_cache.early import EarlyServer
+from promptkit.transports.startup_cache.listings import Listings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def _serve(
     Import the recipes, and serve them until the client hangs up. Raises LoadError if there are none.
     """
     gc.disable()  # as when this module was imported
-    from promptkit.cli.recipes import complain  # recipes run from here on
-    from promptkit.reloading import Reloader
+    from promptkit.cli.loading import complain  # recipes run from here on
+    from promptkit.compiler.loading.reloading import Reloader
     from promptkit.server import Server
 
     gc.freeze()  # what was imported stays: nobody needs to look through it again

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
 from promptkit.protocol.envelope import UNREADABLE, asker_of, check_envelope, check_unknown, reread
 from promptkit.protocol.events import Batch, Cancelled, Event, Held, Request, Response
@@ -47,7 +48,6 @@ from promptkit.protocol.results import Capabilities, Identity, Results
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.sizes import check_arguments, check_words, oversize
 from promptkit.protocol.subscriptions import Subscriptions
-from promptkit.standard_error import say
 
 __all__ = ["Connection"]
 

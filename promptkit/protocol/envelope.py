@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
-from promptkit.errors import shortened
+from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import (
     InvalidParams,

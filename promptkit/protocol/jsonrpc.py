@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
+from promptkit.errors.exceptions import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
 
 __all__ = [
     "TOLD",

@@ -12,13 +12,14 @@ from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
-from promptkit.arguments import Argument
-from promptkit.catalog import CompiledPrompt, CompiledResource
-from promptkit.completion import Completion
-from promptkit.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
-from promptkit.encoding import base64_json
-from promptkit.icons import Icon
-from promptkit.messages import Workflow
+from promptkit.catalog.arguments import Argument
+from promptkit.catalog.completion import Completion
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.language.base64 import base64_json
+from promptkit.language.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.language.icons import Icon
+from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.results import Identity, Results

@@ -1,13 +1,15 @@
 """The methods that are understood, and when a request for one may come."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
+from msgspec import UnsetType
 from msgspec.json import Decoder
 
 from promptkit.protocol import wire
+from promptkit.protocol.revisions import Revision
 
-__all__ = ["METHODS", "Method"]
+__all__ = ["METHODS", "Method", "PageKey"]
 
 
 class Method:
@@ -81,3 +83,7 @@ METHODS: Final[Mapping[str, Method]] = {
     "subscriptions/listen": Method(wire.ListenParams, handshake=False),
     "tools/list": Method(wire.PageParams),
 }
+
+
+#: A page of a list: by its method, the revision that the client speaks, and its cursor.
+PageKey: TypeAlias = tuple[str, Revision, str | UnsetType]

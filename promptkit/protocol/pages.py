@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from promptkit.catalog import Catalog
-from promptkit.digests import digest
+from promptkit.catalog.catalog import Catalog
 from promptkit.protocol import wire
+from promptkit.protocol.digests import digest
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import Lowering
 

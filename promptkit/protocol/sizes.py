@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 from msgspec.json import Decoder
 
-from promptkit.errors import shortened
+from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.framing import Overlong, Unheld
 from promptkit.protocol.glances import characters_in
@@ -41,7 +41,7 @@ def _excess(line: bytes, limits: Limits) -> ProtocolError | None:
     """
     Return what there is too much of on a line; None if there is not.
     """
-    from promptkit.json_extent import extent  # few lines are looked at so closely
+    from promptkit.conversion.json_extent import extent  # few lines are looked at so closely
 
     for depth, values in extent(line):
         if depth > limits.depth:

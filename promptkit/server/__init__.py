@@ -1,5 +1,5 @@
 """The server: requests of one client meet a catalog, and replies leave. It does no I/O."""
 
-from promptkit.server.dispatch import Server
+from promptkit.server.server import Server
 
 __all__ = ["Server"]

@@ -22,11 +22,11 @@ from typing import Any, Final
 
 import attrs
 
-from promptkit.catalog import Catalog
+from promptkit.catalog.catalog import Catalog
+from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
-from promptkit.server.subjects import Subject, subject_of
-from promptkit.standard_error import say
+from promptkit.server.lookup import Subject, subject_of
 
 if sys.platform != "win32":
     import fcntl

@@ -8,10 +8,11 @@ from typing import Any, Final, TypeVar
 
 from msgspec import UNSET, Raw
 
-from promptkit.catalog import CompiledPrompt, CompiledResource
-from promptkit.completion import Completion
-from promptkit.errors import ArgumentErrors
-from promptkit.messages import Workflow
+from promptkit.catalog.completion import Completion
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
@@ -20,16 +21,16 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.sizes import check_given
-from promptkit.server.contexts import context_of
-from promptkit.server.elicitation import Elicitation, Question
-from promptkit.server.executor import Executor
-from promptkit.server.in_flight import InFlight, Job
-from promptkit.server.rates import TokenBucket
-from promptkit.server.readings import Readings
+from promptkit.server.context import context_of
+from promptkit.server.elicitation.elicitation import Elicitation, Question
+from promptkit.server.lookup import completer_of, hide, resource_of
+from promptkit.server.rate_limit import TokenBucket
 from promptkit.server.replies import MISUSE, called, misused, reply_to
+from promptkit.server.scheduling.executor import Executor
+from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.scheduling.workers import Worker
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.subjects import completer_of, hide, resource_of
-from promptkit.server.workers import Worker
+from promptkit.server.staleness import Readings
 
 __all__ = ["Handlers"]
 

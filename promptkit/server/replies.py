@@ -10,14 +10,20 @@ from contextlib import suppress
 from math import inf
 from typing import Final, TypeVar, TypeVarTuple
 
-from promptkit.catalog import Catalog
-from promptkit.errors import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt, UnknownResource
+from promptkit.catalog.catalog import Catalog
+from promptkit.errors.exceptions import (
+    ArgumentErrors,
+    PromptError,
+    PromptkitError,
+    UnknownPrompt,
+    UnknownResource,
+)
+from promptkit.errors.standard_error import say
+from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import TOLD, InternalError, encode_error, encode_result
-from promptkit.server.subjects import Subject, subject_of
-from promptkit.server.workers import Abandoned
-from promptkit.standard_error import say
-from promptkit.tracebacks import format_exception
+from promptkit.server.lookup import Subject, subject_of
+from promptkit.server.scheduling.workers import Abandoned
 
 __all__ = ["MISUSE", "called", "misused", "reply_to"]
 
@@ -145,6 +151,6 @@ def _redacted(text: str, subject: Subject | None) -> str:
     """
     if subject is None or subject.arguments is None or not subject.secrets:
         return text
-    from promptkit.redaction import Redactor  # few prompts take secrets, and fewer fail
+    from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail
 
     return Redactor.of(subject.arguments, subject.given).redacted(text)

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from msgspec import UNSET, UnsetType
 
-from promptkit.catalog import Catalog, CompiledPrompt
-from promptkit.compiled.early import Question
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.methods import PageKey
 from promptkit.protocol.pages import LISTS, Pages, pages_of
 from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.revisions import REVISIONS, Revision
@@ -69,7 +70,7 @@ class Snapshot:
         """
         return self._listed(method, _NEWEST).items != other._listed(method, _NEWEST).items  # noqa: SLF001
 
-    def says(self, question: Question, result: bytes) -> bool:
+    def says(self, question: PageKey, result: bytes) -> bool:
         """
         Return whether *result* is what a page of a list says.
         """
@@ -79,7 +80,7 @@ class Snapshot:
         except InvalidParams:  # a cursor of another list
             return False
 
-    def pages(self) -> Iterator[tuple[Question, bytes]]:
+    def pages(self) -> Iterator[tuple[PageKey, bytes]]:
         """
         Return every page of every list.
         """

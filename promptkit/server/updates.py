@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from threading import Lock
 
-from promptkit.catalog import Catalog
+from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.jsonrpc import TooManyRequests
-from promptkit.server.executor import Executor
-from promptkit.server.readings import Readings
-from promptkit.server.workers import Worker
+from promptkit.server.scheduling.executor import Executor
+from promptkit.server.scheduling.workers import Worker
+from promptkit.server.staleness import Readings
 
 __all__ = ["Updates"]
 

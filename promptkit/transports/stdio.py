@@ -18,11 +18,11 @@ from itertools import chain, count, repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from promptkit.standard_error import finish, redirect, say
+from promptkit.errors.standard_error import finish, redirect, say
 
 if TYPE_CHECKING:
-    from promptkit.compiled.early import EarlyServer
     from promptkit.server import Server
+    from promptkit.transports.startup_cache.early import EarlyServer
 
 __all__ = ["GRACE", "Wire", "exit_after", "exit_now", "serve", "take"]
 

@@ -1,0 +1,1 @@
+"""What the compiler makes: immutable, sorted, ready to render. It knows no wire."""

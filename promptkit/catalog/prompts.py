@@ -1,0 +1,136 @@
+"""One compiled prompt."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.json_schema import schema_of
+from promptkit.catalog.rendering import Renderer
+from promptkit.errors.diagnostics import Location
+from promptkit.language.context import Context
+from promptkit.language.icons import Icon
+from promptkit.language.messages import Workflow
+
+__all__ = ["CompiledPrompt"]
+
+
+class CompiledPrompt(Struct, frozen=True):
+    """
+    One prompt as it is served.
+
+    Args:
+        name:
+            What clients ask for.
+
+        title:
+            What people see, if the author gave one.
+
+        description:
+            What it is for, in the author's words.
+
+        icons:
+            Pictures that a client may show beside it.
+
+        meta:
+            What goes into its ``_meta``.
+
+        arguments:
+            What it may be asked.
+
+        context:
+            The name of the parameter that receives the `Context`, if there is one.
+
+        renderer:
+            The author's function.
+
+        timeout:
+            How long one rendering may take, in seconds, if the author set a limit.
+
+        cache:
+            How long a reply may be served again for the same arguments, in seconds.
+
+        elicit:
+            Whether the user is asked for required arguments that are missing.
+    """
+
+    name: str
+    title: str | None
+    description: str | None
+    icons: tuple[Icon, ...]
+    meta: Mapping[str, Any]
+    arguments: Arguments
+    context: str | None
+    renderer: Renderer
+    timeout: float | None = None
+    cache: float | None = None
+    elicit: bool = False
+
+    @property
+    def location(self) -> Location:
+        """
+        Where the author defined it.
+        """
+        return self.renderer.location
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """
+        The JSON Schema of its arguments.
+        """
+        return schema_of(self.arguments.ordered)
+
+    def bind(self, given: Mapping[str, Any] | None, context: Context | None = None) -> dict[str, Any]:
+        """
+        Return the keyword arguments for the author's function.
+
+        Args:
+            given:
+                What a client sent, by argument name.
+
+            context:
+                The request that is answered.
+
+        Raises:
+            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+        """
+        values = self.arguments.read(given)
+        if self.context is not None:
+            values[self.context] = context or Context()
+        return values
+
+    def render(self, given: Mapping[str, Any] | None = None, context: Context | None = None) -> Workflow:
+        """
+        Render for what a client sends.
+
+        Args:
+            given:
+                Values by argument name, as the text that a client sends.
+
+            context:
+                The request that is answered.
+
+        Raises:
+            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+
+            TypeError: If the function returned what no message can hold.
+
+            RuntimeError: If the function is asynchronous and an event loop runs already.
+
+            Exception: Whatever the author's function raises.
+        """
+        return self.renderer.render(**self.bind(given, context))
+
+    async def render_async(
+        self,
+        given: Mapping[str, Any] | None = None,
+        context: Context | None = None,
+    ) -> Workflow:
+        """
+        Render for what a client sends, on the running event loop.
+
+        Raises:
+            Exception: As `render` does.
+        """
+        return await self.renderer.render_async(**self.bind(given, context))

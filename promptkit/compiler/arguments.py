@@ -1,0 +1,185 @@
+"""How each parameter of a prompt or resource is read, and what clients are told about it."""
+
+from datetime import date, time
+from decimal import Decimal
+from enum import Enum
+from typing import Any, Final
+
+from promptkit.catalog.arguments import Argument, Arguments, short, shortened
+from promptkit.catalog.completion import Completer
+from promptkit.compiler.signature import Parameter, Signature
+from promptkit.conversion.checking import fits, type_name
+from promptkit.conversion.readers import Reader, reader_of
+from promptkit.conversion.unstructuring import text_of
+from promptkit.errors.diagnostics import Report, Rule
+from promptkit.language.arg import Arg
+
+__all__ = ["compile_arguments"]
+
+
+#: What people separate by commas.
+_PLAIN: Final = (str, int, float, Decimal, date, time, Enum)
+
+
+#: Types of defaults that hold no date and no time.
+_TIMELESS: Final = (str, int, float, bytes, Enum, type(None))
+
+
+def compile_arguments(name: str, signature: Signature, report: Report, *, kind: str = "prompt") -> Arguments:
+    """
+    Choose how each parameter is read and what clients are told about it.
+
+    Args:
+        name:
+            What the prompt is called, or the resource.
+
+        signature:
+            What its function may be asked.
+
+        report:
+            Receives every type that is not supported and every default that does not fit.
+
+        kind:
+            What it is: a prompt or a resource.
+    """
+    found = (_compile_argument(parameter, report) for parameter in signature.parameters)
+    return Arguments(name, tuple(argument for argument in found if argument is not None), kind)
+
+
+def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
+    """
+    Return one parameter as an argument, or None if its type is not supported.
+    """
+    annotation = parameter.annotation
+    if parameter.arg.timezone is not None:
+        from promptkit.compiler.time_zones import in_zone
+
+        annotation = in_zone(parameter, report)
+    reader = reader_of(annotation)
+    if reader is None:
+        report.add(
+            Rule.UNSUPPORTED_TYPE,
+            f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
+            _IN_ANNOTATED
+            if isinstance(parameter.annotation, Arg)
+            else "use a type that text or JSON can write, or teach this one with promptkit.register_type",
+            parameter.name,
+        )
+        return None
+    if not parameter.required and not fits(parameter.default, parameter.annotation):
+        report.add(
+            Rule.DEFAULT_MISFIT,
+            f"parameter {parameter.name!r} has {_default(parameter)}, "
+            f"which is not {type_name(parameter.annotation)}",
+            _default_remedy(parameter),
+            parameter.name,
+        )
+    elif not parameter.required and _may_hold_time(parameter.default):
+        from promptkit.compiler.time_zones import check_default
+
+        check_default(parameter, annotation, report)
+    return Argument(
+        name=parameter.name,
+        annotation=annotation,
+        default=parameter.default,
+        reader=reader,
+        title=parameter.arg.title,
+        description=_description(parameter, reader),
+        arg=parameter.arg,
+        completer=_completer(parameter, reader, report),
+    )
+
+
+def _may_hold_time(default: Any) -> bool:
+    """Return whether a default is worth importing `promptkit.compiler.time_zones` for."""
+    items = default if isinstance(default, list | tuple | set | frozenset) else (default,)
+    return not all(isinstance(item, _TIMELESS) for item in items)
+
+
+def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
+    """
+    Return what to offer for one parameter: what its author says, or else what its type implies.
+
+    Nothing is offered for a secret.
+    """
+    source = reader.values if parameter.arg.complete is None else parameter.arg.complete
+    if parameter.arg.secret:
+        if parameter.arg.complete is not None:
+            _refuse_completion(parameter, "it is a secret", "leave out complete=, or secret=True", report)
+        return None
+    if isinstance(source, tuple) and not source:
+        return None
+    try:
+        return Completer(source)
+    except Exception as error:  # noqa: BLE001 (an author's values may raise anything when they are read)
+        fault, colon, remedy = str(error).partition(": ")
+        remedy = remedy if colon else "give complete= a list of values, or a function of what was typed"
+        _refuse_completion(parameter, fault or type(error).__name__, remedy, report)
+        return None
+
+
+def _refuse_completion(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:
+    """
+    Report that what the author offers for a parameter cannot be offered.
+    """
+    message = f"parameter {parameter.name!r} cannot be completed: {fault}"
+    report.add(Rule.BAD_COMPLETION, message, remedy, parameter.name)
+
+
+#: Where people who know other frameworks do not put it.
+_IN_ANNOTATED: Final = "write it inside of the annotation, as in Annotated[str, Arg('...')]"
+
+
+def _default_remedy(parameter: Parameter) -> str:
+    """
+    Return what to do about a default that does not fit.
+    """
+    if isinstance(parameter.default, Arg):
+        return _IN_ANNOTATED
+    if parameter.default is None:
+        return f"write '{type_name(parameter.annotation)} | None', or give another default"
+    return "correct the default, or widen the annotation"
+
+
+def _default(parameter: Parameter) -> str:
+    """
+    Return a parameter's default as an error names it. A secret is not repeated.
+    """
+    return "a default" if parameter.arg.secret else f"the default {short.repr(parameter.default)}"
+
+
+def _description(parameter: Parameter, reader: Reader) -> str | None:
+    """
+    Return what clients show: the author's words, then what the type implies, in brackets.
+    """
+    arg = parameter.arg
+    clauses = [reader.hint]
+    if arg.examples:
+        clauses.append(f"for example {', '.join(map(_shown, arg.examples))}")
+    if not (parameter.required or arg.secret) and _says_something(parameter.default):
+        clauses.append(f"default {_shown(parameter.default)}")
+    implied = "; ".join(filter(None, clauses))
+    if not arg.description:
+        return implied or None
+    return f"{arg.description} ({implied})" if implied else arg.description
+
+
+def _says_something(default: Any) -> bool:
+    """
+    Return whether people want to know of *default*: it is neither None nor empty.
+    """
+    return default is not None and (not hasattr(default, "__len__") or len(default) > 0)
+
+
+def _shown(value: Any) -> str:
+    """
+    Return a default or an example as people would enter it.
+    """
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | set | frozenset) and all(isinstance(item, _PLAIN) for item in value):
+        return ", ".join(map(_shown, value))
+    try:
+        return shortened(" ".join(text_of(value).split()))
+    except TypeError:  # of a default that does not fit its type
+        return short.repr(value)

@@ -1,0 +1,61 @@
+"""Docstrings: the summary of one, and what it says of each parameter."""
+
+import inspect
+import re
+from typing import Final
+
+__all__ = ["read_descriptions", "read_summary"]
+
+
+#: Where a docstring describes parameters. One without needs no parser.
+_PARAMETERS: Final = re.compile(
+    r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
+    r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)",
+    re.MULTILINE,
+)
+
+
+#: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
+_TITLES: Final = (
+    "Args|Arguments|Params|Parameters|Keyword Args|Other Parameters|Returns?|Yields?|Raises|Warns"
+    "|Examples?|Notes?|Warnings?|See Also|References|Attributes|Todo"
+)
+
+
+_FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
+
+
+_SECTION: Final = re.compile(
+    rf"^\s*(?:[:@](?:{_FIELDS})\b|(?:{_TITLES})\s*:\s*$|(?:{_TITLES})\n\s*-{{3,}}\s*$)",
+    re.MULTILINE,
+)
+
+
+def read_summary(text: str | None) -> str | None:
+    """
+    Return a docstring's summary, its first paragraph, on one line.
+    """
+    text = inspect.cleandoc(text or "")
+    section = _SECTION.search(text)
+    prose = text[: section.start()] if section else text
+    return " ".join(prose.partition("\n\n")[0].split()) or None
+
+
+def read_descriptions(text: str | None) -> dict[str, str]:
+    """
+    Return what a docstring says of each parameter, in Google, NumPy or Sphinx style.
+    """
+    if not text or not _PARAMETERS.search(text):
+        return {}
+    from docstring_parser import parse
+
+    try:
+        parsed = parse(text)
+    except Exception:  # noqa: BLE001 (it has several for text that only looks like a section)
+        return {}
+    return {
+        name.strip().lstrip("*"): " ".join(p.description.split())
+        for p in parsed.params
+        if p.description and "attribute" not in p.args
+        for name in p.arg_name.split(",")
+    }

@@ -1,0 +1,201 @@
+"""
+Lints: what is probably not what an author meant, though it can be served.
+
+They read sources and docstrings, so only `promptkit check` asks for them.
+"""
+
+import ast
+import inspect
+import re
+from reprlib import repr as short_repr
+from typing import Any, Final
+
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.compiler.docstrings import read_descriptions
+from promptkit.compiler.lints.unsendable import lint_values
+from promptkit.compiler.prompts import Prompt
+from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
+from promptkit.conversion.checking import fits
+from promptkit.conversion.unstructuring import text_of
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors.exceptions import ArgumentErrors, nearest
+from promptkit.errors.sources import Function, function_at, line_of, own_nodes, span_of
+
+__all__ = ["lint"]
+
+#: Where annotations come from that other frameworks read.
+_FOREIGN: Final = ("pydantic", "annotated_types", "typer")
+
+
+def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
+    """
+    Return what is probably not what an author meant.
+
+    Args:
+        prompt:
+            The prompt.
+
+        arguments:
+            Its compiled arguments, if it can be served.
+    """
+    report = Report(f"prompt {prompt.options.name!r}", prompt.location)
+    if inspect.unwrap(prompt.function) is prompt.function:  # else a decorator may do all of it
+        _lint_body(prompt, report)
+        if arguments is not None:
+            lint_values(prompt, report)
+    _lint_docstring(prompt, report)
+    _lint_notes(prompt, report)
+    for argument in arguments.ordered if arguments else ():
+        _lint_examples(argument, report)
+    return tuple(report.once())
+
+
+def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
+    """
+    Report a function that never returns or yields anything, if it does not mean to raise.
+    """
+    place = report.location
+    function = function_at(place.file, place.line)
+    if function is None or function.name != prompt.__name__ or _speaks(function):
+        return
+    last = function.body[-1]
+    if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
+        at: Location | str = Location(place.file, *span_of(place.file, last))
+        remedy = "put 'return' in front of what it should say"
+        if _prints(last):
+            remedy = "return the text: what is printed reaches no client"
+    else:
+        at, remedy = "def", "return what it should say, or yield it"
+    report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, at)
+
+
+def _prints(statement: ast.stmt) -> bool:
+    """
+    Return whether a statement is a call of print.
+    """
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+            return True
+    return False
+
+
+def _speaks(function: Function) -> bool:
+    """
+    Return whether a function yields, returns something, or always raises.
+    """
+    for node in own_nodes(function.body):
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if isinstance(node, ast.Return) and not _is_none(node.value):
+            return True
+    return _raises(function.body)
+
+
+def _is_none(value: ast.expr | None) -> bool:
+    """
+    Return whether what is returned is None, said or not.
+    """
+    return value is None or (isinstance(value, ast.Constant) and value.value is None)
+
+
+def _raises(body: list[ast.stmt]) -> bool:
+    """
+    Return whether a body cannot end without raising, as far as its last statement says.
+    """
+    match body[-1:]:
+        case [ast.Raise()]:
+            return True
+        case [ast.If(body=then, orelse=otherwise)]:
+            return _raises(then) and _raises(otherwise)
+        case [ast.With(body=inner) | ast.AsyncWith(body=inner)]:
+            return _raises(inner)
+        case [ast.Try(body=inner, handlers=handlers, orelse=otherwise)]:
+            return _raises(otherwise or inner) and all(_raises(handler.body) for handler in handlers)
+    return False
+
+
+def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
+    """
+    Report every parameter that the docstring describes and the function does not have.
+    """
+    parameters = inspect.signature(prompt.function, **FORWARD).parameters
+    for name in read_descriptions(prompt.function.__doc__):
+        if name in parameters:
+            continue
+        meant = nearest(name, parameters)
+        report.add(
+            Rule.STRAY_DESCRIPTION,
+            f"the docstring describes {name!r}, which is no parameter",
+            f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter",
+            _in_docstring(name, report.location),
+        )
+
+
+def _in_docstring(name: str, place: Location) -> Location:
+    """
+    Return where the docstring of the function at *place* describes *name*.
+    """
+    function = function_at(place.file, place.line)
+    first = function.body[0] if function else None
+    if first is None or first.end_lineno is None:
+        return place
+    described = re.compile(rf"^\s*(?:[:@]\w+\s+(?:[^:]*\s)?)?(?:[\w*]+,\s*)*\**({re.escape(name)})\b")
+    for line in range(first.lineno, first.end_lineno + 1):
+        if found := described.match(line_of(place.file, line)):
+            return Location(place.file, line, found.start(1) + 1, found.end(1) + 1)
+    return place
+
+
+def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
+    """
+    Report what ``Annotated`` holds for another framework, as promptkit does not read it.
+    """
+    function = inspect.unwrap(prompt.function)
+    for name, annotation in annotations_of(function).items():
+        try:
+            notes = notes_of(resolved(annotation, function, prompt.names))
+        except Exception:  # noqa: BLE001, S112 (compiling it has reported that)
+            continue
+        for note in notes:
+            module = type(note).__module__.partition(".")[0]
+            if name != "return" and module in _FOREIGN:
+                report.add(
+                    Rule.FOREIGN_NOTE,
+                    f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read",
+                    "describe it with Arg('...'), and limit it with msgspec.Meta(ge=..., pattern=..., ...)",
+                    name,
+                )
+
+
+def _lint_examples(argument: Argument, report: Report) -> None:
+    """
+    Report examples and completions that the parameter would refuse.
+    """
+    complete = argument.arg.complete
+    completions = complete if isinstance(complete, list | tuple) else ()
+    for kind, values in (("example", argument.arg.examples), ("completion", completions)):
+        for value in values:
+            if not _is_accepted(argument, value):
+                shown = kind if argument.arg.secret else f"{kind} {short_repr(value)}"
+                report.add(
+                    Rule.BAD_EXAMPLE,
+                    f"parameter {argument.name!r} would refuse its {shown}",
+                    f"give what it takes: {argument.reader.expected}",
+                    argument.name,
+                )
+
+
+def _is_accepted(argument: Argument, value: Any) -> bool:
+    """
+    Return whether *value* can be sent as it is shown, or is text that is read as such a value.
+    """
+    if value is None:
+        return fits(value, argument.annotation)
+    try:
+        sent = text_of(value) if fits(value, argument.annotation) else value
+        Arguments("", (argument,)).read({argument.name: sent})
+    except ArgumentErrors:
+        return False
+    except TypeError:  # of a type that cannot be written
+        return True
+    return True

@@ -1,0 +1,305 @@
+"""
+Lints of a whole file: names that nothing defines, imports that would fail, files named without a folder.
+
+A function's body runs when a client asks for the prompt, which is late to find these.
+"""
+
+import ast
+import builtins
+import glob
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path, PurePath
+from types import ModuleType
+from typing import Any, Final
+
+from promptkit.compiler.lints.objects import lint_objects
+from promptkit.compiler.lints.text import Names, lint_text
+from promptkit.compiler.loading.targets import project_root
+from promptkit.compiler.prompts import Prompt
+from promptkit.compiler.remedies.imports import missing_module, missing_name, undefined_name
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors.sources import Function, span_at, span_of, tree_of
+
+__all__ = ["lint_file"]
+
+#: What a path is asked for its content.
+_READS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
+
+#: What lists a folder.
+_LISTS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
+
+_STARTED: Final = "it is looked for in whatever folder a client starts the server in"
+
+
+def lint_file(file: Path) -> tuple[Diagnostic, ...]:
+    """
+    Return what is probably not meant in a recipe file, and in the helpers beside it that it imports.
+
+    Args:
+        file:
+            The file. If it could not be imported, nothing is said: that is a fault already.
+    """
+    found: list[Diagnostic] = []
+    waiting, seen = [file.absolute()], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path not in seen and (source := _Source.of(path)) is not None:
+            found += source.lint()
+            waiting += source.helpers()
+        seen.add(path)
+    return tuple(found)
+
+
+class _Source:
+    """
+    A file that was imported: its syntax tree, and the module that came of it.
+    """
+
+    def __init__(self, file: Path, tree: ast.Module, module: ModuleType) -> None:
+        self.file = file
+        self.tree = tree
+        self.module = module
+        self.names: dict[str, Any] = vars(module)
+
+    @classmethod
+    def of(cls, file: Path) -> "_Source | None":
+        """
+        Return what is known of *file*, or None if it cannot be read or was not imported.
+        """
+        tree = tree_of(str(file))
+        loaded = [module for module in list(sys.modules.values()) if _file_of(module) == str(file)]
+        return cls(file, tree, loaded[-1]) if tree is not None and loaded else None
+
+    def lint(self) -> list[Diagnostic]:
+        """
+        Return what is found in it.
+        """
+        found: list[Diagnostic] = []
+        for place, rule, message, remedy in (
+            *self._undefined_names(),
+            *self._failing_imports(),
+            *self._relative_paths(),
+        ):
+            found.append(Diagnostic(rule, f"{self.file.name}: {message}", remedy, place))
+        for function in self.functions:
+            report = Report(self._subject(function), Location(str(self.file), function.lineno))
+            lint_text(function, self.names, report)
+            lint_objects(function, self.names, report)
+            found += report.once()
+        return found
+
+    def _subject(self, function: Function) -> str:
+        """
+        Return what a function is called in a diagnostic: a prompt by its own name.
+        """
+        made = self.names.get(function.name)
+        if isinstance(made, Prompt):
+            return f"prompt {made.options.name!r}"
+        return f"function {function.name!r}"
+
+    def helpers(self) -> Iterator[Path]:
+        """
+        Yield the files beside it that are no recipes, and that it imports.
+        """
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.ImportFrom):
+                modules = [node.module] if node.module else [alias.name for alias in node.names]
+                for name in modules:
+                    stem = name.rpartition(".")[2]
+                    if stem.startswith("_") and (path := self.file.with_name(f"{stem}.py")).is_file():
+                        yield path
+
+    @cached_property
+    def functions(self) -> list[Function]:
+        """
+        Every function in it.
+        """
+        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+
+    def _around(self, line: int, column: int) -> list[Function]:
+        """
+        Return the functions whose bodies have what stands there.
+        """
+        found = []
+        for function in self.functions:
+            first = function.body[0]
+            if (first.lineno, first.col_offset) <= (line, column) and line <= (function.end_lineno or 0):
+                found.append(function)
+        return found
+
+    def _undefined_names(self) -> Iterator[tuple[Location, Rule, str, str]]:
+        """
+        Yield each name in a function's body that nothing defines.
+        """
+        from pyflakes.checker import Checker  # type: ignore[import-untyped]
+        from pyflakes.messages import (  # type: ignore[import-untyped]
+            ImportStarUsage,
+            UndefinedName,
+        )
+
+        for message in Checker(self.tree, filename=str(self.file)).messages:
+            functions = self._around(message.lineno, message.col)
+            name = str(message.message_args[0]) if message.message_args else ""
+            is_undefined = isinstance(message, UndefinedName | ImportStarUsage) and name not in self.names
+            if not is_undefined or not functions:
+                continue
+            known = {*self.names, *(name for found in functions for name in Names(found, {}).local)}
+            remedy = undefined_name(name, known) or "define it, or correct the name"
+            span = span_at(str(self.file), message.lineno, message.col, message.col + len(name.encode()))
+            yield Location(str(self.file), *span), Rule.UNDEFINED_NAME, f"nothing defines {name!r}", remedy
+
+    def _failing_imports(self) -> Iterator[tuple[Location, Rule, str, str]]:
+        """
+        Yield each import in a function that would fail when it is called, unless that is provided for.
+        """
+        guarded = {
+            id(below) for node in ast.walk(self.tree) if isinstance(node, ast.Try) for below in ast.walk(node)
+        }
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.Import | ast.ImportFrom) or id(node) in guarded:
+                continue
+            if not self._around(node.lineno, node.col_offset):
+                continue
+            place = Location(str(self.file), *span_of(str(self.file), node))
+            for message, remedy in self._faults_of(node):
+                yield place, Rule.FAILING_IMPORT, message, remedy
+
+    def _faults_of(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+        """
+        Yield what would fail in an import.
+        """
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from self._missing(alias.name)
+        elif node.level == 0 and node.module:
+            missing = list(self._missing(node.module))
+            yield from missing
+            if not missing and (module := _loaded(node.module)) is not None:
+                for alias in node.names:
+                    known = hasattr(module, alias.name) or f"{node.module}.{alias.name}" in sys.modules
+                    remedy = None if known or alias.name == "*" else missing_name(alias.name, node.module)
+                    if remedy is not None:
+                        yield f"{node.module} has no {alias.name!r}", remedy
+
+    def _missing(self, name: str) -> Iterator[tuple[str, str]]:
+        """
+        Yield that there is no module of that name, if that is so.
+        """
+        top, _, below = name.partition(".")
+        places = (self.file.parent, Path(project_root(self.file.parent)))
+        beside = any((place / top).is_dir() or (place / f"{top}.py").is_file() for place in places)
+        if beside or name in sys.modules:
+            return
+        if find_spec(top) is None or (top == "promptkit" and below and find_spec(name) is None):
+            yield f"there is no module {name!r}", missing_module(name, self.file)
+
+    def _relative_paths(self) -> Iterator[tuple[Location, Rule, str, str]]:
+        """
+        Yield each file that is opened by a path relative to the current folder.
+        """
+        for node in ast.walk(self.tree):
+            if not isinstance(node, ast.Call):
+                continue
+            path = self._opened(node)
+            if path is not None:
+                place = Location(str(self.file), *span_of(str(self.file), node))
+                remedy = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
+                yield place, Rule.RELATIVE_PATH, f"{path!r} has no folder: {_STARTED}", remedy
+
+    def _opened(self, call: ast.Call) -> str | None:
+        """
+        Return the relative path that a call reads, if it reads one.
+        """
+        match call:
+            case ast.Call(func=ast.Name(id="open"), args=[path, *mode]) if "open" not in self.names:
+                return self._relative(self._assigned(path)) if _reads(mode, call.keywords) else None
+            case ast.Call(func=function, args=[path]) if _value(function, self.names) in _LISTS:
+                return self._relative(self._assigned(path))
+            case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READS:
+                value = self._assigned(value)
+                return self._relative(value) if self._is_path(value) else None
+        return None
+
+    def _assigned(self, node: ast.expr) -> ast.expr:
+        """
+        Return what a local name of a function stands for, if it has one value.
+        """
+        if isinstance(node, ast.Name):
+            for function in reversed(self._around(node.lineno, node.col_offset)):
+                match Names(function, {}).assigned.get(node.id, ()):
+                    case [value]:
+                        return value
+        return node
+
+    def _is_path(self, node: ast.expr) -> bool:
+        """
+        Return whether an expression is a path of `pathlib`, as far as can be seen.
+        """
+        match node:
+            case ast.Call(func=function):
+                kind = _value(function, self.names)
+                return isinstance(kind, type) and issubclass(kind, PurePath)
+            case ast.BinOp(left=left, op=ast.Div()):
+                return self._is_path(left)
+        return isinstance(_value(node, self.names), PurePath)
+
+    def _relative(self, node: ast.expr) -> str | None:
+        """
+        Return the path that an expression stands for, if it is relative as far as can be seen.
+        """
+        match node:
+            case ast.Constant(value=str(path)):
+                return path if path and not PurePath(path).is_absolute() and path[0] not in "~/\\" else None
+            case ast.JoinedStr(values=[ast.Constant(value=str(path)), *_]):
+                return None if self._relative(ast.Constant(path)) is None else ast.unparse(node)[2:-1]
+            case ast.Call(args=[path, *_]) if self._is_path(node):
+                return self._relative(path)
+            case ast.BinOp(left=left, op=ast.Div()):
+                return self._relative(left)
+        value = _value(node, self.names)
+        return self._relative(ast.Constant(str(value))) if isinstance(value, str | PurePath) else None
+
+
+def _file_of(module: object) -> str | None:
+    """
+    Return the file that a module was made from.
+    """
+    try:
+        return getattr(module, "__file__", None)
+    except Exception:  # noqa: BLE001 (what stands in sys.modules may be anything)
+        return None
+
+
+def _loaded(name: str) -> ModuleType | None:
+    """
+    Return a module that is loaded, or promptkit's own.
+    """
+    if name.partition(".")[0] == "promptkit":
+        return importlib.import_module(name)
+    return sys.modules.get(name)
+
+
+def _reads(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
+    """
+    Return whether a mode of `open` is one for reading.
+    """
+    given = [*mode[:1], *(keyword.value for keyword in keywords if keyword.arg == "mode")]
+    return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in given)
+
+
+def _value(node: ast.expr, names: dict[str, Any]) -> Any:
+    """
+    Return what a dotted name stands for in a module, or None.
+    """
+    match node:
+        case ast.Name(id=name):
+            return names.get(name, getattr(builtins, name, None))
+        case ast.Attribute(value=value, attr=attribute):
+            owner = _value(value, names)
+            return vars(owner).get(attribute) if isinstance(owner, ModuleType) else None
+    return None

@@ -1,0 +1,1 @@
+"""Files become recipes: they are found, imported, watched and imported again."""

@@ -1,0 +1,330 @@
+"""`@prompt`: an author's function that can also be rendered, and served."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from functools import cached_property
+from types import CodeType, MappingProxyType
+from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, get_args, overload
+
+import attrs
+
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.rendering import Renderer
+from promptkit.compiler.arguments import compile_arguments
+from promptkit.compiler.options import Options, check_options
+from promptkit.compiler.returns import check_return
+from promptkit.compiler.signature import Parameter, Signature, copied_attributes, read_signature
+from promptkit.conversion.checking import fits, type_name
+from promptkit.conversion.readers import is_literal, reader_of
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.exceptions import CompileError
+from promptkit.language.context import Context
+from promptkit.language.icons import Icon
+from promptkit.language.messages import Workflow
+from promptkit.language.unsendable import describe
+
+__all__ = ["Prompt", "declared", "prompt"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: While the loader imports a module: the prompts that the module makes. Else nobody listens.
+declared: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar("declared", default=None)
+
+
+@attrs.frozen(slots=False, eq=False, repr=False)
+class Prompt(Generic[P, R]):
+    """
+    An author's function, decorated.
+
+    Calling it calls the function, once the arguments' types are checked, and returns what
+    the function returns; so prompts compose by calling one another.
+    """
+
+    function: Callable[P, R]
+    options: Options
+    location: Location
+    names: Mapping[str, Any]
+
+    # Each prompt has its function's own.
+    __name__: ClassVar[str]
+    __qualname__: ClassVar[str]
+
+    def __attrs_post_init__(self) -> None:
+        vars(self).update(copied_attributes(self.function))
+
+    def __repr__(self) -> str:
+        return f"<prompt {self.options.name!r} at {self.location}>"
+
+    def __format__(self, spec: str) -> NoReturn:
+        msg = f"prompt {self.options.name!r} itself cannot stand in an f-string: call {self.__name__}(...)"
+        raise TypeError(msg)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """
+        Call the author's function. A parameter annotated `Context` may be left out.
+
+        Raises:
+            TypeError: If an argument is not of its parameter's type.
+
+            Exception: Whatever the function raises.
+        """
+        return self.function(*args, **self._checked(args, kwargs))
+
+    def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
+        """
+        Call the author's function and return what a client would be sent.
+
+        The arguments are Python values. A parameter annotated `Context` may be left out.
+
+        Raises:
+            CompileError: If the prompt cannot be served as it is written.
+
+            TypeError: If an argument is not of its parameter's type, or the function
+                returned what no message can hold.
+
+            RuntimeError: If the function is asynchronous and an event loop runs already.
+
+            Exception: Whatever the function raises.
+        """
+        return self.compiled.renderer.render(*args, **self._checked(args, kwargs))
+
+    async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
+        """
+        Do what `render` does on the running event loop, for functions of every kind.
+
+        Raises:
+            Exception: As `render` does.
+        """
+        return await self.compiled.renderer.render_async(*args, **self._checked(args, kwargs))
+
+    def render_wire(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
+        """
+        Render for the strings that a client sends, through the code that serves it.
+
+        Args:
+            arguments:
+                Values by parameter name, as text.
+
+        Raises:
+            CompileError: If the prompt cannot be served as it is written.
+
+            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+
+            Exception: As `render` does.
+        """
+        return self.compiled.render(arguments)
+
+    async def render_wire_async(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
+        """
+        Do what `render_wire` does on the running event loop.
+
+        Raises:
+            Exception: As `render_wire` does.
+        """
+        return await self.compiled.render_async(arguments)
+
+    @cached_property
+    def compiled(self) -> CompiledPrompt:
+        """
+        The prompt as it is served. Raises `CompileError` if it cannot be.
+        """
+        compiled, diagnostics = self.compile()
+        if compiled is None:
+            raise CompileError(diagnostics)
+        return compiled
+
+    def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
+        """
+        Return the prompt as it is served, or None, and everything that is wrong with it.
+        """
+        options = self.options
+        report = Report(f"prompt {options.name!r}", self.location)
+        check_options(options, self.function, report)
+        signature = read_signature(self.function, self.names, report)
+        arguments = compile_arguments(options.name, signature, report)
+        check_return(self.function, self.names, report)
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
+            return None, tuple(report.found)
+        compiled = CompiledPrompt(
+            name=options.name,
+            title=options.title,
+            description=options.description or signature.summary,
+            icons=options.icons,
+            meta=MappingProxyType(options.wire_meta),
+            arguments=arguments,
+            context=signature.context,
+            renderer=Renderer(self.function, options.name, self.location),
+            timeout=options.timeout,
+            cache=options.cache,
+            elicit=options.elicit,
+        )
+        return compiled, tuple(report.found)
+
+    @cached_property
+    def _signature(self) -> tuple[inspect.Signature, Signature]:
+        """
+        The function's signature for binding, and for types.
+        """
+        unheard = Report("", self.location)
+        return inspect.signature(self.function), read_signature(self.function, self.names, unheard)
+
+    def _checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
+        """
+        Return the keyword arguments to call the function with, an empty `Context` if one is due.
+
+        Raises TypeError, naming the parameter, if an argument is not of its type.
+        """
+        binder, signature = self._signature
+        try:
+            given = binder.bind_partial(*args, **kwargs).arguments
+        except TypeError:
+            return kwargs  # calling the function says this in Python's own words
+        for parameter in signature.parameters:
+            if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
+                self._refuse(parameter, given[parameter.name])
+        context = signature.context
+        if context is None:
+            return kwargs
+        if not isinstance(given.get(context, Context()), Context | None):
+            self._refuse(Parameter(context, Context), given[context])
+        return kwargs if context in given else {**kwargs, context: Context()}
+
+    def _refuse(self, parameter: Parameter, value: object) -> NoReturn:
+        """
+        Raise what the caller should read about a value of another type.
+        """
+        expected = type_name(parameter.annotation)
+        if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
+            reader = reader_of(parameter.annotation)
+            expected = reader.expected if reader else expected
+        shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
+        msg = f"prompt {self.options.name!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
+        raise TypeError(msg)
+
+
+@overload
+def prompt(function: Callable[P, R], /) -> Prompt[P, R]: ...
+@overload
+def prompt(
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
+) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
+def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    icons: Iterable[Icon | str] = (),
+    tags: Iterable[str] = (),
+    version: str | None = None,
+    timeout: float | None = None,
+    cache: float | None = None,
+    meta: Mapping[str, Any] | None = None,
+    elicit: bool = False,
+) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
+    """
+    Make a function a prompt.
+
+    The function returns or yields text, content, messages, workflows, sequences of these,
+    or None; it may be ``async``. Its parameters become the prompt's arguments.
+
+    Args:
+        function:
+            A ``def``, ``async def``, generator or asynchronous generator function.
+
+        name:
+            What clients ask for; the function's name if left out.
+
+        title:
+            What people see. Some clients take it for the command, so none is made up.
+
+        description:
+            What it is for; the docstring's summary if left out.
+
+        icons:
+            Pictures that a client may show: `Icon` values, or URIs.
+
+        tags:
+            Words to group prompts by; sent in ``_meta``.
+
+        version:
+            The author's version of this prompt; sent in ``_meta``.
+
+        timeout:
+            How long one rendering may take when served, in seconds.
+
+        cache:
+            How long, in seconds, a reply may be served again for the same arguments. A
+            prompt that takes a `Context` is never served from the cache.
+
+        meta:
+            What else to send in ``_meta``, under keys like ``com.example/owner``.
+
+        elicit:
+            Whether the person at the client is asked for required arguments that are missing,
+            if the client can ask. Secrets are never asked for.
+
+    Returns:
+        The function, as a `Prompt`; without *function*, a decorator that makes one.
+
+    Raises:
+        TypeError: If what is decorated is no function, or an option is of another type.
+
+        ValueError: If *timeout* or *cache* is not above zero, or an icon is no URI.
+    """
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
+
+    def decorate(function: Callable[P, R]) -> Prompt[P, R]:
+        code = _code(function)
+        options = Options(
+            name=function.__name__ if name is None else name,
+            title=title,
+            description=description,
+            icons=icons,
+            tags=tags,
+            version=version,
+            timeout=timeout,
+            cache=cache,
+            meta=meta or {},
+            elicit=elicit,
+        )
+        location = Location(code.co_filename, code.co_firstlineno)
+        made = Prompt(function, options, location, dict(names) if _is_local(function) else {})
+        if (listener := declared.get()) is not None:
+            listener.append(made)
+        return made
+
+    return decorate if function is None else decorate(function)
+
+
+def _code(function: Callable[..., Any]) -> CodeType:
+    """
+    Return the code of an author's function. Raises TypeError if it is none.
+    """
+    unwrapped = inspect.unwrap(function)
+    if not callable(function) or not inspect.isfunction(unwrapped):
+        name = f": write @prompt(name={function!r})" if isinstance(function, str) else ""
+        msg = f"@prompt takes a function, not {describe(function)}{name}"
+        raise TypeError(msg)
+    return unwrapped.__code__
+
+
+def _is_local(function: Callable[..., Any]) -> bool:
+    """
+    Return whether annotations of *function* may name what is local to another function.
+    """
+    return "<locals>" in function.__qualname__

@@ -1,0 +1,1 @@
+"""What to do about a recipe that cannot be imported."""

@@ -1,0 +1,244 @@
+"""What to do about a recipe that cannot be imported, by what was raised."""
+
+import builtins
+import re
+import sys
+from collections.abc import Iterable
+from importlib import import_module
+from pathlib import Path
+from traceback import walk_tb
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, Final
+
+from promptkit.compiler.remedies.foreign_words import remedy_for_name, remedy_for_option
+from promptkit.compiler.remedies.missing_modules import children_of, missing_module
+from promptkit.errors.exceptions import nearest
+
+__all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
+
+#: Where promptkit's public names are.
+_PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
+
+_CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
+_UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
+_MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
+
+_CORRECT: Final = "correct the line; the other recipes are served all the same"
+
+
+def import_remedy(file: Path, error: BaseException) -> str:
+    """
+    Return what to do about a recipe, *file*, that raised *error* when it was imported.
+    """
+    if "." in file.stem:
+        return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
+    if isinstance(error, SyntaxError):
+        return "correct the syntax; the line is where Python stopped understanding"
+    if isinstance(error, SystemExit):
+        return "do not exit while a recipe is imported; raise PromptError inside the prompt"
+    try:
+        return _remedy(file, error) or _CORRECT
+    except Exception:  # noqa: BLE001 (an author's exception, or what it is about, may be unable to show itself)
+        return _CORRECT
+
+
+def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a list of cases)
+    """
+    Return what to do about an error that says which name or file it is about.
+    """
+    match error:
+        case ModuleNotFoundError(name=str(name)):
+            return missing_module(name, file)
+        case ImportError(name=str(module)):
+            found = _CANNOT_IMPORT.search(str(error))
+            return missing_name(found[1], module) if found else None
+        case AttributeError(name=str(name)) if error.obj is not None:
+            return _missing_attribute(name, error.obj)
+        case NameError(name=str(name)):
+            return undefined_name(name, _names_at(error)) or "define it, or correct the name"
+        case FileNotFoundError(filename=str(name)) if name:
+            return _missing_file(Path(name)) if Path(name).is_absolute() else looked_for_in_vain(name, file)
+        case KeyError(args=(str(name),)) if _last_frame(error).f_globals.get("__name__") == "os":
+            return f"set {name} where the server is started, or write os.environ.get({name!r}, '...')"
+        case TypeError() if found := _UNEXPECTED.search(str(error)):
+            return _unknown_option(found[1], found[2])
+        case TypeError() if found := _MISCALLED.search(str(error)):
+            return _as_it_is_called(found[1])
+    return None
+
+
+def _missing_attribute(name: str, owner: Any) -> str | None:
+    """
+    Return what to do about an attribute that a module, or something else, does not have.
+    """
+    if isinstance(owner, ModuleType):
+        return missing_name(name, owner.__name__)
+    remedy = _meant(name, dir(owner))
+    if (
+        remedy is None
+        and isinstance(owner, type | FunctionType)
+        and owner.__module__.startswith("promptkit.")
+    ):
+        remedy = remedy_for_name(name) or _as_it_is_called(owner.__name__)
+    return remedy
+
+
+def _meant(name: str, names: Iterable[str]) -> str | None:
+    """
+    Return the question whether the nearest of *names* was meant, if one is near.
+    """
+    public = [other for other in names if not other.startswith("_")]
+    begun = (other for other in public if len(name) > 2 and other.startswith(name))
+    meant = nearest(name, public) or next(begun, None)
+    return None if meant is None else f"did you mean {meant!r}?"
+
+
+def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
+    """
+    Return what to do about a name that a module does not have.
+
+    Args:
+        name:
+            The name.
+
+        module:
+            The module, which is loaded.
+    """
+    if module.partition(".")[0] == "promptkit":
+        for public in _PUBLIC:
+            if name in _names_of(import_module(public)):
+                return f"write 'from {public} import {name}'"
+        if (remedy := remedy_for_name(name)) is not None:
+            return remedy
+    loaded = sys.modules.get(module)
+    if loaded is None:
+        return None
+    if (meant := _meant(name, _names_of(loaded))) is not None:
+        return meant
+    if module.partition(".")[0] == "promptkit":
+        homes = {other: public for public in reversed(_PUBLIC) for other in _names_of(import_module(public))}
+        near = nearest(name, homes)
+        return None if near is None else f"did you mean {near!r} of {homes[near]}?"
+    spec = getattr(loaded, "__spec__", None)
+    if getattr(spec, "_initializing", False):
+        return "two files import each other: move what both need to a third one"
+    if getattr(loaded, "__file__", None) is None:  # a folder
+        return f"no file beside the recipe is called {name}.py: correct the name"
+    return f"correct the name: {module} has no {name!r}"
+
+
+def _names_of(module: ModuleType) -> list[str]:
+    """
+    Return the public names of a module, and of a package the modules in it.
+    """
+    names = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")]
+    if module.__name__ in _PUBLIC:
+        return [*names, "fragments"] if module.__name__ == "promptkit" else list(names)
+    return sorted({*names, *(path.stem for path in children_of(module))})
+
+
+def import_of(name: str) -> str | None:
+    """
+    Return the import that defines *name*, if it is one of promptkit or of what recipes often use.
+    """
+    for public in ("promptkit", "promptkit.fragments", "typing", "pathlib", "datetime", "decimal", "enum"):
+        module = import_module(public)
+        if name in getattr(module, "__all__", dir(module)):
+            return f"from {public} import {name}"
+    return f"import {name}" if name in sys.stdlib_module_names else None
+
+
+def undefined_name(name: str, known: Iterable[str]) -> str | None:
+    """
+    Return what to do about a name that nothing defines: where it is from, or which one was meant.
+
+    Args:
+        name:
+            The name.
+
+        known:
+            The names that are defined where it stands.
+    """
+    if (found := import_of(name)) is not None:
+        return f"import it: {found}"
+    return _meant(name, {*vars(builtins), *known}) or missing_name(name, "promptkit")
+
+
+def _names_at(error: NameError) -> set[str]:
+    """
+    Return the names that were defined where *error* was raised.
+    """
+    frame = _last_frame(error)
+    return {*frame.f_globals, *frame.f_locals}
+
+
+def _last_frame(error: BaseException) -> FrameType:
+    """
+    Return the frame that raised *error*.
+    """
+    *_, (frame, _) = walk_tb(error.__traceback__)
+    return frame
+
+
+def looked_for_in_vain(name: str, file: Path) -> str:
+    """
+    Return what to do about a file that was named without its folder.
+
+    Args:
+        name:
+            The file, as the recipe names it.
+
+        file:
+            The recipe.
+    """
+    folder = file.absolute().parent
+    at = f"Path(__file__).parent / {name!r}"
+    if (folder / name).exists():
+        return f"it was looked for in {Path.cwd()}, and lies beside the recipe: write {at}"
+    return f"it was looked for in {Path.cwd()}; to have it beside the recipe, in {folder}, write {at}"
+
+
+def _missing_file(path: Path) -> str:
+    """
+    Return what to do about a file that is not where it was looked for.
+    """
+    if not path.parent.is_dir():
+        return f"there is no folder {path.parent}: correct the path"
+    meant = nearest(path.name, [other.name for other in path.parent.iterdir()])
+    return f"did you mean {meant!r}?" if meant else f"put the file into {path.parent}, or correct its name"
+
+
+def _as_it_is_called(name: str) -> str | None:
+    """
+    Return how something of promptkit is called, by its name.
+    """
+    from inspect import Parameter, signature
+
+    if name in ("Prompt", "Resource"):
+        return f"decorate the function with @{name.lower()}"
+    for public in _PUBLIC:
+        module = import_module(public)
+        if name in getattr(module, "__all__", ()):
+            called = signature(getattr(module, name))
+            bare = [p.replace(annotation=Parameter.empty) for p in called.parameters.values()]
+            shown = called.replace(parameters=bare, return_annotation=called.empty)
+            return f"write it as {name}{shown}"
+    return None
+
+
+def _unknown_option(name: str, option: str) -> str | None:
+    """
+    Return what to do about a keyword argument that something of promptkit does not take.
+    """
+    from inspect import signature
+
+    for public in _PUBLIC:
+        module = import_module(public)
+        if name in getattr(module, "__all__", ()):
+            if (remedy := remedy_for_option(name, option)) is not None:
+                return remedy
+            parameters = signature(getattr(module, name)).parameters.values()
+            options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+            taken = f"{name} takes {', '.join(options)}" if options else _as_it_is_called(name)
+            return _meant(option, options) or taken
+    return None

@@ -1,0 +1,162 @@
+"""What to do about a module that cannot be found: where it lies, how it is spelt, or how to install it."""
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from promptkit.compiler.loading.targets import project_root
+from promptkit.errors.exceptions import nearest
+
+__all__ = ["children_of", "missing_module"]
+
+#: What is installed under another name than it is imported by.
+_DISTRIBUTIONS: Final = {
+    "Crypto": "pycryptodome",
+    "MySQLdb": "mysqlclient",
+    "OpenSSL": "pyOpenSSL",
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "docx": "python-docx",
+    "dotenv": "python-dotenv",
+    "faiss": "faiss-cpu",
+    "fitz": "pymupdf",
+    "git": "GitPython",
+    "github": "PyGithub",
+    "google": "google-genai",
+    "gitlab": "python-gitlab",
+    "jwt": "PyJWT",
+    "magic": "python-magic",
+    "pptx": "python-pptx",
+    "psycopg2": "psycopg2-binary",
+    "serial": "pyserial",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "win32api": "pywin32",
+    "yaml": "PyYAML",
+}
+
+#: Letters that are doubled. What differs by more of a name, such as httpx, may be a module of its own.
+_REPEATED: Final = re.compile(r"(.)\1+")
+
+#: How many folders and files of a project are looked at for a module.
+_LOOKED_AT: Final = 5_000
+_SKIPPED: Final = ("node_modules", "site-packages", "__pycache__", "venv", "env")
+
+
+def missing_module(name: str, file: Path) -> str:
+    """
+    Return what to do about a module that *file* imports and that cannot be found.
+
+    Args:
+        name:
+            The module.
+
+        file:
+            The recipe.
+    """
+    parent, _, last = name.rpartition(".")
+    package = sys.modules.get(parent)
+    if package is not None:
+        hidden = not last.startswith("_") and parent == "promptkit"
+        submodules = [path.stem for path in children_of(package)]
+        meant = nearest(last, [other for other in submodules if not (hidden and other.startswith("_"))])
+        if last in submodules:
+            return f"{name} is there, and cannot be imported: read what it says"
+        is_beside = Path(str(file.parent)) in map(Path, getattr(package, "__path__", ()))
+        if meant is not None:
+            return f"did you mean {meant if is_beside else f'{parent}.{meant}'!r}?"
+        if is_beside:
+            return f"correct the name: no file beside the recipe is called {last}.py"
+        return f"correct the name: {parent!r} has no module {last!r}"
+    top = name.partition(".")[0]
+    return _in_project(top, file) or _misspelt(top, file) or f"install it: {_install(name)}"
+
+
+def children_of(package: ModuleType) -> Iterator[Path]:
+    """
+    Yield the modules and packages that lie in *package*.
+    """
+    for folder in getattr(package, "__path__", ()):
+        for path in sorted(Path(folder).glob("*")):
+            if path.suffix == ".py" or (path.is_dir() and path.name.isidentifier()):
+                yield path
+
+
+def _in_project(name: str, file: Path) -> str | None:
+    """
+    Return how to import what lies in the recipe's project under *name*, if something does.
+    """
+    root = Path(project_root(file.absolute().parent))
+    for path in _modules_below(root):
+        if path.stem == name:
+            parts = path.relative_to(root).with_suffix("").parts
+            if all(part.isidentifier() for part in parts):
+                place = f"it lies at {path.relative_to(root)}, and names begin at the project's root, {root}"
+                return f"{place}: write 'from {'.'.join(parts)} import ...'"
+    return None
+
+
+def _modules_below(root: Path) -> Iterator[Path]:
+    """
+    Yield the Python files and folders below *root*, those that are nearest first.
+    """
+    seen, folders = 0, [root]
+    while folders and seen < _LOOKED_AT:
+        try:
+            entries = sorted(os.scandir(folders.pop(0)), key=lambda entry: entry.name)
+        except OSError:
+            continue
+        seen += len(entries)
+        for entry in entries:
+            hidden = entry.name.startswith(".") or entry.name in _SKIPPED
+            if entry.is_dir(follow_symlinks=False) and not hidden:
+                folders.append(Path(entry.path))
+                if any(Path(entry.path).glob("*.py")):
+                    yield Path(entry.path)
+            elif entry.name.endswith(".py"):
+                yield Path(entry.path)
+
+
+def _misspelt(name: str, file: Path) -> str | None:
+    """
+    Return the question whether a module was meant that is there, if its name is nearly the same.
+    """
+    if name in _DISTRIBUTIONS:
+        return None
+    beside = nearest(name, [path.stem for path in file.absolute().parent.glob("*.py") if path != file])
+    if beside is not None:
+        return f"did you mean {beside!r}, which lies beside the recipe? or install it: {_install(name)}"
+    public = [module for module in sys.stdlib_module_names if not module.startswith("_")]
+    installed = [module for module in packages_distributions() if not module.startswith("_")]
+    meant = nearest(name, ["promptkit", *public, *installed])
+    if meant is None or abs(len(meant) - len(name)) > 1:
+        return None
+    another = (meant in name or name in meant) and _REPEATED.sub(r"\1", name) != _REPEATED.sub(r"\1", meant)
+    return None if another else f"did you mean {meant!r}? or install it: {_install(name)}"
+
+
+def _install(name: str) -> str:
+    """
+    Return the command, to be copied as it is, that installs what is imported as *name*.
+    """
+    top = name.partition(".")[0]
+    distribution = _DISTRIBUTIONS.get(top, top)
+    command = [sys.executable, "-m", "pip", "install", distribution]
+    if find_spec("pip") is None:  # as in environments that uv makes
+        command = ["uv", "pip", "install", "--python", sys.executable, distribution]
+    if os.name == "nt":
+        from subprocess import list2cmdline
+
+        return list2cmdline(command)
+    from shlex import join
+
+    return join(command)

@@ -1,0 +1,317 @@
+"""`@resource`: what prompts embed or link, declared as a function of the variables in a URI."""
+
+import inspect
+import re
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property, wraps
+from typing import Any, Final, Generic, NoReturn, ParamSpec, TypeVar
+
+import attrs
+import msgspec
+
+from promptkit.catalog.resources import CompiledResource, content_of
+from promptkit.catalog.uri_templates import Template, is_template
+from promptkit.compiler.arguments import compile_arguments
+from promptkit.compiler.docstrings import read_summary
+from promptkit.compiler.signature import copied_attributes, read_signature
+from promptkit.conversion.annotations import FORWARD
+from promptkit.conversion.unstructuring import text_of
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
+from promptkit.errors.exceptions import CompileError
+from promptkit.language.content import EmbeddedResource, ResourceLink
+from promptkit.language.unsendable import describe
+from promptkit.language.validation import optional_text
+
+__all__ = ["Resource", "resource"]
+
+P = ParamSpec("P")
+R = TypeVar("R", str, bytes)
+
+#: What marks the code of a generator or a coroutine.
+_NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+#: What every URI begins with.
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+@attrs.frozen(slots=False, eq=False, repr=False)
+class Resource(Generic[P, R]):
+    """
+    A document, or a family of them, that an author's function produces.
+
+    Calling it calls the function.
+    """
+
+    function: Callable[P, R]
+    uri_template: str
+    name: str = attrs.field(validator=optional_text)
+    title: str | None = attrs.field(validator=optional_text)
+    description: str | None = attrs.field(validator=optional_text)
+    mime_type: str | None = attrs.field(validator=optional_text)
+    names: Mapping[str, Any] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        vars(self).update(copied_attributes(self.function))
+
+    def __repr__(self) -> str:
+        return f"<resource {self.uri_template!r} at {self.location}>"
+
+    def __format__(self, spec: str) -> NoReturn:
+        msg = (
+            f"resource {self.name!r} itself cannot stand in an f-string: call it for its text, "
+            "give user(...) its .embed(...) or .link(...), or write its .uri(...)"
+        )
+        raise TypeError(msg)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """
+        Call the author's function.
+        """
+        return self.function(*args, **kwargs)
+
+    @property
+    def location(self) -> Location:
+        """
+        Where the author defined it.
+        """
+        code = inspect.unwrap(self.function).__code__
+        return Location(code.co_filename, code.co_firstlineno)
+
+    def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
+        """
+        Return the URI for the function's arguments; None and what is left out stay out of it.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+
+            TypeError: If the arguments do not fit the function's parameters.
+        """
+        if diagnostics := self.diagnostics:
+            raise CompileError(diagnostics)
+        given = inspect.signature(self.function).bind(*args, **kwargs).arguments
+        from uritemplate import expand
+
+        return expand(self.uri_template, {name: _as_text(value) for name, value in given.items()})
+
+    def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:
+        """
+        Call the author's function and return what it says as content.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+
+            TypeError: If the function returns neither `str` nor `bytes`.
+
+            Exception: Whatever the function raises.
+        """
+        uri = self.uri(*args, **kwargs)
+        return content_of(self, uri, self.function(*args, **kwargs))
+
+    def link(self, *args: P.args, **kwargs: P.kwargs) -> ResourceLink:
+        """
+        Return a link to the document. The author's function is not called.
+
+        Raises:
+            CompileError: If the template and the function's parameters do not agree.
+        """
+        return ResourceLink(
+            self.uri(*args, **kwargs),
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            mime_type=self.mime_type,
+        )
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """
+        Why it has no URI: what is wrong with its template, or where that and the function disagree.
+        """
+        report = Report(f"resource {self.name!r}", self.location)
+        self._check_template(report)
+        self._check_agreement(report)
+        return tuple(report.found)
+
+    def compile(self) -> tuple[CompiledResource | None, tuple[Diagnostic, ...]]:
+        """
+        Return the resource as it is served, or None, and everything that is wrong with it.
+
+        A parameter without an annotation is text, or what its default is.
+        """
+        report = Report(f"resource {self.name!r}", self.location)
+        report.found.extend(self.diagnostics)
+        self._check_metadata(report)
+        signature = read_signature(_annotated(self.function), self.names, report)
+        arguments = compile_arguments(self.name, signature, report, kind="resource")
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
+            return None, tuple(report.found)
+        compiled = CompiledResource(
+            uri_template=self.uri_template,
+            name=self.name,
+            title=self.title,
+            description=self.description,
+            mime_type=self.mime_type,
+            arguments=arguments,
+            template=Template(self.uri_template),
+            function=self.function,
+            location=self.location,
+        )
+        return compiled, tuple(report.found)
+
+    def _check_template(self, report: Report) -> None:
+        """
+        Report a template that no URI comes from.
+        """
+        scheme = _SCHEME.match(self.uri_template)
+        if scheme is None:
+            fault, remedy = "has no scheme", "begin it as a URI begins"
+        elif not is_template(self.uri_template[scheme.end() :]):
+            fault, remedy = "is malformed", "use what a URI may hold, and variables in braces"
+        else:
+            return
+        report.add(
+            Rule.BAD_TEMPLATE,
+            f"the template {self.uri_template!r} {fault}",
+            f"{remedy}, as in 'logs://recent{{?timeframe}}'",
+        )
+
+    def _check_agreement(self, report: Report) -> None:
+        """
+        Report each variable that is no parameter, and each parameter that is no variable.
+        """
+        from uritemplate import variables
+
+        parameters = inspect.signature(self.function, **FORWARD).parameters
+        try:
+            names = set(variables(self.uri_template))
+        except ValueError:  # it is so malformed that it has none
+            return
+        for name in sorted(names - parameters.keys()):
+            report.add(
+                Rule.TEMPLATE_MISMATCH,
+                f"the template's variable {name!r} is no parameter of the function",
+                f"add a parameter {name!r}, or take it out of the template",
+            )
+        for name, parameter in parameters.items():
+            if name not in names:
+                report.add(
+                    Rule.TEMPLATE_MISMATCH,
+                    f"parameter {str(parameter)!r} is not in the template {self.uri_template!r}",
+                    f"add '{{?{name}}}' to the template, so that the URI names the document",
+                )
+
+    def _check_metadata(self, report: Report) -> None:
+        """
+        Report what could not be sent, and would take the whole list of resources with it.
+        """
+        try:
+            msgspec.json.encode([self.name, self.title, self.description, self.mime_type])
+        except UnicodeEncodeError as error:
+            report.add(
+                Rule.BAD_METADATA,
+                f"its name, title, description or MIME type cannot be sent: {error}",
+                "leave out the half of a surrogate pair",
+            )
+
+
+def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
+    """
+    Return *function*, with a type for each parameter that its author gave none.
+    """
+
+    @wraps(function)
+    def annotated(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    signature = inspect.signature(function, **FORWARD)
+    parameters = [
+        parameter if parameter.annotation is not parameter.empty else _typed(parameter)
+        for parameter in signature.parameters.values()
+    ]
+    vars(annotated)["__signature__"] = signature.replace(parameters=parameters)
+    return annotated
+
+
+def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
+    """
+    Return *parameter* as text, or what its default is.
+    """
+    required = parameter.default is parameter.empty
+    return parameter.replace(annotation=str if required else str | type(parameter.default))
+
+
+def _as_text(value: Any) -> Any:
+    """
+    Return *value* as a URI spells it: text, or a list or mapping of it, without what is None.
+    """
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, map(_as_text, value)))
+    if isinstance(value, list | tuple):
+        return [_as_text(item) for item in value if item is not None]
+    if isinstance(value, Mapping):
+        return {str(key): _as_text(item) for key, item in value.items() if item is not None}
+    return None if value is None else text_of(value)
+
+
+def resource(
+    uri_template: str,
+    *,
+    name: str | None = None,
+    title: str | None = None,
+    description: str | None = None,
+    mime_type: str | None = None,
+) -> Callable[[Callable[P, R]], Resource[P, R]]:
+    """
+    Declare what prompts embed or link.
+
+    Args:
+        uri_template:
+            A URI, or a template of RFC 6570 whose variables are the function's parameters:
+            ``logs://recent{?timeframe}``.
+
+        name:
+            What it is called; the function's name if left out.
+
+        title:
+            What people see.
+
+        description:
+            What it is; the docstring's summary if left out.
+
+        mime_type:
+            Its type; that of bytes is read from them if left out.
+
+    Returns:
+        A decorator for a plain function that returns `str` or `bytes`.
+
+    Raises:
+        TypeError: If what is decorated is no plain function.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/resources
+    """
+    if not isinstance(uri_template, str):
+        msg = (
+            f"@resource takes a URI template, as in @resource('logs://recent'), not {describe(uri_template)}"
+        )
+        raise TypeError(msg)
+
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
+
+    def decorate(function: Callable[P, R]) -> Resource[P, R]:
+        unwrapped = inspect.unwrap(function)
+        if not inspect.isfunction(unwrapped) or unwrapped.__code__.co_flags & _NOT_PLAIN:
+            msg = f"@resource takes a plain function that returns str or bytes, not {describe(function)}"
+            raise TypeError(msg)
+        return Resource(
+            function,
+            uri_template,
+            name or function.__name__,
+            title,
+            description or read_summary(function.__doc__),
+            mime_type,
+            dict(names) if "<locals>" in function.__qualname__ else {},
+        )
+
+    return decorate

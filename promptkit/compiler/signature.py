@@ -1,0 +1,263 @@
+"""
+What a function may be asked: its parameters, their types, and what is said about them.
+
+The parameters become a small typed tree; `promptkit.catalog.arguments` reads it.
+"""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Mapping
+from functools import WRAPPER_ASSIGNMENTS
+from typing import Any, Final
+
+import attrs
+import msgspec
+from msgspec import Struct
+
+from promptkit.compiler.docstrings import read_descriptions, read_summary
+from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
+from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.exceptions import nearest
+from promptkit.language.arg import NO_DEFAULT, Arg
+from promptkit.language.context import Context
+
+__all__ = ["Parameter", "Signature", "copied_attributes", "read_signature"]
+
+
+class Parameter(Struct, frozen=True):
+    """
+    One parameter that a client may fill.
+
+    Args:
+        name:
+            Its name.
+
+        annotation:
+            Its type, without what promptkit reads from ``Annotated``; constraints of
+            `msgspec.Meta` stay on it.
+
+        default:
+            Its default, or `NO_DEFAULT`.
+
+        arg:
+            What the author says about it, from ``Annotated`` or else the docstring.
+    """
+
+    name: str
+    annotation: Any
+    default: Any = NO_DEFAULT
+    arg: Arg = Arg()
+
+    @property
+    def required(self) -> bool:
+        """
+        Whether it has no default.
+        """
+        return self.default is NO_DEFAULT
+
+
+class Signature(Struct, frozen=True):
+    """
+    What a function may be asked.
+
+    Args:
+        parameters:
+            In the order of the function's own signature.
+
+        context:
+            The name of the parameter that receives the `Context`, if there is one.
+
+        summary:
+            The docstring's summary, on one line.
+    """
+
+    parameters: tuple[Parameter, ...] = ()
+    context: str | None = None
+    summary: str | None = None
+
+
+def read_signature(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> Signature:
+    """
+    Read what *function* may be asked.
+
+    Args:
+        function:
+            The author's function.
+
+        names:
+            The local names around its definition, for annotations that are strings.
+
+        report:
+            Receives every parameter that cannot be served.
+
+    Returns:
+        The signature, of the parameters that can be.
+    """
+    hints = _resolve(function, names, report)
+    descriptions = read_descriptions(function.__doc__)
+    parameters: list[Parameter] = []
+    context = None
+    for parameter in inspect.signature(function, **FORWARD).parameters.values():
+        if _is_context(hints.get(parameter.name)):
+            if context is not None:
+                report.add(
+                    Rule.SECOND_CONTEXT,
+                    f"parameter {parameter.name!r} is a Context, and so is {context!r}",
+                    "keep one of them; both would be the same",
+                    parameter.name,
+                )
+            context = context or parameter.name
+        elif _servable(parameter, report):
+            # What a decorator has put into the signature is not among the annotations.
+            hint = hints.get(parameter.name, parameter.annotation)
+            if isinstance(hint, str | typing.ForwardRef):
+                continue  # `_resolve` has reported it
+            _check_notes(parameter.name, hint, report)
+            annotation, arg = _split(hint)
+            if arg.description is None:
+                arg = attrs.evolve(arg, description=descriptions.get(parameter.name))
+            parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
+    return Signature(tuple(parameters), context, read_summary(function.__doc__))
+
+
+def _servable(parameter: inspect.Parameter, report: Report) -> bool:
+    """
+    Return whether a client could fill *parameter*; report why not.
+    """
+    name = parameter.name
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+        report.add(
+            Rule.VARIADIC_PARAMETER,
+            f"parameter {str(parameter).split(':')[0]!r} has no fixed name",
+            "name each parameter; clients fill them one by one",
+            name,
+        )
+    elif parameter.kind is parameter.POSITIONAL_ONLY:
+        report.add(
+            Rule.POSITIONAL_ONLY,
+            f"parameter {name!r} is positional-only",
+            "remove the '/' from the signature; clients fill parameters by name",
+            name,
+        )
+    elif parameter.annotation is parameter.empty:
+        report.add(
+            Rule.MISSING_ANNOTATION,
+            f"parameter {name!r} has no annotation",
+            "move the function out of its class; prompts are functions, not methods"
+            if name in ("self", "cls")
+            else f"write its type, as in '{name}: str'",
+            name,
+        )
+    else:
+        return True
+    return False
+
+
+#: Names that annotations begin with, and that are always there or often imported.
+_TYPES: Final = ("str", "int", "float", "bool", "bytes", "list", "dict", "Annotated", "Literal", "Optional")
+
+
+def _definition_of(error: Exception, function: Callable[..., Any]) -> str:
+    """
+    Return how to define what an annotation names: what to import, or which name was meant.
+    """
+    from promptkit.compiler.remedies.imports import import_of
+
+    name = error.name if isinstance(error, NameError) else None
+    found = import_of(name) if name else None
+    if found is not None:
+        return f"import it, outside of `if TYPE_CHECKING:`: {found}"
+    kinds = [
+        known for known, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
+    ]
+    meant = nearest(name, [*kinds, *_TYPES]) if name else None
+    if meant is not None:
+        return f"did you mean {meant!r}?"
+    return "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
+
+
+def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """
+    Return the types that *function*'s annotations stand for; report those that cannot be found.
+    """
+    function = inspect.unwrap(function)
+    hints = {}
+    for name, annotation in annotations_of(function).items():
+        if name == "return":
+            continue
+        try:
+            hints[name] = resolved(annotation, function, names)
+        except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
+            report.add(
+                Rule.UNRESOLVED_ANNOTATION,
+                f"the annotation of parameter {name!r} cannot be resolved: {error}",
+                _definition_of(error, function),
+                name,
+            )
+    return hints
+
+
+def _split(annotation: Any) -> tuple[Any, Arg]:
+    """
+    Return the type in *annotation*, and what ``Annotated`` says of it to promptkit.
+
+    It may stand around an optional type or inside of it.
+    """
+    if typing.get_origin(annotation) is typing.Annotated:
+        bare, constraints, arg = annotation.__origin__, [], Arg()
+        for note in annotation.__metadata__:
+            if isinstance(note, msgspec.Meta):
+                constraints.append(note)
+            elif isinstance(note, str):
+                arg = attrs.evolve(arg, description=note)
+            elif isinstance(note, Arg):
+                arg = note if note.description else attrs.evolve(note, description=arg.description)
+        return (typing.Annotated[(bare, *constraints)] if constraints else bare), arg
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        split = [_split(member) for member in typing.get_args(annotation)]
+        said = [arg for _, arg in split if arg != Arg()]
+        if len(said) == 1:
+            return typing.Union[tuple(member for member, _ in split)], said[0]  # noqa: UP007 (made of parts)
+    return annotation, Arg()
+
+
+def _check_notes(name: str, annotation: Any, report: Report) -> None:
+    """
+    Report an `Arg` that says nothing, and one that would silence another.
+    """
+    notes = notes_of(annotation)
+    if any(note is Arg for note in notes):
+        report.add(
+            Rule.BARE_ARG,
+            f"parameter {name!r} has Arg itself in its annotation, which says nothing",
+            "call it: Arg('what to enter')",
+            name,
+        )
+    if sum(isinstance(note, Arg) for note in notes) > 1:
+        report.add(
+            Rule.SECOND_ARG,
+            f"parameter {name!r} has two Arg(...)",
+            "say it all in one; to describe an alias anew, put a plain string beside it",
+            name,
+        )
+
+
+def _is_context(annotation: Any) -> bool:
+    """
+    Return whether a parameter receives the `Context`, optionally or not.
+    """
+    bare, _ = _split(annotation)
+    members = typing.get_args(bare) if typing.get_origin(bare) in (typing.Union, types.UnionType) else [bare]
+    return Context in members
+
+
+def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
+    """
+    Return what makes an object look like *function*.
+
+    It is what `functools.update_wrapper` copies, which cannot write to a frozen object.
+    """
+    names: tuple[str, ...] = WRAPPER_ASSIGNMENTS
+    copied = {name: getattr(function, name) for name in names if hasattr(function, name)}
+    return {**copied, "__wrapped__": function}

@@ -1,0 +1,174 @@
+"""
+Time zones: what `Arg(timezone=...)` names, and which dates and times of a type it is for.
+
+A naive value is taken as the zone's own time. A time that the zone's clocks skip, or show twice, has the
+offset that was in force before the change (PEP 495): of two, it is the first.
+"""
+
+from datetime import UTC, datetime, tzinfo
+from enum import Enum
+from types import NoneType
+from typing import Annotated, Any, Final, Union, get_args, get_origin
+
+import msgspec
+from msgspec import inspect as mi
+
+from promptkit.compiler.signature import Parameter
+from promptkit.conversion.descriptions import bare, type_tree
+from promptkit.conversion.errors import Misfit
+from promptkit.conversion.readers import is_literal, is_union, plain, reader_of
+from promptkit.conversion.scalars import HAS_OFFSET, NO_OFFSET, InZone
+from promptkit.conversion.unstructuring import json_of
+from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors.exceptions import nearest
+from promptkit.language.arg import NO_DEFAULT
+
+__all__ = ["check_default", "in_zone"]
+
+#: Values that hold no date and time.
+_FLAT: Final = (str, int, float, bytes, Enum, NoneType)
+
+_REMEDY: Final = (
+    "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
+)
+
+_AWARE: Final = msgspec.Meta(tz=True)
+
+
+def in_zone(parameter: Parameter, report: Report) -> Any:
+    """
+    Return the type of a parameter, its naive dates and times to be read in the zone that its author names.
+
+    Args:
+        parameter:
+            A parameter whose `Arg` has a ``timezone``.
+
+        report:
+            Receives a zone that cannot be found, and one that is for nothing.
+    """
+    zone = _zone(parameter, report)
+    if zone is None:
+        return parameter.annotation
+    found = _with_note(parameter.annotation, InZone(zone))
+    if found == parameter.annotation:
+        _report(
+            parameter,
+            "has a timezone= and takes no datetime that may have an offset",
+            _REMEDY,
+            report,
+        )
+    return found
+
+
+def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
+    """Return the zone that the author names; report one that cannot be found."""
+    named = parameter.arg.timezone
+    if isinstance(named, tzinfo):
+        return named
+    if not isinstance(named, str):
+        said = f"has the timezone {named!r}, which is not a time zone"
+        _report(parameter, said, "give the name of a zone, as in 'Europe/Berlin', or a ZoneInfo", report)
+        return None
+    if named == "UTC":
+        return UTC  # it needs no data
+    import zoneinfo
+
+    try:
+        return zoneinfo.ZoneInfo(named)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        known = zoneinfo.available_timezones()
+    if not known:
+        _report(
+            parameter,
+            f"has the timezone {named!r}, and this system has no data of time zones",
+            "pip install tzdata",
+            report,
+        )
+        return None
+    near = nearest(named, sorted(known))
+    remedy = f"did you mean {near!r}?" if near else "write a name such as 'UTC' or 'Europe/Berlin'"
+    _report(parameter, f"has the timezone {named!r}, which does not exist", remedy, report)
+    return None
+
+
+def _report(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:
+    report.add(Rule.BAD_TIMEZONE, f"parameter {parameter.name!r} {fault}", remedy, parameter.name)
+
+
+def _with_note(annotation: Any, note: Any) -> Any:
+    """Return a type with *note* at each datetime in it, but for those that must be naive."""
+    annotation = plain(annotation)
+    if annotation is datetime:
+        return Annotated[datetime, note]
+    if get_origin(annotation) is Annotated:
+        return _with_another_note(annotation, note)
+    arguments = get_args(annotation)
+    if not arguments or is_literal(annotation):
+        return annotation
+    noted = tuple(_with_note(argument, note) for argument in arguments)
+    if noted == arguments:
+        return annotation
+    origin: Any = Union if is_union(annotation) else get_origin(annotation)
+    return origin[noted]
+
+
+def _with_another_note(annotation: Any, note: Any) -> Any:
+    """Return an ``Annotated`` type with *note* at each datetime in it; what asks for an offset gets one."""
+    notes = annotation.__metadata__
+    if plain(annotation.__origin__) is not datetime:
+        return Annotated[(_with_note(annotation.__origin__, note), *notes)]
+    asked = {said: said.tz for said in notes if isinstance(said, msgspec.Meta)}
+    if False in asked.values():
+        return annotation
+    return Annotated[(datetime, *(said for said in notes if asked.get(said) is None), note)]
+
+
+def check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
+    """
+    Report a default that is naive where the type, or a zone, makes all other values aware, or the reverse.
+
+    Args:
+        parameter:
+            A parameter whose default is of its type.
+
+        annotation:
+            Its type, as it is read.
+
+        report:
+            Receives the fault.
+    """
+    default = parameter.default
+    if default is NO_DEFAULT or isinstance(default, _FLAT):
+        return
+    asked = _with_note(parameter.annotation, _AWARE) if annotation != parameter.annotation else annotation
+    try:
+        reader = reader_of(asked) if _asks(type_tree(asked), frozenset()) else None
+        if reader is not None:
+            reader.read(json_of(default))
+    except Misfit as misfit:
+        faults = {part.reason for part in misfit.parts}
+    except TypeError:  # of a type, or a value, that JSON does not have
+        return
+    else:
+        return
+    for said, remedy in (
+        (NO_OFFSET, "give it one, as in datetime(2026, 1, 31, 12, tzinfo=UTC)"),
+        (HAS_OFFSET, "leave out its tzinfo"),
+    ):
+        if any(reason is not None and reason.startswith(said) for reason in faults):
+            message = f"parameter {parameter.name!r} has a default that {said}"
+            report.add(Rule.DEFAULT_MISFIT, message, remedy, parameter.name)
+
+
+def _asks(tree: mi.Type, seen: frozenset[type]) -> bool:
+    """Return whether a type asks for an offset somewhere, or for none."""
+    tree = bare(tree)
+    if isinstance(tree, mi.DateTimeType | mi.TimeType):
+        return tree.tz is not None
+    if (kind := getattr(tree, "cls", None)) in seen:
+        return False
+    names = ("item_type", "key_type", "value_type")
+    inner = [getattr(tree, name) for name in names if hasattr(tree, name)]
+    inner += [*getattr(tree, "item_types", ()), *getattr(tree, "types", ())]
+    inner += [field.type for field in getattr(tree, "fields", ())]
+    return any(_asks(part, seen | {kind} if kind else seen) for part in inner)

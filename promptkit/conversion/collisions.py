@@ -1,0 +1,136 @@
+"""
+Sets and dicts of values that a client chose, made in linear time.
+
+The hashes of text are salted; those of numbers, UUIDs, durations and whatever is made of them are not, so
+a client can choose values that a hash table finds only after a walk past all others. That is foreseen
+here: few values may share a hash, and the walks of all others are counted as CPython (3.11 to 3.14)
+takes them: a part of the hash leads to each next slot, so that different hashes can be made to meet, too.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from itertools import groupby, islice
+from operator import eq
+from typing import Any, Final, TypeVar
+
+from promptkit.conversion.errors import Misfit
+
+__all__ = ["FEW", "dict_of", "set_of"]
+
+S = TypeVar("S", set[Any], frozenset[Any])
+
+#: Values that may collide as they like: all their comparisons take no longer than reading them.
+FEW: Final = 32
+
+#: Steps that a value may take, on average; values that nobody chose for it take one or two.
+_STEPS: Final = 16
+
+_COLLIDES: Final = "has too many values that collide when they are hashed: send fewer of them"
+
+_WORD: Final = (1 << sys.hash_info.width) - 1
+_DICT_WINDOW: Final = 1
+_SET_WINDOW: Final = 10  # slots side by side that a set looks at before it leaps
+
+
+def set_of(kind: Callable[[list[Any]], S], values: list[Any]) -> S:
+    """
+    Return a set of *values*.
+
+    Args:
+        kind:
+            `set` or `frozenset`.
+
+        values:
+            What a client chose, repetitions included.
+
+    Raises:
+        Misfit: If too many of them collide.
+
+        TypeError: If one of them cannot be hashed.
+    """
+    if len(values) <= FEW:
+        return kind(values)
+    values = _distinct(values)
+    _check_walks(list(map(hash, values)), _set_sizes(len(values)), _SET_WINDOW)
+    return kind(values)
+
+
+def dict_of(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
+    """
+    Return a dict of *keys* and *values*; of equal keys the last counts.
+
+    Raises:
+        Misfit: If too many of the keys collide, or are equal.
+
+        TypeError: If one of them cannot be hashed.
+    """
+    if len(keys) > FEW:
+        hashes = list(map(hash, keys))
+        ordered = sorted(hashes)
+        if any(map(eq, ordered, islice(ordered, FEW, None))):
+            raise Misfit(reason=_COLLIDES)
+        _check_walks(hashes, _dict_sizes(len(hashes)), _DICT_WINDOW)
+    return dict(zip(keys, values, strict=True))
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    """Return each of *values* once. Raises `Misfit` if many that differ share a hash."""
+    hashes = list(map(hash, values))
+    ordered = sorted(hashes)
+    if not any(map(eq, ordered, islice(ordered, 1, None))):
+        return values
+    found: list[Any] = []
+    for _, places in groupby(sorted(range(len(values)), key=hashes.__getitem__), hashes.__getitem__):
+        alike: list[Any] = []
+        for place in places:
+            if values[place] not in alike:
+                alike.append(values[place])
+                if len(alike) > FEW:
+                    raise Misfit(reason=_COLLIDES)
+        found += alike
+    return found
+
+
+def _check_walks(hashes: list[int], sizes: Iterator[tuple[int, int]], window: int) -> None:
+    """Raise `Misfit` if a table that takes *hashes*, and grows through *sizes*, takes far too many steps."""
+    for size, held in sizes:
+        if held > FEW and _walks_far(hashes[:held], size, window):
+            raise Misfit(reason=_COLLIDES)
+
+
+def _walks_far(hashes: list[int], size: int, window: int) -> bool:
+    """Return whether *hashes* take too many steps in a table of *size* slots."""
+    mask, taken = size - 1, bytearray(size)
+    left = _STEPS * len(hashes)
+    for value in hashes:
+        at, perturb = value & mask, value & _WORD
+        if taken[at]:
+            while (free := taken.find(0, at, at + (window if at + window <= size else 1))) < 0:
+                perturb >>= 5
+                at = (at * 5 + perturb + 1) & mask
+                left -= 1
+                if not left:
+                    return True
+            at = free
+        taken[at] = 1
+    return False
+
+
+def _dict_sizes(count: int) -> Iterator[tuple[int, int]]:
+    """Yield the sizes of a dict that grows to *count* items, each with the items that it comes to hold."""
+    size, held = 8, 5
+    while held < count:
+        yield size, held
+        size = 1 << (3 * held - 1).bit_length()
+        held = 2 * size // 3
+    yield size, count
+
+
+def _set_sizes(count: int) -> Iterator[tuple[int, int]]:
+    """Yield the same for a set."""
+    size, held = 8, 5
+    while held <= count:
+        yield size, held
+        size = 1 << (held * (2 if held > 50_000 else 4)).bit_length()
+        held = -(-3 * (size - 1) // 5)
+    yield size, count

@@ -1,0 +1,118 @@
+"""Tracebacks as authors read them: the frames of their own code, without those that run it."""
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import compress, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import promptkit
+from promptkit.errors.exceptions import ResultError
+
+if TYPE_CHECKING:
+    from traceback import TracebackException
+    from types import TracebackType
+
+__all__ = ["format_exception", "is_authors", "unlink_internals"]
+
+#: What runs an author's code, or checks and converts its values, beside promptkit itself.
+_RUNNING: Final = (
+    *("asyncio", "attr", "attrs", "cattr", "cattrs", "concurrent", "contextlib", "importlib", "msgspec"),
+    *("runpy", "threading", "typeguard"),
+)
+
+#: Folders of what was installed, which no author edits.
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+
+def format_exception(error: BaseException) -> str:
+    """
+    Return the traceback of *error* and of what led to it, without the frames that run authors' code.
+
+    All frames are kept if none is an author's: then the fault is not in a recipe. What an author's
+    function returned is told without a traceback, as the function is over by then.
+    """
+    if isinstance(error, ResultError):
+        return f"{error}\n"
+    from traceback import TracebackException  # only a failure needs it
+
+    whole = TracebackException.from_exception(error)
+    stacks = [shown.stack for shown in _chain(whole)]
+    kept = [list(compress(stack, _shown([frame.filename for frame in stack]))) for stack in stacks]
+    if any(kept):
+        for stack, frames in zip(stacks, kept, strict=True):
+            stack[:] = frames
+    return "".join(whole.format())
+
+
+def unlink_internals(error: BaseException) -> None:
+    """
+    Take promptkit's frames, and those of what runs authors' code for it, out of an exception's traceback.
+
+    What stands before the first call of promptkit stays.
+    """
+    entries: list[TracebackType] = []
+    entry = error.__traceback__
+    while entry is not None:
+        entries.append(entry)
+        entry = entry.tb_next
+    files = [entry.tb_frame.f_code.co_filename for entry in entries]
+    own = str(Path(promptkit.__file__).parent) + os.sep
+    first = next((i for i, file in enumerate(files) if file.startswith(own)), len(files))
+    shown = _shown(files) if first < len(files) else []
+    kept = entries[:first] + list(compress(entries[first:], shown[first:]))
+    for entry, following in pairwise((*kept, None)):
+        if entry is not None:
+            entry.tb_next = following
+
+
+def is_authors(file: str) -> bool:
+    """
+    Return whether the code in *file* is an author's: neither Python's, nor installed, nor promptkit's.
+    """
+    if file.startswith("<") or not {*_INSTALLED}.isdisjoint(Path(file).parts):
+        return False
+    return not _is_below(file, (str(Path(os.__file__).parent), *_internals()))
+
+
+def _shown(files: Sequence[str]) -> list[bool]:
+    """
+    Return which frames of a traceback are shown: neither what runs authors' code, nor what that calls.
+    """
+    internals = _internals()
+    shown = [not _is_below(file, internals) for file in files]
+    behind = max((i for i, file in enumerate(files) if is_authors(file)), default=-1) + 1
+    if behind and not all(shown[behind : behind + 1]):
+        shown[behind:] = [False] * (len(files) - behind)
+    return shown
+
+
+def _internals() -> tuple[str, ...]:
+    """
+    Return the folders and files of what runs authors' code, as far as it is loaded.
+    """
+    loaded = (getattr(sys.modules.get(name), "__file__", None) for name in _RUNNING)
+    files = [Path(promptkit.__file__), *(Path(file) for file in loaded if file)]
+    return tuple(str(file.parent if file.name == "__init__.py" else file) for file in files)
+
+
+def _is_below(file: str, places: tuple[str, ...]) -> bool:
+    """
+    Return whether *file* is one of *places* or in one, or no file of a person's at all.
+    """
+    if file.startswith(("<frozen ", "<attrs generated ", "<cattrs generated ")):
+        return True
+    return any(file == place or file.startswith(place + os.sep) for place in places)
+
+
+def _chain(shown: "TracebackException") -> Iterator["TracebackException"]:
+    """
+    Yield an exception with its causes, its contexts and what it groups, each once.
+    """
+    waiting: list[TracebackException | None] = [shown]
+    while waiting:
+        found = waiting.pop()
+        if found is not None:
+            yield found
+            waiting += [found.__cause__, found.__context__, *(getattr(found, "exceptions", None) or ())]

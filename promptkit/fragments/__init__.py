@@ -1,0 +1,35 @@
+"""
+Fragments: functions that build text, each returning `Text`, so that they nest and add.
+
+A `str` is raw and a `Text` already composed: `tag` escapes only the first. What is no text is a
+`TypeError` that says where. A fragment has the annotations of the `Text` that it is made of; where
+these differ, it is a `ValueError`. No text is ever read again as a template.
+"""
+
+from promptkit.fragments.markdown import (
+    bullets,
+    code_block,
+    dedent,
+    json_block,
+    numbered,
+    quote,
+    section,
+    table,
+    tag,
+    truncate,
+    untrusted,
+)
+
+__all__ = [
+    "bullets",
+    "code_block",
+    "dedent",
+    "json_block",
+    "numbered",
+    "quote",
+    "section",
+    "table",
+    "tag",
+    "truncate",
+    "untrusted",
+]

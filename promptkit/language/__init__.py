@@ -1,0 +1,1 @@
+"""What authors write: content, messages, turns, and what they say of parameters."""

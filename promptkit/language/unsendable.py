@@ -1,0 +1,145 @@
+"""What no message can hold: how an error names it, and what to write in its place."""
+
+import inspect
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
+from enum import Enum
+from io import IOBase
+from pathlib import Path
+from reprlib import repr as short_repr
+from typing import Any, Final
+
+__all__ = ["Unsendable", "describe", "is_turn_by_tuple", "remedy_for"]
+
+#: Who speaks, in the words of the vendors' interfaces; a tuple that begins with one means a turn.
+_ROLES: Final = frozenset(
+    ("user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function", "placeholder")
+)
+
+_TURN: Final = "write user(...) or assistant(...) for a turn, or a list for several parts"
+_NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
+
+
+class Unsendable(TypeError):
+    """
+    A value that no message can hold.
+
+    Args:
+        value:
+            The value.
+
+        path:
+            Where it stands in what was returned, outermost position first.
+    """
+
+    def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
+        super().__init__(value, path)
+        self.value = value
+        self.path = path
+        if isinstance(value, Coroutine):
+            value.close()  # else Python would warn that nobody awaited it
+
+    def __str__(self) -> str:
+        return f"{describe(self.value)}: {remedy_for(self.value)}"
+
+
+def describe(value: object) -> str:
+    """
+    Return *value* as an error names it: ``an int (3)``.
+    """
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    if (inspect.isroutine(value) or isinstance(value, type)) and hasattr(value, "__name__"):
+        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__!r}"
+    article = "an" if kind[:1].lower() in "aeiou" else "a"
+    return f"{article} {kind} ({short_repr(value)})"
+
+
+def is_turn_by_tuple(value: tuple[object, ...]) -> bool:
+    """
+    Return whether a tuple looks like a role and what it says, as other libraries take it.
+
+    Two strings do whatever they say: which one would be the role, only their author knows.
+    """
+    if len(value) < 2 or not isinstance(value[0], str):
+        return False
+    return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in _ROLES
+
+
+def _is_vendors_message(value: object) -> bool:
+    """
+    Return whether *value* is a message, or a request, of OpenAI, Anthropic, Gemini or LangChain.
+    """
+    if isinstance(value, Mapping):
+        return not {"role", "messages", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
+    if not hasattr(value, "content") and not hasattr(value, "parts"):
+        return False
+    return hasattr(value, "role") or (hasattr(value, "type") and not callable(value))
+
+
+def _turn_remedy(value: Any) -> str:
+    """
+    Return what to write in place of a turn in a vendor's words.
+    """
+    role = value[0] if isinstance(value, tuple) else None
+    if isinstance(value, Mapping):
+        role = value.get("role")
+    elif role is None:
+        role = getattr(value, "role", None) or getattr(value, "type", None)
+    role = role.value if isinstance(role, Enum) else role
+    return f"{_TURN}; {_NO_SYSTEM}" if role in ("system", "developer") else _TURN
+
+
+def _uncalled(value: Any) -> str:
+    """
+    Return how to call what should have been.
+    """
+    name = getattr(value, "__name__", "it")
+    if hasattr(value, "render_wire"):
+        return f"call the prompt: `return {name}(...)`, or `yield from {name}(...)` where it is a generator"
+    if hasattr(value, "embed") and hasattr(value, "link"):
+        return "show it with .embed(...), or link to it with .link(...)"
+    return "call it"
+
+
+#: Kinds of values, and what to write in place of them. The first that fits is said.
+_REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], ...]] = (
+    (
+        lambda value: isinstance(value, bytes | bytearray | memoryview),
+        "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
+    ),
+    (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
+    (lambda value: isinstance(value, tuple) and is_turn_by_tuple(value), _turn_remedy),
+    (
+        lambda value: type(value).__module__ == "promptkit.language.messages",
+        "join turns with +, as in user(...) + message",
+    ),
+    (_is_vendors_message, _turn_remedy),
+    (lambda value: isinstance(value, Mapping), "show it as text, with promptkit.fragments.json_block(...)"),
+    (lambda value: hasattr(value, "embed") and hasattr(value, "link"), _uncalled),
+    (lambda value: isinstance(value, Awaitable), "await it, in an `async def` prompt"),
+    (
+        lambda value: isinstance(value, AsyncIterable),
+        "iterate over it with `async for`, in an `async def` prompt",
+    ),
+    (lambda value: isinstance(value, IOBase), "read it, with .read()"),
+    (lambda value: isinstance(value, set | frozenset), "put it in order, with sorted(...)"),
+    (lambda value: isinstance(value, BaseException), "raise it, or make it text with str(...)"),
+    (lambda value: isinstance(value, Enum), "make it text, with .value or .name"),
+    (
+        lambda value: type(value).__module__ == "string.templatelib",
+        "make it text, with promptkit.fragments.dedent(...), or write f in place of t",
+    ),
+    (lambda value: isinstance(value, Iterable) and not isinstance(value, type), "unpack it, with *"),
+    (callable, _uncalled),
+)
+
+
+def remedy_for(value: object) -> str:
+    """
+    Return what the author should write in place of *value*.
+    """
+    for fits, remedy in _REMEDIES:
+        if fits(value):
+            return remedy(value) if callable(remedy) else remedy
+    return "make it text, with str(...) or an f-string"

@@ -1,0 +1,1 @@
+"""Questions that prompts ask the person at the client while they render."""

@@ -1,0 +1,1 @@
+"""Testing prompts with pytest."""

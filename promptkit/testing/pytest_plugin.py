@@ -1,0 +1,147 @@
+"""
+The pytest plugin: the project's root can be imported, failures show what differs and whose code it was.
+
+Every run of pytest loads it where promptkit is installed, so it imports what it needs when a test
+needs it.
+"""
+
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+__all__ = [
+    "pytest_assertrepr_compare",
+    "pytest_collect_directory",
+    "pytest_load_initial_conftests",
+    "pytest_pycollect_makemodule",
+    "pytest_runtest_makereport",
+]
+
+#: What stands in a project's own folder.
+_MARKS: Final = ("pyproject.toml", ".git")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_assertrepr_compare(
+    config: pytest.Config, op: str, left: object, right: object
+) -> list[str] | None:
+    """
+    Explain a failed comparison of workflows, messages or content by their transcripts.
+
+    Args:
+        config:
+            How pytest runs: with ``-vv`` long lines are shown whole.
+
+        op:
+            The operator.
+
+        left:
+            What stands left of it.
+
+        right:
+            What stands right of it.
+
+    Returns:
+        The lines to print, or None if the comparison is about something else.
+    """
+    if op not in ("==", "!=", "in", "not in") or "promptkit.language.content" not in sys.modules:
+        return None
+    from promptkit.testing.transcript_diff import explain
+
+    return explain(op, left, right, whole=config.getoption("verbose") > 1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> None:
+    """
+    Leave promptkit's frames out of the traceback of a failed test, unless ``--full-trace`` is given.
+
+    Args:
+        item:
+            The test.
+
+        call:
+            What it raised, if anything.
+    """
+    if call.excinfo is None or item.config.getoption("fulltrace"):
+        return
+    if item.config.rootpath == Path(__file__).parents[2]:
+        return  # who works on promptkit wants to see its frames
+    if "promptkit.language.messages" in sys.modules:
+        from promptkit.errors.tracebacks import unlink_internals
+
+        unlink_internals(call.excinfo.value)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """
+    Make the roots of projects importable for each ``conftest.py`` that is imported at once.
+
+    Args:
+        early_config:
+            What is known by then.
+    """
+    for named in _named(early_config):
+        for folder in (*named.parents, named, *named.glob("test*")):
+            pytest_collect_directory(folder)
+
+
+@pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 knows no folders
+def pytest_collect_directory(path: Path) -> None:
+    """
+    Make the root of a folder's project importable, if its ``conftest.py`` is about to be imported.
+
+    Args:
+        path:
+            The folder.
+    """
+    if (path / "conftest.py").exists():
+        _import_root_of(path)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makemodule(module_path: Path) -> None:
+    """
+    Make the root of a test's project importable, before the test is imported.
+
+    Args:
+        module_path:
+            The module of tests.
+    """
+    _import_root_of(module_path.parent)
+
+
+def _named(config: pytest.Config) -> Iterator[Path]:
+    """
+    Yield the folders that the command line names, or else the one in which pytest was started.
+    """
+    started = config.invocation_params.dir
+    for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [started]:
+        path = started / str(argument).partition("::")[0]
+        yield path if path.is_dir() else path.parent
+
+
+def _import_root_of(folder: Path) -> None:
+    """
+    Make the root of the project that holds *folder* importable, last, so that it shadows nothing.
+    """
+    root = _root_of(folder)
+    if root not in sys.path:
+        sys.path.append(root)
+
+
+@lru_cache
+def _root_of(folder: Path) -> str:
+    """
+    Return the root of the project that holds tests in *folder*, which may be the root itself.
+    """
+    if any((folder / mark).exists() for mark in _MARKS):
+        return str(folder)
+    from promptkit.compiler.loading.targets import project_root
+
+    return project_root(folder)

@@ -1,0 +1,301 @@
+"""Early answers: a client is greeted, and told what is known, while the recipes are still imported."""
+
+import time
+from collections.abc import Callable
+from threading import Event as Flag
+from threading import Lock, Thread
+from typing import Final
+
+from msgspec import UNSET
+
+from promptkit.protocol.connection import Connection
+from promptkit.protocol.events import Cancelled, Event, Request
+from promptkit.protocol.jsonrpc import (
+    InternalError,
+    InvalidRequest,
+    ProtocolError,
+    RequestId,
+    TooManyRequests,
+    encode_error,
+    encode_result,
+)
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.methods import PageKey
+from promptkit.protocol.results import Capabilities, Identity
+from promptkit.transports.startup_cache.listings import Listings
+
+__all__ = ["EarlyServer"]
+
+
+#: How many requests wait for the recipes at most, and how many bytes they may have arrived in. One is
+#: held whatever its size: the limit of a line holds for it.
+_MOST_HELD: Final = 1000
+_MOST_BYTES: Final = 4 * 1024 * 1024
+
+#: After how many seconds a client is greeted though it is not known yet what the recipes hold.
+_GREETING_S: Final = 3.0
+
+#: How long a client that has ended the input is waited for at least, in seconds, if it waits for the recipes.
+_LAST_WAIT_S: Final = 5.0
+
+#: How often to look at what waits, in seconds.
+_ROUND_S: Final = 1.0
+
+
+class EarlyServer:
+    """
+    Answers one client until a server takes over that has the recipes.
+
+    What a compiled set holds is answered at once. What needs a recipe is held, as long as its time limit
+    allows. Without a set, what the server can do is not known either: for some seconds nothing is answered.
+
+    Args:
+        listings:
+            The compiled set, if there is one.
+
+        identity:
+            What the server says of itself.
+
+        limits:
+            How much a client may ask for, and for how long a request is held.
+
+        send:
+            Takes whole lines to be sent.
+
+        importing:
+            Returns what is imported at the moment, in words.
+
+        changes:
+            Whether clients are told of changes.
+
+        greets:
+            Whether a client may be greeted before the recipes are there.
+
+    Attributes:
+        connection:
+            The client.
+
+        told:
+            What it has been told of lists.
+
+        wanted:
+            Set once there is nothing left to wait for: a list was told, or something else is wanted.
+    """
+
+    def __init__(  # noqa: PLR0913 (a server has that many properties)
+        self,
+        listings: Listings | None,
+        identity: Identity,
+        limits: Limits,
+        send: Callable[[bytes], None],
+        *,
+        importing: Callable[[], str] = str,
+        changes: bool = True,
+        greets: bool = True,
+    ) -> None:
+        # Lists of resources are answered also where there are none, so that to promise them is harmless.
+        capabilities = listings.index.capabilities if listings else Capabilities(True, changes)  # noqa: FBT003
+        self.connection = Connection(identity, capabilities, limits)
+        self.told: dict[PageKey, bytes] = {}
+        self.wanted = Flag()
+        self._listings = listings
+        self._limits = limits
+        self._send = send
+        self._importing = importing
+        self._greets = greets
+        self._unread: list[bytes] | None = None if listings else []
+        self._size = self._held_size = 0
+        self._held: dict[RequestId, tuple[Request, float, int]] = {}
+        self._began = time.monotonic()
+        self._ended_at: float | None = None
+        self._lock = Lock()
+        self._over = Flag()
+        self._thread: Thread | None = None
+        self._read: Callable[[], bytes] = bytes
+        self._rest: bytes | None = None
+
+    def read_from(self, read: Callable[[], bytes], done: Callable[[], object]) -> None:
+        """
+        Answer what *read* returns, on a thread, until `hand_over` is called. Returns at once.
+
+        Args:
+            read:
+                Returns what has arrived, ``b""`` at the end.
+
+            done:
+                Called if the client has ended the input and waits for nothing: nobody needs the
+                recipes any more, however long their import takes.
+        """
+        self._read = read
+        self._thread = Thread(target=self._read_on, args=(done,), name="promptkit-early", daemon=True)
+        self._thread.start()
+
+    def watch(self, done: Callable[[], object], grace: float, orphaned: Callable[[], bool]) -> None:
+        """
+        Look after what waits, on a thread, until `hand_over` is called. Returns at once.
+
+        Args:
+            done:
+                Called if nobody needs the recipes any more: as above, or the parent process is gone.
+
+            grace:
+                How long a client that has ended the input is waited for, in seconds, if that is long.
+
+            orphaned:
+                Returns whether the parent process is gone.
+        """
+        args = (done, max(grace, _LAST_WAIT_S), orphaned)
+        Thread(target=self._watch, args=args, name="promptkit-waiting", daemon=True).start()
+
+    def hand_over(self) -> list[Event]:
+        """
+        Answer nothing any more, and return what is to be answered still.
+        """
+        with self._lock:
+            self._over.set()
+            events: list[Event] = [request for request, _, _ in self._held.values()]
+            for data in self._unread or ():
+                events += self.connection.receive_data(data)
+            self._held, self._unread = {}, None
+            return events
+
+    def refuse(self, error: ProtocolError) -> None:
+        """
+        Answer with *error* what is held: there will be no server. Who was not greeted yet never is.
+        """
+        with self._lock:
+            self._over.set()
+            self._unread = None
+            self._send(b"".join([self._drop(key, encode_error(key, error)) for key in list(self._held)]))
+
+    def read_rest(self) -> bytes:
+        """
+        Return what was being read when another server took over, as soon as it arrives.
+        """
+        if self._thread is not None:
+            self._thread.join()
+        if self._rest is not None:
+            return self._rest
+        return b"" if self._ended_at else self._read()  # a thread may have come to its end otherwise
+
+    def _read_on(self, done: Callable[[], object]) -> None:
+        """
+        Read and answer, until somebody else does.
+        """
+        data = b"-"
+        while data:
+            data = self._read()
+            with self._lock:
+                if self._over.is_set():
+                    self._rest = data
+                    return
+                self._receive(data)
+        self._ended_at = time.monotonic()
+        self.wanted.set()
+        if not self._held and not self._unread:
+            done()
+
+    def _receive(self, data: bytes) -> None:
+        """
+        Answer what can be answered, and hold the rest.
+        """
+        self._size += len(data)
+        if self._unread is not None:
+            if data or self._unread:
+                self._unread.append(data)
+            if self._size > _MOST_BYTES and self._greets:
+                self._greet()
+            return
+        replies = []
+        for event in self.connection.receive_data(data):
+            replies.append(event if isinstance(event, bytes) else self._follow(event))
+            self._size = 0  # what arrived has become events
+        if line := b"".join(replies):
+            self._send(line)
+        if self._held or self.told:
+            self.wanted.set()
+
+    def _greet(self) -> None:
+        """
+        Take in what has arrived, though there are no recipes yet.
+        """
+        unread, self._unread = self._unread or [], None
+        self._size = 0
+        for data in unread:
+            self._receive(data)
+
+    def _follow(self, event: Event) -> bytes:
+        """
+        Return what is sent right away upon an event, perhaps nothing.
+        """
+        if isinstance(event, Cancelled):
+            return self._drop(event.request_id, b"")
+        if not isinstance(event, Request):
+            return b""
+        if event.id in self._held:
+            refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
+            return event.answer(encode_error(event.id, refused))
+        if (page := self._page(event)) is not None:
+            return event.answer(encode_result(event.id, page))
+        size = self._held_size + self._size
+        if self._held and (len(self._held) >= _MOST_HELD or size > _MOST_BYTES):
+            msg = f"{len(self._held):,} requests wait for the recipes, which are still being imported"
+            return event.answer(encode_error(event.id, TooManyRequests(msg)))
+        self._held[event.id] = event, time.monotonic() + self._limits.seconds, self._size
+        self._held_size = size
+        return b""
+
+    def _page(self, request: Request) -> bytes | None:
+        """
+        Return the page of a list that is asked for; None if it takes the recipes to know.
+        """
+        if self._listings is None:
+            return None
+        cursor = getattr(request.params, "cursor", UNSET)
+        page = self._listings.page(request.method, request.revision.date, cursor, self._limits.reply)
+        if page is not None:
+            self.told[request.method, request.revision, cursor] = page
+        return page
+
+    def _drop(self, request_id: RequestId, reply: bytes) -> bytes:
+        """
+        Hold a request no longer, if it is held; return what is sent if *reply* is its answer.
+        """
+        request, _, size = self._held.pop(request_id, (None, 0, 0))
+        self._held_size -= size
+        return request.answer(reply) if request is not None else b""
+
+    def _watch(self, done: Callable[[], object], wait: float, orphaned: Callable[[], bool]) -> None:
+        """
+        Look after what waits as long as the recipes are imported: they may never be.
+        """
+        # A request is held no shorter than a round takes, so that its end is never missed.
+        least = min(_ROUND_S, self._limits.seconds)
+        pause = least
+        while not self._over.wait(pause):
+            now = time.monotonic()
+            if orphaned():
+                done()
+                return
+            with self._lock:
+                if self._over.is_set():
+                    return
+                gone = self._ended_at is not None and now - self._ended_at >= wait
+                if self._unread is not None and self._greets and (gone or now - self._began >= _GREETING_S):
+                    self._greet()
+                self._expire(now, every=gone)
+                if self._ended_at is not None and (gone or not (self._held or self._unread)):
+                    done()
+                    return
+                ends = [deadline for _, deadline, _ in self._held.values()]
+            pause = max(0.0, min(least, min(ends, default=now + least) - now))
+
+    def _expire(self, now: float, *, every: bool) -> None:
+        """
+        Refuse what is held for too long already, or everything.
+        """
+        late = [key for key, (_, deadline, _) in self._held.items() if every or now >= deadline]
+        if late:
+            seconds = f"{now - self._began:.0f} s"
+            error = InternalError(f"the recipes are still being imported after {seconds}{self._importing()}")
+            self._send(b"".join(self._drop(key, encode_error(key, error)) for key in late))

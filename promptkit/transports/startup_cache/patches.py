@@ -1,0 +1,66 @@
+"""Patches: what the interpreter tells nobody of is noted where it is done, while an observation lasts."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from promptkit.transports.startup_cache.tracing import Observation
+
+__all__ = ["noted_environment", "noted_links"]
+
+
+@contextmanager
+def noted_environment(observation: "Observation") -> Iterator[None]:
+    """
+    Note which variables are read, by name or all of them.
+    """
+    mappings: list[Any] = [os.environ]
+    if os.supports_bytes_environ:
+        mappings.append(os.environb)
+    plain = [(mapping.encodekey, mapping.decodekey) for mapping in mappings]
+
+    def noting(encode: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def encode_noted(name: Any) -> Any:
+            observation.note_variable(os.fsdecode(name))
+            return encode(name)
+
+        return encode_noted
+
+    def noting_all(decode: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def decode_noted(name: Any) -> Any:
+            observation.note_variables()
+            return decode(name)
+
+        return decode_noted
+
+    for mapping, (encode, decode) in zip(mappings, plain, strict=True):
+        mapping.encodekey, mapping.decodekey = noting(encode), noting_all(decode)
+    try:
+        yield
+    finally:
+        for mapping, (encode, decode) in zip(mappings, plain, strict=True):
+            mapping.encodekey, mapping.decodekey = encode, decode
+
+
+@contextmanager
+def noted_links(observation: "Observation") -> Iterator[None]:
+    """
+    Note where paths lead that are followed to their ends.
+    """
+    paths: Any = os.path
+    plain = paths.realpath
+
+    def realpath(path: Any, **options: Any) -> Any:
+        real = plain(path, **options)
+        frame = sys._getframe(1)  # noqa: SLF001 (whose doing it is)
+        observation.note_link(os.fsdecode(path), os.fsdecode(real), frame)
+        return real
+
+    paths.realpath = realpath
+    try:
+        yield
+    finally:
+        paths.realpath = plain
