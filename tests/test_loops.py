@@ -1,6 +1,7 @@
 """Event loops: how many there are, and that those that are not needed end."""
 
 import asyncio
+import ctypes
 import sys
 import threading
 import time
@@ -15,6 +16,11 @@ from promptkit.server.scheduling.loops import Loops
 from tests.test_stalls import BUSY, Process
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
+
+
+def has_arenas():
+    """Whether the C library's memory is that of glibc."""
+    return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_info")
 
 
 @pytest.fixture
@@ -130,6 +136,47 @@ def test_a_loop_that_is_blocked_by_what_was_left_behind(start):
     assert {error["code"] for error in refusals} == {429}
     told = [error["message"] for error in refusals]
     assert any("event loops are held up by prompts that block" in message for message in told)
+
+
+@pytest.mark.skipif(not has_arenas(), reason="arenas are glibc's")
+def test_threads_share_memory(start, tmp_path):
+    """
+    The threads of the loops have no arenas of their own, each of which would keep what was freed in it.
+    """
+    source = f"""
+        import asyncio, ctypes, threading
+        from pathlib import Path
+        from promptkit import prompt
+
+        library, report = ctypes.CDLL(None), Path({str(tmp_path / "arenas")!r})
+        library.fopen.restype = ctypes.c_void_p
+        all_there = threading.Barrier(32)
+
+        @prompt
+        def arenas():
+            file = ctypes.c_void_p(library.fopen(bytes(report), b"w"))
+            library.malloc_info(0, file)
+            library.fclose(file)
+            return str(report.read_text().count("<heap "))
+
+        def allocate():
+            held = bytes(5_000)
+            all_there.wait(50)
+            return len(held)
+
+        @prompt
+        async def fills():
+            return str(sum(await asyncio.gather(*(asyncio.to_thread(allocate) for _ in range(32)))))
+    """
+    client = start("--no-watch", source=source)
+    said = []
+    for number, name in enumerate(["arenas", "fills", "arenas"], 1):
+        client.ask(number, "prompts/get", {"name": name})
+        said.append(int(client.wait_for(number)["result"]["messages"][0]["content"]["text"]))
+    before, allocated, after = said
+
+    assert allocated == 32 * 5_000
+    assert after <= before + 1
 
 
 def look_until(loops, condition):
@@ -327,3 +374,52 @@ def test_requests_share_no_context():
 
     assert [loop.start(look(), lambda _: None).result(20) for _ in range(2)] == ["nothing", "nothing"]
     loop.end()
+
+
+def test_whoever_is_told_harms_no_other_work(capfd):
+    """
+    If telling what has come of some work fails, stderr says so, the work is over, and the loop goes on.
+    """
+    loop, over = Background(), threading.Event()
+
+    async def work():
+        return "done"
+
+    def fail(_future):
+        raise MemoryError
+
+    loop.start(work(), fail, over.set)
+
+    assert over.wait(50)
+    assert loop.start(work(), lambda _: None).result(50) == "done"
+    assert capfd.readouterr().err == "promptkit: what a prompt came to could not be told: MemoryError()\n"
+    loop.end()
+
+
+def test_work_that_ends_with_its_loop_is_over_once():
+    """
+    If an author's code breaks the loop under other prompts they are told, and end, once each.
+    """
+    loop, told, over = Background(), [], []
+
+    async def wait():
+        await asyncio.sleep(3600)
+
+    async def break_loop():
+        running = asyncio.get_running_loop()
+
+        def fail():
+            del running._run_once
+            raise OSError
+
+        running._run_once = fail
+        await asyncio.sleep(3600)
+
+    for work in (wait, wait, break_loop):
+        loop.start(work(), told.append, lambda: over.append(1))
+    deadline = time.monotonic() + 50
+    while not loop.over and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+    assert [str(future.exception()) for future in told] == ["the event loop was closed under the prompt"] * 3
+    assert len(over) == 3
