@@ -102,7 +102,7 @@ def rules(found):
     return rules
 
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def test_no_false_alarm(recipes):

@@ -9,7 +9,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
 
-PAGE = Path(__file__).parents[1].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
+PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 
 #: Every rule once, as the page shows it: a recipe that breaks it and nothing else, and what is printed.
 CASES = {

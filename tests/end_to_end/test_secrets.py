@@ -370,7 +370,7 @@ class TestServing:
         """
         No secret is in the file that notes all requests.
         """
-        from tests.test_audit import Audited
+        from tests.server.test_audit import Audited
 
         audited = Audited(tmp_path / "audit", catalog=CATALOG)
         at_once = [f for f in FAILING if not f.compiled.renderer.is_async and f.compiled.timeout is None]

@@ -13,7 +13,7 @@ from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RECIPES = ROOT / "recipes"
 COMMAND = [sys.executable, "-m", "promptkit", "serve", str(RECIPES)]
 

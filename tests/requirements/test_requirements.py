@@ -7,7 +7,7 @@ import pytest
 
 from tests.requirements import REQUIREMENTS
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
 
 

@@ -22,7 +22,7 @@ from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.watchdog import Supervisor
 from promptkit.server.scheduling.workers import Worker
-from tests.test_stalls import BUSY, Process
+from tests.server.test_stuck_prompts import BUSY, Process
 from tests.wire import initialize, line, modern, request
 
 LATE = InternalError("too late")

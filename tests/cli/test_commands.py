@@ -302,7 +302,7 @@ class TestDiagnosticsAreShown:
         """
         The first example on the page of diagnostics is what is printed on a terminal.
         """
-        page = Path(__file__).parents[1].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
+        page = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
         first = next(token.content for token in MarkdownIt().parse(page) if token.type == "fence")
         recipes("prompts", review=CHANGED)
 

@@ -13,7 +13,7 @@ from promptkit.conversion import readers
 from promptkit.conversion.errors import ENOUGH, Misfit
 from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors
-from tests.test_hostile_arguments import CATALOG, TYPES, rendered
+from tests.laws.test_hostile_arguments import CATALOG, TYPES, rendered
 
 pytestmark = pytest.mark.timeout(20)
 

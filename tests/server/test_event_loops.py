@@ -12,7 +12,7 @@ import pytest
 from promptkit.errors import PromptkitError
 from promptkit.server.scheduling.event_loop import Background
 from promptkit.server.scheduling.loops import Loops
-from tests.test_stalls import BUSY, Process
+from tests.server.test_stuck_prompts import BUSY, Process
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
 

@@ -20,7 +20,7 @@ from promptkit.cli.options import LIMITS
 from promptkit.protocol.limits import Limits
 from tests.wire import line, modern
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 #: What installs this checkout, as .ci/run does in environments of its own. The last takes an hour.

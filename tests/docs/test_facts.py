@@ -21,7 +21,7 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 ARGUMENTS_PAGE = (ROOT / "docs" / "arguments.md").read_text(encoding="utf-8")
 PERFORMANCE_PAGE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
