@@ -1,6 +1,5 @@
 import json
 import os
-import resource as limits
 import stat
 import subprocess
 import sys
@@ -523,6 +522,7 @@ class TestTrouble:
         """
         It is taken back, so that what others append begins a line.
         """
+        limits = pytest.importorskip("resource")
         file = tmp_path / "audit"
         audited = Audited(file)
         audited.begin("prompts/list")(b"")
