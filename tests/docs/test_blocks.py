@@ -15,7 +15,7 @@ import pytest
 from markdown_it import MarkdownIt
 from msgspec.structs import asdict
 
-from benchmarks.markdown import COMMAND
+from benchmarks.report import COMMAND
 from promptkit.cli.options import LIMITS
 from promptkit.protocol.limits import Limits
 from tests.wire import line, modern

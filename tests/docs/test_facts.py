@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from markdown_it import MarkdownIt
 
-from benchmarks import markdown
+from benchmarks import report
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.conversion.readers import reader_of
@@ -136,8 +136,8 @@ def test_the_figures_are_those_of_the_last_run():
     """
     content = json.loads((ROOT / "docs" / "figures" / "results.json").read_text(encoding="utf-8"))
 
-    assert markdown.figures_of(README) == markdown.summary(content)
-    assert markdown.figures_of(PERFORMANCE_PAGE) == markdown.block(content)
+    assert report.figures_of(README) == report.summary(content)
+    assert report.figures_of(PERFORMANCE_PAGE) == report.block(content)
 
 
 def test_the_readme_is_short():

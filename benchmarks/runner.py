@@ -1,4 +1,4 @@
-"""One visit to a server: start it, measure everything of one era, and let it end."""
+"""The runner starts a server, measures everything of one era, and lets it end; the plan says how much."""
 
 import math
 import os
@@ -20,9 +20,9 @@ from benchmarks.wire import Era
 
 
 @attrs.frozen
-class Extent:
+class Plan:
     """
-    How much is measured in one visit.
+    How much is measured of one server in one round.
 
     Args:
         seconds:
@@ -55,28 +55,30 @@ class Extent:
         return self.sizes + self.once
 
 
+#: Variables of the shell that would slow some servers down and not others.
 UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHONDEVMODE")
 
-SETTLING = 1.0  # seconds: what a server does once it has answered, it has done by then
+#: How long a server goes on with what it put off until it had answered.
+SETTLE_S = 1.0
 
-FULL = Extent(seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,))
-QUICK = Extent(seconds=0.02, least=10, most=500, sizes=(10, 100))
+FULL = Plan(seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,))
+QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100))
 
 
 @attrs.frozen
-class Visitor:
+class Runner:
     """
-    What starts and measures servers.
+    Starts and measures servers.
 
     Args:
-        extent:
+        plan:
             How much to measure.
 
         folder:
             Where the images and the folders of recipes lie.
     """
 
-    extent: Extent
+    plan: Plan
     folder: Path
 
     def start(self, peer: Peer, era: Era, count: int) -> Session:
@@ -86,7 +88,6 @@ class Visitor:
         Raises:
             Refused: If it does not serve the era.
         """
-        # What a shell sets for Python (say, to keep no bytecode) would slow some servers down and not others.
         shell = {name: value for name, value in os.environ.items() if name not in UNSET}
         own = {"BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.folder)}
         return Session(peer.command_for(recipes.folder(self.folder, count)), {**shell, **own}, era)
@@ -95,15 +96,15 @@ class Visitor:
         """
         Start *peer* once without a clock, so that what it keeps for its next start is there.
         """
-        with suppress(Refused), self.start(peer, era, count) as session:  # a visit tells why
+        with suppress(Refused), self.start(peer, era, count) as session:  # `measure` tells why
             session.ask(listing(count))
-            session.one_at_a_time(PLAIN, SETTLING, 1, sys.maxsize)
+            session.one_at_a_time(PLAIN, SETTLE_S, 1, sys.maxsize)
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
         Return what *peer* does not do, by case, and why; the era itself if there is no case.
         """
-        size = self.extent.sizes[0]
+        size = self.plan.sizes[0]
         faults: dict[str | None, str] = {}
         try:
             with self.start(peer, era, size) as session:
@@ -116,20 +117,20 @@ class Visitor:
             faults[None] = str(error)
         return faults
 
-    def visit(self, peer: Peer, era: Era, cases: Sequence[Case]) -> Iterator[tuple[Row, float]]:
+    def measure(self, peer: Peer, era: Era, cases: Sequence[Case]) -> Iterator[tuple[Row, float]]:
         """
         Yield every figure of *peer* with a few prompts: the start, memory, *cases*, and the end.
         """
-        with self.start(peer, era, self.extent.sizes[0]) as session:
+        with self.start(peer, era, self.plan.sizes[0]) as session:
             yield rows.OPENING, session.opened
-            yield from self._begin(session, self.extent.sizes[0])
+            yield from self._begin(session, self.plan.sizes[0])
             for case in filter(peer.measures, cases if peer.requests else ()):
-                yield from self._measure(session, case)
+                yield from self._measure_case(session, case)
             if peer.content and peer.requests:
                 yield from _memory(session, rows.LOADED)
             yield rows.EXIT, session.close()
 
-    def grow(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
+    def measure_growth(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
         """
         Yield the figures of *peer* that may depend on the number of its prompts.
         """
@@ -137,55 +138,44 @@ class Visitor:
         cases = ((everything, rows.alone(everything)), (TYPED, rows.among(TYPED, count)))
         with self.start(peer, era, count) as session:
             begun = list(self._begin(session, count))
-            if count != self.extent.sizes[0]:  # a visit measures that one
+            if count != self.plan.sizes[0]:  # `measure` has that one
                 yield from begun
             if peer.requests:
                 yield rows.size(everything), len(session.ask(everything)) / 1024
             for case, row in cases if peer.requests else ():
                 _check(session, peer, case)  # which warms up, too
-                yield row, median(session.one_at_a_time(case, self.extent.seconds, 5, self.extent.most))
+                yield row, median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
 
     def _begin(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
-        """
-        Yield what *count* prompts cost from the start on: the time to the first replies, and memory.
-        """
+        """The time to the first replies, and memory, with *count* prompts."""
         session.ask(listing(count))
         yield rows.first_list(count), time.perf_counter() - session.started
         session.ask(PLAIN)  # what was put off for the list has to be done by now
         yield rows.first_get(count), time.perf_counter() - session.started
-        session.one_at_a_time(PLAIN, 2 * self.extent.seconds, 3, self.extent.most)  # what follows a start
+        session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)  # what follows a start
         yield from _memory(session, rows.memory(count))
 
-    def _measure(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
-        """
-        Yield the figures of one case, after a warm-up.
-        """
-        extent = self.extent
-        session.one_at_a_time(case, extent.seconds / 10, 3, extent.most)
-        times = sorted(session.one_at_a_time(case, extent.seconds, extent.least, extent.most))
+    def _measure_case(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
+        """The figures of one case, after a warm-up."""
+        plan = self.plan
+        session.one_at_a_time(case, plan.seconds / 10, 3, plan.most)
+        times = sorted(session.one_at_a_time(case, plan.seconds, plan.least, plan.most))
         yield rows.alone(case), median(times)
         yield rows.slowest(case), times[math.ceil(len(times) * 0.99) - 1]
-        count = min(extent.most, max(extent.least, round(extent.seconds / median(times))))
-        session.pipelined(case, extent.least)
+        count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
+        session.pipelined(case, plan.least)
         yield rows.pipelined(case), session.pipelined(case, count)
 
 
 def _memory(session: Session, row: Row) -> Iterator[tuple[Row, float]]:
-    """
-    Yield the memory that the server holds, where the system tells.
-    """
+    """The server's memory, on systems that tell it."""
     memory = session.memory()
     if memory is not None:
         yield row, memory
 
 
 def _check(session: Session, peer: Peer, case: Case) -> None:
-    """
-    Ask for *case* once.
-
-    Raises:
-        Refused: If the answer is an error, or says something else than all the others.
-    """
+    """Ask for *case* once. Raises Refused if the answer is an error, or differs from the others'."""
     if peer.measures(case):
         result = session.ask(case)
         if peer.content and not case.says_all(result):
