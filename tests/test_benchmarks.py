@@ -67,7 +67,7 @@ def test_sizes_stand_beside_each_other(content):
 
 def test_what_was_missed_is_told(content):
     """
-    Every budget that was measured is listed, kept or not, and so is what was left out.
+    Every measured budget is listed, kept or not, and so is what was left out.
     """
     found = report.block(content)
     kept, missed = "| 100x | 150x | kept |", "| 3.0x | 2.5x | **missed** |"
@@ -79,7 +79,7 @@ def test_what_was_missed_is_told(content):
 
 def test_where_the_figures_come_from(content):
     """
-    The date, the versions, the machine's kind and the command are told.
+    The report names the date, the versions, the machine and the command.
     """
     found = report.block(content)
     told = [
@@ -132,7 +132,7 @@ def test_only_the_block_is_written(content, tmp_path):
 @pytest.mark.parametrize("text", ["", report.BEGIN, report.END, report.END + report.BEGIN])
 def test_without_marks_nothing_is_written(content, text, tmp_path):
     """
-    A file without marks is left as it is, with an error.
+    A file without marks is left unchanged, with an error.
     """
     file = tmp_path / "README.md"
     file.write_text(text, encoding="utf-8")

@@ -93,7 +93,7 @@ class TestRead:
     @pytest.mark.parametrize("name", ["language", "depth", "strict", "pin"])
     def test_an_empty_field_is_not_given(self, name, empty):
         """
-        Forms send empty text for what nobody filled in: the default counts.
+        Forms send empty text for a field that was left empty: the default is used.
         """
         assert REVIEW.read({"diff": "+a", name: empty}) == {"diff": "+a"}
 
@@ -383,7 +383,7 @@ class TestDescription:
     @pytest.mark.parametrize("annotation", [str, Literal["hunter2", "swordfish"]], ids=["text", "choice"])
     def test_a_secrets_default_is_not_shown(self, annotation):
         """
-        What must stay out of errors and logs is not told to every client in a description.
+        The default of a secret is in no description that clients receive.
         """
         description = argument(annotation, "hunter2", Arg("The key", secret=True)).description
 

@@ -100,7 +100,7 @@ class TestCatalog:
 
     def test_nothing_below_it_can_be_changed_either(self):
         """
-        What is sent with every listing is no dictionary that somebody could write to.
+        What every listing sends is no dictionary that could be changed.
         """
         made = Catalog((prompt(tags=["work"])(review.__wrapped__).compiled,))
 

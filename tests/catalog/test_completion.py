@@ -54,7 +54,7 @@ TYPED = st.text(ALPHABET, max_size=3)
 
 
 def matches(text, typed):
-    """Whether the characters of *typed* occur in *text* in order, said in another way."""
+    """Whether the characters of *typed* occur in *text* in this order, found in another way."""
     characters = iter(text.casefold())
     return all(char in characters for char in typed.casefold())
 
@@ -601,7 +601,7 @@ class TestMistakes:
     @pytest.mark.parametrize("called", [lambda: coroutine("a"), lambda: async_generator("a")])
     def test_a_function_is_named_and_not_called(self, called):
         """
-        Nor does Python warn that nobody awaited what it returned.
+        Python does not warn about a coroutine that was never awaited.
         """
         with pytest.raises(TypeError, match=r"name a function without calling it$"):
             Completer(called())
@@ -669,7 +669,7 @@ class TestMistakes:
 
     def test_a_function_that_hides_a_coroutine_is_refused(self, completed):
         """
-        Nobody could have known; nor does Python warn that nobody awaited it.
+        It is found only when called; Python does not warn about a coroutine that was never awaited.
         """
         with pytest.raises(TypeError, match=f"returned coroutine, not several values: {RETURN}$"):
             completed(lambda: coroutine(""), "")

@@ -129,7 +129,7 @@ class TestEveryKind:
     )
     def test_nothing_is_an_error_that_is_told(self, kind, value):
         """
-        A client that receives no messages shows nothing and cannot say why, so nobody is sent none.
+        No client is sent an empty list of messages: it would show nothing, and not why.
         """
         renderer = Renderer(kind(value), "review", HERE)
 
@@ -262,7 +262,7 @@ class TestGenerators:
 
     def test_a_generator_in_a_list_is_said_in_its_place(self, render):
         """
-        Anything iterable of what can be said can be said.
+        A generator in a list yields its messages where it stands.
         """
         assert render(lambda: ["a", (text for text in "bc"), "d"]) == user("a") + "b" + "c" + "d"
 
@@ -339,7 +339,7 @@ class TestRefusals:
 
     def test_what_a_generator_returns_was_not_yielded(self, render):
         """
-        The error names the return, not a yield that there is not.
+        The error names the return, and no yield.
         """
 
         def generator():
@@ -415,7 +415,7 @@ class TestExceptions:
     )
     def test_what_a_function_raises_is_raised(self, kind, error):
         """
-        The author's exception arrives as it is, whenever it is raised.
+        The author's exception arrives unchanged, whenever it is raised.
         """
 
         def fail():

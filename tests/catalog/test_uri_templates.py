@@ -230,7 +230,7 @@ class TestMatch:
     @pytest.mark.parametrize(("template", "uri"), NONE, ids=ascii)
     def test_anything_else_does_not_match(self, template, uri):
         """
-        Another literal, a name that there is not, too many values, two values for one, bad escapes.
+        Another literal, an unknown name, too many values, two values for one variable, bad escapes.
         """
         assert Template(template).match(uri) is None
 
@@ -386,7 +386,7 @@ class TestTemplate:
     )
     def test_what_is_no_template_is_refused(self, text):
         """
-        Text that the RFC does not call a template is told so.
+        Text that is no template by the RFC is refused.
         """
         assert not is_template(text)
         with pytest.raises(

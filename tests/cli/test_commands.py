@@ -291,7 +291,7 @@ class TestDiagnosticsAreShown:
 
     def test_square_brackets_are_no_markup(self, recipes, tmp_path):
         """
-        What looks like rich's markup, or an emoji, is shown as it is.
+        Text that looks like rich's markup or an emoji is printed unchanged.
         """
         head = HEAD.replace("@prompt", "@prompt(name='[red]:smile:')")
         recipes(markup=f"{head}def p() -> str:\n    return 'x'\n")
@@ -525,7 +525,7 @@ class TestRender:
 
     def test_half_a_pair(self, recipes, tmp_path, monkeypatch, capsys):
         """
-        A text that no client could be sent is shown with its escape, and is no JSON.
+        Half a surrogate pair is printed as its escape, and refused in JSON.
         """
         recipes(half="from promptkit import prompt\nprompt(name='half')(lambda: 'a\\ud800b')\n")
         monkeypatch.chdir(tmp_path)
@@ -656,7 +656,7 @@ class TestRenderABrokenPrompt:
     )
     def test_a_misspelt_name(self, name, hint, capsys):
         """
-        The nearest name is offered, of a broken prompt, too; what could not be looked at is said.
+        The nearest name is offered, also of a broken prompt; what could not be loaded is named.
         """
         code, out, err = run(capsys, "render", name)
 
@@ -666,7 +666,7 @@ class TestRenderABrokenPrompt:
 
     def test_a_target_without_a_prompt(self, tmp_path, capsys):
         """
-        It is said that there is none.
+        The error says that the target has no prompt.
         """
         (tmp_path / "empty").mkdir()
 
@@ -757,7 +757,7 @@ class TestStandardInput:
     )
     def test_what_cannot_be_read(self, words, said):
         """
-        It is said of which argument, from where, and why.
+        The error names the argument, the file and the reason.
         """
         if os.name == "nt":
             pytest.skip("it has words of its own")

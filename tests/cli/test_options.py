@@ -11,7 +11,7 @@ COMMANDS = ("serve", "list", "render", "check")
 
 
 def refused(capsys, *argv):
-    """What is said of a command line that is not understood, in one line; it is wrong usage."""
+    """The line that refuses a command line; the exit code is that of wrong usage."""
     with pytest.raises(SystemExit) as ended:
         main(argv)
     said = capsys.readouterr()
@@ -205,7 +205,7 @@ class TestValues:
     )
     def test_whole_numbers(self, option, text, capsys):
         """
-        What is no number of things is refused in a sentence, of whatever length it is.
+        Anything but a whole number is refused in a sentence, whatever its length.
         """
         said = refused(capsys, "serve", f"{option}={text}")
 

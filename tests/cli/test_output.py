@@ -107,7 +107,7 @@ class TestStreams:
     @pytest.mark.parametrize("line", ["list", "check", "render quiet", "list --json", "--help", "help list"])
     def test_a_full_disk(self, line):
         """
-        It is said in a sentence, and the exit code is that of a command that failed.
+        The error is a sentence, and the exit code is that of a failed command.
         """
         if not os.path.exists("/dev/full"):  # noqa: PTH110
             pytest.skip("only Linux has a disk that is always full")
@@ -119,7 +119,7 @@ class TestStreams:
     @pytest.mark.parametrize("line", ["list", "check", "render quiet"])
     def test_standard_error_is_full_too(self, line):
         """
-        Nothing can be said, and the exit code is the same.
+        Nothing can be printed, and the exit code is the same.
         """
         if not os.path.exists("/dev/full"):  # noqa: PTH110
             pytest.skip("only Linux has a disk that is always full")
@@ -128,7 +128,7 @@ class TestStreams:
     @pytest.mark.parametrize("line", ["list", "check", "render quiet"])
     def test_standard_output_is_closed(self, line):
         """
-        No file that a recipe opens takes its place, and it is said in a sentence.
+        No file that a recipe opens takes its place, and the error is a sentence.
         """
         code, _, err = in_shell(f"promptkit {line} >&-", cwd=self.folder)
 
@@ -395,7 +395,7 @@ class TestAuthors:
     @pytest.mark.parametrize("deed", ["closes_both", "replaces", "replaces_by_junk", "deletes"])
     def test_what_fails_afterwards(self, deed, recipes, tmp_path):
         """
-        It is still said on standard error.
+        Its error is still printed on standard error.
         """
         recipes(deed=f"{HEAD}\n@prompt\ndef deed():\n    {DEEDS[deed]}\n    raise ValueError('afterwards')\n")
 
@@ -543,7 +543,7 @@ class TestTimeLimits:
 
 
 def interrupted(*argv, cwd):
-    """Press Ctrl-C once a command has said that it has begun; return its exit code and what else it said."""
+    """Press Ctrl-C once a command has printed that it has begun; return its exit code and other output."""
     process = subprocess.Popen(
         # A shell that starts it in the background would have it ignore the signal.
         [sys.executable, "-c", START, *argv],
@@ -585,7 +585,7 @@ sys.exit(cli.main())
 
 def test_a_current_folder_that_is_gone(tmp_path):
     """
-    It is said in a sentence; what is named by its whole path is found all the same.
+    The error is a sentence; an absolute path is found all the same.
     """
     (tmp_path / "recipes").mkdir()
     (tmp_path / "recipes" / "quiet.py").write_text(dedent(QUIET))

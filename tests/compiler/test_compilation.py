@@ -79,7 +79,7 @@ def test_a_name_is_taken_also_by_a_prompt_at_fault(recipes):
 
 def test_no_prompts_is_a_warning(recipes):
     """
-    A folder without prompts is served, empty, and said to be.
+    A folder without prompts is served, with a warning.
     """
     catalog = compile(load(recipes(nothing="")))
 

@@ -140,7 +140,7 @@ class TestFiles:
     )
     def test_a_relative_one(self, source, broken, tmp_path):
         """
-        The folder in which it was looked for is said, and how to name one beside the recipe.
+        The error names the folder that was searched, and how to name a file beside the recipe.
         """
         looked, write = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
         beside = f"to have it beside the recipe, in {tmp_path / 'project/recipes'}"
@@ -169,7 +169,7 @@ class TestOptions:
     )
     def test_an_unknown_one(self, call, remedy, broken):
         """
-        What other frameworks take is said in promptkit's way; else the nearest option is.
+        For options of other frameworks the error names promptkit's; otherwise it names the nearest option.
         """
         source = "from promptkit import *\nfrom promptkit.fragments import *\n"
 
@@ -236,7 +236,7 @@ def test_an_absolute_file(name, remedy, broken, tmp_path):
 )
 def test_a_misspelt_module_is_not_just_installed(module, meant, broken):
     """
-    The nearest one that is there is named first: a misspelt name may be somebody's trap.
+    The nearest installed module is named first: a misspelt name may be a malicious package.
     """
     remedy = broken(f"import {module}").remedy
 
@@ -258,7 +258,7 @@ class TestPlace:
     )
     def test_internals_are_not_pointed_at(self, source, line, broken):
         """
-        What stands in promptkit, in its libraries or in Python's is no place to correct.
+        The place is the author's line, not one in promptkit, its libraries or Python's library.
         """
         found = broken(source)
 

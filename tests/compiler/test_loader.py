@@ -398,7 +398,7 @@ class TestFilesThatCannotBeRead:
         return recipes(hello=HELLO)
 
     def said(self, folder):
-        """What is said of a folder, of which the sound recipe is always found."""
+        """The diagnostics of a folder whose sound recipe is always found."""
         loaded = load(folder)
         assert names(loaded) == ["hello"]
         return [(found.rule, found.message) for found in loaded.diagnostics]
@@ -414,7 +414,7 @@ class TestFilesThatCannotBeRead:
     )
     def test_a_link_that_leads_to_no_file(self, folder, leads_to, reason):
         """
-        It is told of, and the others are loaded.
+        It is reported, and the others are loaded.
         """
         (folder / "loop.py").symlink_to(leads_to)
 
@@ -471,7 +471,7 @@ class TestFilesThatCannotBeRead:
     @pytest.mark.parametrize("name", [b"caf\xe9.py", b"new\nline.py", b"\x1b[31mred.py", b"dir\xff"])
     def test_names_that_are_no_text(self, recipes, name):
         """
-        Files and folders may be called anything; what is said of them can be printed.
+        Files and folders may have any name; messages about them can be printed.
         """
         folder = recipes(hello=HELLO)
         odd = Path(os.fsdecode(os.fsencode(folder) + b"/" + name))
@@ -653,7 +653,7 @@ class TestForks:
 class TestACurrentFolderThatIsGone:
     def test_everything_else_goes_on(self, recipes, tmp_path, monkeypatch):
         """
-        Recipes that are named by their whole path are loaded, and their faults are told of.
+        Recipes with absolute paths are loaded, and their faults are reported.
         """
         folder = recipes(hello=HELLO, broken="1 / 0")
         gone = tmp_path / "gone"

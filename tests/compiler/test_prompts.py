@@ -316,7 +316,7 @@ class TestDirectCalls:
     )
     def test_a_wrong_call_is_pythons_own_error(self, call, says):
         """
-        What every Python programmer knows is said in the words that they know.
+        A wrong call gives the TypeError that Python itself would raise.
         """
         with pytest.raises(TypeError) as caught:
             call()
@@ -369,7 +369,7 @@ class TestDirectCalls:
     @given(st.integers() | st.text() | st.none() | st.floats() | st.binary() | st.lists(st.integers()))
     def test_only_values_of_the_type_get_through(self, value):
         """
-        For any value: it is passed on as it is, or refused by the parameter's name.
+        Every value is passed on unchanged, or refused by the parameter's name.
         """
         typed = taking(int | str)
 
@@ -505,7 +505,7 @@ class TestRender:
 
     def test_a_prompt_that_says_nothing(self):
         """
-        None is neither a message that says "None" nor an empty reply: it is told. A call returns it.
+        None is neither the message "None" nor an empty reply: rendering raises. A call returns it.
         """
 
         @prompt
@@ -561,7 +561,7 @@ class TestContextParameter:
 
     def test_two_are_filled_in_or_refused(self):
         """
-        A second Context is no TypeError in the middle of a request.
+        A second Context does not end in a TypeError in the middle of a request.
         """
 
         @prompt
@@ -791,7 +791,7 @@ class TestDecorating:
 
     def test_options_go_by_name(self):
         """
-        A name in the function's place is a mistake that is told at once.
+        A name in the function's place is refused at once.
         """
         with pytest.raises(TypeError, match=r"^@prompt takes a function, not a str"):
             prompt("code-review")

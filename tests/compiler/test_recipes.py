@@ -18,7 +18,7 @@ def declares(file, *made, fault=""):
 
 
 def say(name, text, annotation=str):
-    """A prompt of that name that says *text*; one at fault if the annotation is no type of a client."""
+    """A prompt of that name and *text*; it is at fault if no client can fill the annotation."""
 
     def function(a: annotation = "") -> str:
         return text
@@ -79,7 +79,7 @@ def test_a_fault_keeps_its_file_alone(folder):
 
 def test_a_kept_file_is_mended(folder):
     """
-    It is then served as it is, and forgotten as it was.
+    Its new version is served, and the old one is forgotten.
     """
     folder.load(declares("a", say("x", "1"), say("old", "1")))
     folder.load(declares("a", fault="no"))
@@ -134,7 +134,7 @@ def test_the_younger_of_two_that_were_kept(folder):
 
 def test_one_definition_that_two_files_hold(folder):
     """
-    It is no duplicate, and none when one of the files is kept with an older version of it.
+    It is no duplicate, also while one of the files is kept with an older version of it.
     """
     first, second = say("x", "1"), say("x", "2")
     folder.load(declares("a", first), declares("b", first))

@@ -117,7 +117,7 @@ def watched(author):
 class TestWhatIsPublished:
     def test_an_edit(self, watched):
         """
-        A recipe that is written anew is served as it is now.
+        The new version of an edited recipe is served.
         """
         author = watched(greet=greet("one"))
         author.write("greet.py", greet("two"))
@@ -222,7 +222,7 @@ class TestWhatIsPublished:
 
     def test_nothing_that_does_not_matter(self, watched):
         """
-        Tests, caches and editors' files are nobody's business.
+        Tests, caches and editors' files cause no reload.
         """
         author = watched(greet=greet("one"))
         for name in ("test_greet.py", ".greet.py.swp", "greet.py~", "#greet.py#"):
@@ -236,7 +236,7 @@ class TestWhatIsPublished:
 class TestWhatIsHeldBack:
     def test_a_broken_edit(self, watched, capsys):
         """
-        A half-written file leaves served what was, and the author is told so, until it is mended.
+        While a file is broken its last good version is served, and the author sees the fault.
         """
         author = watched(greet=greet("one"))
         author.write("greet.py", BROKEN)
@@ -249,7 +249,7 @@ class TestWhatIsHeldBack:
 
     def test_a_complaint_is_made_once(self, watched):
         """
-        Saving a broken file again says nothing that was not said before.
+        Saving a broken file again reports nothing that was reported before.
         """
         author = watched(greet=greet("one"))
         author.write("greet.py", BROKEN)
@@ -334,7 +334,7 @@ class TestWhatIsHeldBack:
 
     def test_a_publisher_that_fails(self, author, capsys):
         """
-        It is said, and the next change is published all the same.
+        It is reported, and the next change is published all the same.
         """
         made = author(greet=greet("one"))
         seen = Queue()
@@ -709,7 +709,7 @@ class TestTheProject:
 class TestImportsThatHang:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch):
-        """What hangs is told of soon."""
+        """What hangs is reported soon."""
         monkeypatch.setattr("promptkit.compiler.loading.reloading._SLOW", 0.2)
 
     @pytest.mark.parametrize(
@@ -719,7 +719,7 @@ class TestImportsThatHang:
     )
     def test_later_edits_are_served(self, watched, capsys, monkeypatch, hangs):
         """
-        It is said which file hangs; edits of others are served, and so is the file once it is mended.
+        The hanging file is named; edits of others are served, and so is the file once it is mended.
         """
         monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
         author = watched(greet=greet("one"), part=greet("bye", "part"), zoo=greet("z", "zoo"))
@@ -765,7 +765,8 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
     @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
     def test_a_package_that_is_mended(self, watched, target):
         """
-        While the package's own import hangs, all is kept; once it is mended, all is as it is by then.
+        While the package's own import hangs, all is kept; once it is mended, the files of that moment are
+        served.
         """
         author = watched(target=target, __init__="", greet=greet("one"))
         author.write("__init__.py", f"{RAN}\nwhile True: pass")
@@ -845,7 +846,7 @@ class TestWatching:
 
     def test_when_it_cannot_be_done(self, author, monkeypatch, capsys):
         """
-        If the system refuses to watch, that is said in one line, and edits are found by looking.
+        If the system refuses to watch, one line reports it, and edits are found by polling.
         """
 
         def refuse(*_, **__):
@@ -950,7 +951,7 @@ class TestLoadingAgain:
 
     def test_what_was_read(self, recipes, png):
         """
-        The loader says which files recipes have read: themselves, helpers, media, even in vain.
+        The loader knows which files recipes have read or looked for: themselves, helpers, media.
         """
         folder = recipes(
             greet="""
@@ -973,7 +974,7 @@ class TestLoadingAgain:
 
     def test_bytecode_is_kept_for_the_next_process(self, recipes):
         """
-        What was loaded again is no slower to load for whoever starts next, and no older.
+        The next process loads what was reloaded from bytecode that is up to date.
         """
         folder = recipes(greet=greet("one"))
         load(folder)
@@ -1082,7 +1083,7 @@ class TestFindingFiles:
 
     def test_a_file_that_is_not_there_yet(self, tmp_path):
         """
-        What a recipe has looked for in vain is watched for.
+        A file that a recipe looked for and did not find is watched for.
         """
         found = find_files(tmp_path / "recipes", [tmp_path / "dot.png"])
         (tmp_path / "dot.png").touch()
@@ -1143,7 +1144,7 @@ class TestFindingFiles:
     @pytest.mark.parametrize("error", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO])
     def test_folders_that_cannot_be_looked_into(self, tmp_path, monkeypatch, error):
         """
-        They are passed over, which is said; a folder that has just gone is not worth a word.
+        They are skipped with a message; a folder that has just gone is skipped without one.
         """
         for name in ("locked", "gone", "open"):
             (tmp_path / name).mkdir()

@@ -266,7 +266,7 @@ class TestEmbed:
     )
     def test_what_is_nearly_one_has_a_hint(self, value, hint):
         """
-        No document, and text that is a part of a message, are told apart from what is plainly wrong.
+        None, and the text of a message, have a hint of their own.
         """
         with pytest.raises(TypeError) as caught:
             resource("x:a")(lambda: value).embed()
@@ -380,7 +380,7 @@ class TestDeclaration:
     @pytest.mark.parametrize("value", [3, "logs", len, Level], ids=["int", "str", "builtin", "class"])
     def test_it_takes_a_plain_function(self, value):
         """
-        What is no function cannot be asked for its parameters.
+        Anything but a function is refused: it has no parameters to read.
         """
         with pytest.raises(
             TypeError, match=r"^@resource takes a plain function that returns str or bytes, not (?:an?|the) "
@@ -404,7 +404,7 @@ class TestDeclaration:
 
     def test_a_decorator_without_its_template(self):
         """
-        The bare form of other decorators is told what is missing, at once.
+        The decorator without parentheses is refused at once, with what is missing.
         """
         with pytest.raises(TypeError, match="template"):
 
@@ -562,7 +562,7 @@ class TestDiagnostics:
 )
 def test_a_resource_in_place_of_its_content(say):
     """
-    Whoever forgets to embed or link it is told of both.
+    The error tells how to embed it and how to link it.
     """
     with pytest.raises(TypeError, match=r"\.embed\(\.\.\.\).*\.link\(\.\.\.\)"):
         say(logs)
@@ -969,7 +969,7 @@ class TestRead:
 
     def test_an_unknown_variable_is_told(self):
         """
-        Who reads with variables of one's own is told which there are.
+        An error for an unknown variable names those of the template.
         """
         compiled, _ = logs.compile()
 
@@ -978,7 +978,7 @@ class TestRead:
 
     def test_binding_and_calling_are_two_steps(self):
         """
-        So that what a client got wrong can be told from what the function raises.
+        So a client's mistake can be told apart from what the function raises.
         """
         compiled, _ = values.compile()
         uri = values.uri(**SOME)

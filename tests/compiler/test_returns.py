@@ -141,7 +141,7 @@ class TestReturns:
     )
     def test_what_a_message_can_hold_and_what_is_not_known(self, annotation, found):
         """
-        Nothing is said of what is right, of what could be, or of what nobody can tell.
+        Nothing is reported that is right, may be right, or cannot be known.
         """
         assert found(returns=RETURNS.format(annotation=annotation)) == ()
 

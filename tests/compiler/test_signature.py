@@ -35,7 +35,7 @@ def faults(function, **names):
 
 
 def described(annotation=str, doc=None):
-    """What is said of a parameter so annotated, in a function with this docstring."""
+    """The description of a parameter with this annotation, in a function with this docstring."""
 
     def function(a): ...
 
@@ -239,7 +239,7 @@ class TestDocstring:
 
     def test_annotated_counts_before_the_docstring(self):
         """
-        What is said nearer to the parameter wins; what is not said is filled in.
+        Annotated wins over the docstring, which fills in what Annotated leaves out.
         """
         doc = "Args:\n    a: from the docstring"
 
@@ -607,7 +607,7 @@ def test_a_wrapped_function_is_read_through():
 )
 def test_an_annotation_that_is_not_imported(annotation, remedy, found):
     """
-    What defines it is said as an import to copy, or as the nearest type.
+    The remedy is an import to copy, or the nearest type.
     """
     source = f"""
         from __future__ import annotations

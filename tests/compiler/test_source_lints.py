@@ -107,7 +107,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_no_false_alarm(recipes):
     """
-    Nothing is said of promptkit's own recipes, nor of the README's prompts.
+    The recipes of promptkit itself, and the README's prompts, have no warnings.
     """
     blocks = [token.content for token in MarkdownIt().parse((ROOT / "README.md").read_text(encoding="utf-8"))]
     sources = [block for block in blocks if "@prompt\n" in block and "import" in block]
@@ -364,7 +364,7 @@ class TestUnsendable:
     )
     def test_what_no_message_can_hold(self, body, remedy, rules):
         """
-        What the source shows to fail whenever it is rendered is said before that.
+        What will fail whenever it is rendered is found in the source.
         """
         assert rules(body) == [(Rule.UNSENDABLE_VALUE, remedy)]
 
@@ -393,7 +393,7 @@ class TestUnsendable:
     )
     def test_what_a_message_can_hold(self, body, rules):
         """
-        Nothing is said of what can be sent.
+        What can be sent has no warning.
         """
         assert rules(body) == []
 

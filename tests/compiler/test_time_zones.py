@@ -205,7 +205,7 @@ class TestZone:
     )
     def test_a_zone_that_serves_nothing_is_found_at_compile_time(self, annotation, fault, remedy):
         """
-        The nearest name is told, and what to write instead.
+        The remedy is the nearest name, or what to write instead.
         """
         assert findings(annotation) == [("PK320", f"prompt 'meet': parameter 'value' {fault}", remedy)]
 

@@ -152,7 +152,7 @@ HARMLESS: dict[str, tuple[Any, Any, int]] = {
 @pytest.mark.parametrize(("annotation", "sent", "size"), HARMLESS.values(), ids=HARMLESS)
 def test_many_values_make_a_real_set_or_dict(annotation, sent, size):
     """
-    Of values that nobody chose for their hashes there may be as many as a client can send.
+    Values that were not chosen for their hashes may be as many as a client can send.
     """
     found = reader_of(annotation).read(sent)
 
@@ -223,7 +223,7 @@ def test_of_equal_keys_the_last_counts():
 @pytest.mark.parametrize("revision", ["2024-11-05", "2026-07-28"])
 def test_the_server_answers_and_goes_on(revision):
     """
-    The person is told what to do, and the next request is served as ever.
+    The error says what to do, and the next request is served.
     """
     from promptkit import prompt
     from promptkit.compiler.compilation import compile

@@ -178,7 +178,7 @@ class TestLaws:
 
     def test_what_is_offered_is_said(self, annotation):
         """
-        Where there are few values, people are told them.
+        Where there are few values, the error lists them.
         """
         reader = reader_of(annotation)
 
@@ -222,7 +222,7 @@ class TestScalars:
     )
     def test_what_is_no_whole_number_is_refused(self, text):
         """
-        Nothing is rounded, and no other notation guessed at; true is no number.
+        Nothing is rounded, and no other notation is guessed; true is not a number.
         """
         with pytest.raises(Misfit):
             read(int, text)
@@ -375,7 +375,7 @@ class TestChoices:
 
     def test_none_is_no_choice(self):
         """
-        It stands for what was not given, and nobody is offered it.
+        It stands for an argument that was not given, and is not offered.
         """
         choice = Literal["a", None]  # noqa: PYI061 (people write it)
 
@@ -407,7 +407,7 @@ class TestChoices:
     @pytest.mark.parametrize("value", [None, ["python"], {"python": 1}, 3], ids=shown)
     def test_what_is_no_name_is_refused(self, value):
         """
-        A JSON value of another kind is no choice.
+        A JSON value of another kind is refused.
         """
         with pytest.raises(Misfit):
             read(Literal["python", "rust"], value)
@@ -438,7 +438,7 @@ class TestLists:
     @pytest.mark.parametrize("sent", ["[]", ",", " \n ", []], ids=shown)
     def test_a_list_may_be_empty(self, sent):
         """
-        Blank items are none.
+        Blank items are dropped.
         """
         assert read(list[str], sent) == []
 
@@ -624,13 +624,13 @@ class TestSaidOnly:
     )
     def test_the_words(self, annotation, expected):
         """
-        The type is told as without it.
+        The description is that of the type alone.
         """
         assert reader_of(annotation).expected == expected
 
     def test_constraints_beside_it_hold(self):
         """
-        A list that is too short is refused, whatever else is said of it.
+        A list that is too short is refused, whatever other constraints it has.
         """
         with pytest.raises(Misfit):
             reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])

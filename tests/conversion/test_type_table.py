@@ -348,7 +348,7 @@ def test_what_a_client_sends_becomes_a_value(annotation, sent, value):
 @pytest.mark.parametrize(("annotation", "sent", "fault"), FAULTS, ids=lambda value: shown(value)[:40])
 def test_what_does_not_fit_is_told(annotation, sent, fault):
     """
-    All that is wrong is told at once, each part with its path, what it is and what it should be.
+    One error names all faults, each with its path, the value and what was expected.
     """
     with pytest.raises(ArgumentErrors) as refused:
         taking(annotation).read({"value": sent})

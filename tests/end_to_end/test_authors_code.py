@@ -325,7 +325,7 @@ def test_a_forked_child_of_an_asynchronous_prompt(serve):
 
 def test_what_a_prompt_leaves_behind_keeps_its_secrets(serve):
     """
-    A task that fails after the reply is told of by its kind alone.
+    Of a task that fails after the reply only the kind of the error is logged.
     """
     leaving = """
         async def fail():

@@ -116,7 +116,7 @@ class TestBeforeTheClientIsReady:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_nothing_is_told(self, revision):
         """
-        Nor is it told of changes.
+        It is not sent notifications either.
         """
         client = opened(revision, FORM, ready=False)
         client.sent.clear()
@@ -167,7 +167,7 @@ class TestOperation:
     )
     def test_what_a_revision_defines(self, revision, listed, kinds, noted, wav):
         """
-        Members and kinds of content are those of the agreed version, and none that it lacks.
+        Members and kinds of content are those of the agreed revision.
         """
 
         @prompt(title="All", icons=[Icon("data:,")], tags=["x"])
@@ -205,7 +205,7 @@ class TestOperation:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_what_the_server_does_not_declare(self, revision, changes):
         """
-        Of a list that changes a client is told only if it was told that it would be.
+        A client is notified of a changed list only if the server declared that it would.
         """
         client = Client(CATALOG, revision, changes=changes)
         declared = client.ask("initialize", initialize(revision)["params"])["result"]["capabilities"]

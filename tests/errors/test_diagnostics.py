@@ -74,7 +74,7 @@ class TestRules:
 
     def test_one_pass_finds_them_all(self, found):
         """
-        Every rule but that for empty folders is broken in one folder, and all is said at once.
+        Every rule but that for empty folders is broken in one folder, and one pass reports all.
         """
         rules = [rule for rule in CASES if rule is not Rule.NO_PROMPTS]
 
@@ -100,7 +100,7 @@ class TestRules:
     @pytest.mark.parametrize("rule", CASES, ids=lambda rule: rule.value)
     def test_only_errors_keep_a_prompt_from_being_served(self, rule, recipes):
         """
-        What is only probably wrong is served, and nobody looks for it then.
+        What only warns is served, and serving does not look for warnings.
         """
         catalog = compile(load(recipes(**{rule.name.lower(): CASES[rule][0]})))
 

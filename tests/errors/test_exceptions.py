@@ -272,7 +272,7 @@ class TestDiagnostic:
     )
     def test_a_place_is_shown_as_short_as_it_can_be_opened(self, file, line, shown, tmp_path, monkeypatch):
         """
-        A path below the current folder is relative, any other is left as it is.
+        A path below the current folder is relative, any other is unchanged.
         """
         monkeypatch.chdir(tmp_path)
 

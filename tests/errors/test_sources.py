@@ -23,7 +23,7 @@ class TestLocations:
 
     def test_a_file_that_was_mended_is_read_anew(self, tmp_path):
         """
-        Places are those of the file as it is, also where it no longer is Python.
+        Places are those of the file's present content, also where it no longer is Python.
         """
         file = tmp_path / "recipe.py"
         here = Location(str(file), 1)
@@ -70,7 +70,7 @@ class TestLocations:
 @pytest.mark.parametrize("line", [0, 1])
 def test_a_pipe_is_not_read(tmp_path, line):
     """
-    Nobody waits for what somebody may write into it.
+    Reading it could wait forever.
     """
     os.mkfifo(tmp_path / "odd.py")
 

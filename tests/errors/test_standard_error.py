@@ -199,11 +199,11 @@ def pipe():
 
 
 class TestNobodyReads:
-    """Each process gets a pipe that is read by nobody, or not before it has ended."""
+    """Each process gets a pipe that is never read, or not before it has ended."""
 
     @pytest.fixture
     def process(self, recipes, pipe):
-        """A server whose standard error nobody reads, and whose client has said hello."""
+        """A server whose standard error is not read, and whose client has initialized."""
         with serving(recipes(recipe=NOISY), pipe[1]) as process:
             ask(process, initialize("2025-06-18"))
             yield process
@@ -276,7 +276,7 @@ class TestNobodyReads:
 
     def test_what_was_dropped_is_counted(self, recipes, pipe):
         """
-        Once somebody reads again, what was printed since is shown, and how much was not.
+        Once the pipe is read again, it gets what was printed since, and a count of what was dropped.
         """
         reading, writing = pipe
         with serving(recipes(recipe=NOISY), writing) as process:
@@ -389,7 +389,7 @@ class TestAnyKindOfStandardError:
 
     def test_a_descriptor_that_authors_replace(self, recipes, pipe):
         """
-        What is printed is caught with what children print, by whoever replaces descriptors.
+        Output is caught, and so is that of child processes, when authors replace descriptors.
         """
         with serving(recipes(recipe=ENDING), pipe[1]) as process:
             replies = ask(process, initialize("2025-06-18"), get(1, "caught"))
@@ -398,7 +398,7 @@ class TestAnyKindOfStandardError:
 
     def test_a_pipe_that_does_not_block(self, recipes, pipe):
         """
-        Everything is written to a pipe that somebody has set to non-blocking.
+        Everything is written to a non-blocking pipe, too.
         """
         reading, writing = pipe
         os.set_blocking(writing, False)
@@ -465,7 +465,7 @@ class TestAnyKindOfStandardError:
 
     def test_a_start_whose_complaints_nobody_reads_ends(self, recipes, pipe):
         """
-        A strict start ends, though nobody reads what is wrong.
+        A strict start ends, also if its errors are not read.
         """
         broken = "\n".join(f"@prompt\ndef broken{n}(a{n}): return 1" for n in range(2000))
 
@@ -583,7 +583,7 @@ class TestBackgroundWriter:
 
     def test_flush_shows_the_beginning_of_a_line(self, pipe, writer):
         """
-        A line is shown as far as it is there, and the next piece behind it.
+        A flush writes an unfinished line; the rest follows it.
         """
         for piece in (b"1%", b"\r2%"):
             writer.write(pipe[1], piece)
@@ -774,7 +774,7 @@ class TestBackgroundWriter:
 
 def test_say_needs_no_stream(monkeypatch):
     """
-    Without any stream, or with one that is closed, saying something does no harm.
+    Without any stream, or with a closed one, a message is dropped without an error.
     """
     closed = TextIOWrapper(open(os.devnull, "wb"))  # noqa: SIM115
     closed.close()

@@ -69,7 +69,7 @@ class TestFormat:
 
     def test_a_chain_stays_a_chain(self, raised):
         """
-        What led to it is told, without internals too.
+        Its causes are shown, without internals too.
         """
         shown = format_exception(raised(chained))
 

@@ -345,7 +345,7 @@ class TestCodeBlock:
     )
     def test_the_source_is_kept(self, source, expected):
         """
-        Nothing is changed but a line end added where there is none.
+        Only a missing line end is added.
         """
         assert Text(expected) == code_block(source, "py")
 
@@ -501,7 +501,7 @@ class TestTag:
     @pytest.mark.parametrize("name", ["", "a b", "1a", "a>", "a\n", "é", "-a"])
     def test_names_are_names(self, name):
         """
-        What is no name of a tag or attribute is refused, and the message says how names look.
+        An invalid name of a tag or attribute is refused, and the message describes valid ones.
         """
         with pytest.raises(ValueError, match=r"tag\(name\) is called .*: use letters, digits"):
             tag(name)

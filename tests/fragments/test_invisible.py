@@ -1,4 +1,4 @@
-"""What is hidden in a text, and what honest text needs."""
+"""Characters that hide text, and those that ordinary text needs."""
 
 import sys
 import unicodedata
@@ -128,7 +128,7 @@ class TestEscaped:
     )
     def test_what_is_shown(self, text, shown):
         """
-        What hides is shown as Python would write it; honest text stays, keycaps among it.
+        Invisible characters are shown as Python's escapes; ordinary text is unchanged, keycaps too.
         """
         assert escaped(text) == shown
 

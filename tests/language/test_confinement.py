@@ -184,7 +184,7 @@ CONTENTS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, png):
-    """A folder of pictures, secrets around it, and in it what somebody may have put there."""
+    """A folder of pictures, secrets around it, and in it what an attacker may have put there."""
     top = tmp_path_factory.mktemp("attacked")
     pictures = top / "pictures"
     for name in ("pictures/cats", "pictures/links", "pictures/special/folder.png", "pictures-private"):
@@ -290,7 +290,7 @@ class TestPaths:
 
     def test_a_hard_link_is_a_file_of_the_folder(self, folder, png):
         """
-        It cannot be told from the file, and who makes one could as well have copied the content.
+        It looks like any file, and who can make one could also have copied the content.
         """
         (folder.parent / "original.png").write_bytes(png)
         (folder / "hard.png").hardlink_to(folder.parent / "original.png")
@@ -300,7 +300,7 @@ class TestPaths:
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
     def test_a_file_that_may_not_be_read_is_refused(self, folder, png):
         """
-        What the system says is told, without where the folder is.
+        The error gives the system's reason, without the folder's path.
         """
         (folder / "locked.png").write_bytes(png)
         (folder / "locked.png").chmod(0)
@@ -372,7 +372,7 @@ class TestRaces:
 
     def test_a_folder_that_is_gone_is_refused(self, swap):
         """
-        What is no longer there cannot be read, and that is no crash.
+        A missing file is refused without a crash.
         """
         with pytest.raises(MediaError, match=r"^'cats/a\.png' cannot be read: No such file or directory$"):
             swap(lambda pictures: (pictures / "cats").rename(pictures / "dogs"))
@@ -388,7 +388,7 @@ class TestRaces:
     )
     def test_what_is_no_file_any_more_is_not_waited_for(self, swap, make, says):
         """
-        A pipe to which nobody writes would be read forever.
+        A pipe without a writer would be read forever.
         """
 
         def attack(pictures):

@@ -361,7 +361,7 @@ class TestImage:
     @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=shown)
     def test_it_takes_nothing_else(self, value):
         """
-        What is no picture is refused by its type.
+        Anything but a picture is refused by its type.
         """
         kind = type(value).__name__
 

@@ -84,7 +84,7 @@ class TestSniff:
     @pytest.mark.parametrize(("mime_type", "data"), (IMAGES | SOUNDS).items(), ids=IMAGES | SOUNDS)
     def test_every_format_is_known_by_its_bytes(self, mime_type, data):
         """
-        The types that clients take are told apart, under their registered names.
+        The types that clients take are recognised, under their registered names.
         """
         assert sniff(data) == mime_type
 
@@ -355,7 +355,7 @@ class TestPngOf:
     )
     def test_anything_else_is_none(self, value):
         """
-        A class, a mere attribute, or an object without a picture at the moment is no image.
+        A class, a mere attribute, or an object that has no picture at the moment gives None.
         """
         assert png_of(value) is None
 
@@ -530,7 +530,7 @@ class TestConfine:
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
     def test_a_pipe_is_refused(self, root):
         """
-        Reading what is no regular file could wait forever.
+        Reading anything but a regular file could wait forever.
         """
         os.mkfifo(root / "pipe.png")
 

@@ -183,7 +183,7 @@ class TestTurn:
     )
     def test_each_mistake_has_its_remedy(self, part, remedy):
         """
-        What people pass by mistake is told what to do with it, not only that it is wrong.
+        The error for a common mistake says what to do instead.
         """
         with pytest.raises(TypeError) as caught:
             user(part)
@@ -226,7 +226,7 @@ class TestTurn:
     @given(st.lists(said | content, max_size=6))
     def test_no_text_is_lost_or_moved(self, parts):
         """
-        All that was said is there, in its order.
+        The result holds every text, in order.
         """
         transcript = "".join(str(message.content) for message in user(*parts))
 
@@ -777,7 +777,7 @@ class TestMessagesOf:
     )
     def test_a_result_is_read_in_its_order(self, value, expected):
         """
-        Text and content are user turns; sequences of anything that can be said are flattened.
+        Text and content are user turns; sequences of them are flattened.
         """
         assert messages_of(value) == [Message("user", item) for item in expected]
 
@@ -794,7 +794,7 @@ class TestMessagesOf:
     )
     def test_the_place_of_a_fault_is_known(self, value, path):
         """
-        The path leads to what cannot be said, outermost position first.
+        The path leads to the invalid part, outermost position first.
         """
         with pytest.raises(Unsendable) as caught:
             messages_of(value)

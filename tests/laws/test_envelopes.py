@@ -131,7 +131,7 @@ LINES = [b"{", b"3", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"id":9,"
 
 
 class Conversation:
-    """A client that tries everything, and all that it is told."""
+    """A client that tries everything, and all that it receives."""
 
     def __init__(self, revision, meta):
         declared = {"elicitation": {}, "roots": {}, "sampling": {}}
@@ -253,7 +253,7 @@ class TestMessages:
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_notifications_have_no_id(self, revision):
         """
-        Of progress and changes a client is told without an id.
+        Notifications of progress and changes have no id.
         """
         found = notifications(revision)
 

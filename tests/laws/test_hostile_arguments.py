@@ -1,4 +1,4 @@
-"""Arguments that nobody sends in good faith: each gives a value or one clear fault, soon."""
+"""Hostile arguments: each gives a value or one clear fault, soon."""
 
 import time
 from dataclasses import dataclass
@@ -204,7 +204,7 @@ class TestValues:
 
     def test_of_duplicate_keys_the_last_counts(self):
         """
-        As with every common reader of JSON, so that nobody who checks before sees another value.
+        As with every common JSON reader, so a check in front of the server sees the same value.
         """
 
         @prompt
@@ -251,7 +251,7 @@ class TestNames:
 
     def test_a_long_key_is_named_in_short(self):
         """
-        Where in a value a part is wrong is told no longer than people would read.
+        The path to a fault is cut to a length that people read.
         """
         with pytest.raises(ArgumentErrors) as caught:
             CATALOG.render("sizes", {"value": {self.LONG: "x"}})
@@ -262,7 +262,7 @@ class TestNames:
 
     def test_a_long_prompt_is_named_in_short(self):
         """
-        A prompt that there is not is named by its beginning.
+        An unknown prompt is named by its beginning.
         """
         with pytest.raises(UnknownPrompt) as caught:
             CATALOG.render(self.LONG)
@@ -297,7 +297,7 @@ class TestNames:
 
     def test_a_name_that_people_may_have_typed_is_named_in_full(self):
         """
-        Only what nobody reads is left out.
+        Only names that are too long to read are cut.
         """
         assert str(UnknownPrompt("n" * 200)) == f"unknown prompt '{'n' * 200}'"
         assert UnknownPrompt("greeet", "greet").as_data() == {"name": "greeet", "nearest": "greet"}
@@ -308,7 +308,7 @@ class TestNames:
     )
     def test_an_argument_that_only_looks_right_is_refused(self, name):
         """
-        What nothing is called is shown as it is spelt, and the nearest name is told.
+        An unknown name is shown with its escapes, and the nearest name is offered.
         """
         with pytest.raises(ArgumentErrors) as caught:
             CATALOG.render("str", {"value": "a", name: "b"})
@@ -339,7 +339,7 @@ class TestNames:
     @pytest.mark.parametrize("name", ["n" * MEGABYTE, "language" * 100_000, "\u0130" * 300_000], ids=ascii)
     def test_nothing_is_near_to_what_is_far_longer(self, name):
         """
-        A name of any length is compared with none that could not be meant.
+        A very long name is not compared with short ones.
         """
         begun = time.process_time()
 
@@ -391,7 +391,7 @@ class TestLines:
 
     def test_of_duplicate_members_one_counts(self):
         """
-        An argument that is sent twice is no crash, and not two values.
+        An argument that is sent twice neither crashes nor gives two values.
         """
         client = Client(CATALOG)
         good = line(request(1, "prompts/get", {"name": "int", "arguments": {"value": "1"}}))

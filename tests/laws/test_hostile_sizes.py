@@ -45,7 +45,7 @@ class TestDigits:
     @pytest.mark.parametrize("value", ["1E+999999999", "1E-999999999", "-1E+4301"])
     def test_a_decimal_that_would_fill_the_memory_is_refused(self, value):
         """
-        An author may write a number out, as f-strings with two places do, without any harm.
+        So an author may write a number out, as f-strings with two places do.
         """
         (fault,) = rendered("Decimal", value).faults
 
@@ -54,7 +54,7 @@ class TestDigits:
     @pytest.mark.parametrize("value", ["1E+4300", "1E-4300", "0E+999999999", "3.14"])
     def test_a_decimal_of_any_use_is_read(self, value):
         """
-        No number that somebody means is refused.
+        Numbers of ordinary sizes are read.
         """
         assert rendered("Decimal", value) == user("Decimal")
 
@@ -92,7 +92,7 @@ class TestFaults:
 
     def test_arguments_that_come_after_them_are_read(self):
         """
-        What was given is not said to be missing.
+        An argument that was given is not reported as missing.
         """
         with pytest.raises(ArgumentErrors) as caught:
             CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * ENOUGH)}, "value": "x"})

@@ -97,7 +97,7 @@ class TestReport:
 
     def test_quadratic_work_is_seen(self, monkeypatch):
         """
-        A pattern that goes back at every character is told from one that does not.
+        Work that is quadratic in the input does not count as linear.
         """
 
         class Slow:

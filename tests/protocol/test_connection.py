@@ -219,7 +219,7 @@ class TestLines:
     )
     def test_what_is_not_answered(self, text, revision):
         """
-        Blank lines, notifications and responses that nobody waits for get no reply.
+        Blank lines, notifications and responses to no request get no reply.
         """
         connection = connect(revision)
 

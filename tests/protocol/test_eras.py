@@ -40,7 +40,7 @@ class TestDiscovery:
     @pytest.mark.requirement("discover/result", "discover/server-info", "versioning/extension-ids")
     def test_it_says_what_is_served(self):
         """
-        A client that opens no session is told of revisions, capabilities and instructions.
+        A client without a session gets revisions, capabilities and instructions.
         """
         answer = event(connect(changes=True, resources=True), modern(1, "server/discover"))
 
@@ -171,7 +171,7 @@ class TestEnvelope:
     @pytest.mark.parametrize("method", ["prompts/list", "server/discover", "prompts/get", "no/such"])
     def test_one_that_is_at_fault(self, meta, expected, said, method):
         """
-        A fault in the envelope is told before any other, of the method or of its params.
+        A fault in the envelope is reported before any other, of the method or of its params.
         """
         error = event(connect(), request(1, method, {"_meta": meta}))["error"]
 
@@ -265,7 +265,7 @@ class TestMethods:
     @pytest.mark.parametrize("method", ["tools/call", "logging/setLevel", "roots/list", "no/such"])
     def test_what_is_not_declared_is_unknown_to_modern_requests(self, method):
         """
-        What there is not is not found; nobody can call a tool that no list has.
+        A method that is not declared is not found, and so is a tool that no list has.
         """
         assert code(connect(), modern(1, method, {"name": "x"})) == -32601
 
@@ -300,7 +300,7 @@ class TestMethods:
 
     def test_every_method_is_of_one_era_at_least(self):
         """
-        The table holds no method that nobody can call.
+        The table holds no method that cannot be called.
         """
         assert all(method.handshake or method.modern for method in METHODS.values())
 
@@ -321,7 +321,7 @@ class TestQuestions:
 
     def test_an_error_is_no_answer(self):
         """
-        A client that answers with an error has not said anything.
+        An error from the client counts as no answer.
         """
         connection = connect("2025-06-18")
         number, _ = connection.ask("elicitation/create", {})
@@ -340,7 +340,7 @@ class TestQuestions:
 
     def test_what_is_withdrawn_is_not_awaited(self):
         """
-        The client is told, and its answer is ignored.
+        The client is notified, and its answer is ignored.
         """
         connection = connect("2025-06-18")
         number, _ = connection.ask("elicitation/create", {})

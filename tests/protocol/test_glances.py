@@ -73,7 +73,7 @@ class TestTextThatIsNone:
     @pytest.mark.parametrize("message", PLACES.values(), ids=PLACES)
     def test_bytes_that_are_no_utf_8(self, message):
         """
-        They are told as what they are, under the id as well.
+        They are reported as invalid UTF-8, under the request's id as well.
         """
         (reply,) = events(raw(message, ensure_ascii=False))
 
@@ -102,7 +102,7 @@ class TestTextThatIsNone:
     @pytest.mark.parametrize("ensure_ascii", [True, False])
     def test_every_id_is_recovered(self, number, ensure_ascii):
         """
-        Whatever the id is and however it is written, it is told as it was, beside half of a pair.
+        Whatever the id and its spelling, the error carries it, also beside half of a surrogate pair.
         """
         text = json.dumps(request(number, "x"), ensure_ascii=ensure_ascii)
 

@@ -250,7 +250,7 @@ class TestWhoIsTold:
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_a_number_that_is_too_large(self, revision):
         """
-        It is said what is wrong.
+        The error says what is wrong.
         """
         client = client_of(revision)
 
@@ -356,7 +356,7 @@ class TestArguments:
     )
     def test_one_that_is_too_long(self, revision, method, params, said):
         """
-        Wherever a client may give one, it is refused.
+        It is not sent, and the client gets an error that says why.
         """
         client = client_of(revision, argument=100)
 
@@ -624,7 +624,7 @@ class TestKept:
 
     def test_what_is_asked_counts(self):
         """
-        A short reply to a long question is no way around it.
+        The length of a question counts, not only that of its reply.
         """
         kept, size = ReplyCache(), CACHED_BYTES // 8
         for number in range(20):
@@ -711,7 +711,7 @@ class TestRates:
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_too_many_requests(self, revision):
         """
-        The client is told to wait; its other messages count as ever.
+        The client gets an error that asks it to wait; its other messages are handled.
         """
         client = client_of(revision, rate=3)
 
@@ -728,7 +728,7 @@ class TestRates:
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_too_much_completion(self, revision):
         """
-        Completion is limited by itself, also where nobody has said so.
+        Completion has a limit of its own, also by default.
         """
         client = Client(CATALOG, revision)
         asked = {"ref": {"type": "ref/prompt", "name": "choose"}, "argument": {"name": "word", "value": "o"}}
@@ -790,7 +790,7 @@ class TestOpenRequests:
 
     def test_one_that_is_larger_than_all(self):
         """
-        It is served as long as there is no other: a line has a limit of its own.
+        It is served while no other runs: a line has a limit of its own.
         """
         client = client_of(held=100_000)
 
@@ -798,7 +798,7 @@ class TestOpenRequests:
 
     def test_only_so_many_streams(self):
         """
-        A client that opens streams without end is told to end some; then it may open others.
+        A client with too many streams is asked to end some; then it may open others.
         """
         client = Client(CATALOG, MODERN, changes=True)
         wanted = {"notifications": {"promptsListChanged": True}}
@@ -821,7 +821,7 @@ class TestOptions:
     @pytest.mark.parametrize("value", ["0", "-1", "x", "nan", "inf", ""])
     def test_what_is_no_limit(self, option, value, capsys):
         """
-        A limit that lets nothing through, or is no number, is refused before anything is served.
+        A limit that lets nothing through, or is not a number, is refused before anything is served.
         """
         with pytest.raises(SystemExit) as ended:
             main(["serve", "recipes", f"--{option}={value}"])
@@ -842,7 +842,7 @@ class TestOptions:
 
     def test_every_limit_has_an_option(self):
         """
-        What a client may send is for whoever serves to say.
+        Each limit can be set on the command line.
         """
         from promptkit.cli.options import LIMITS, parse
         from promptkit.cli.serve import _limits
@@ -861,7 +861,7 @@ class TestOptions:
 
     def test_rates_may_be_without_limit(self):
         """
-        As many requests as come are answered unless somebody says otherwise.
+        By default requests have no rate limit.
         """
         assert Limits().rate == inf
 

@@ -78,7 +78,7 @@ def test_every_result_is_valid_in_every_revision(revision, png, wav):
 
 def test_text():
     """
-    Text is sent with what is said about it.
+    Text is sent with its annotations.
     """
     assert lower("2025-11-25", Text("hello", **NOTES)) == {
         "type": "text",

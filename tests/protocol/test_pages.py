@@ -81,7 +81,7 @@ def test_the_number_of_pages(count, size):
 
 def test_a_hundred_on_a_page():
     """
-    Unless somebody says otherwise.
+    That is the default.
     """
     pages, _ = walk(Client(catalog_of(101)), "prompts/list", "prompts")
 
@@ -223,7 +223,7 @@ def test_a_list_of_nothing(method, key, revision):
 @pytest.mark.parametrize("changes", [True, False])
 def test_what_is_declared_is_what_is_answered(changes):
     """
-    In the modern era the lists that a client is told of are those that are answered.
+    In the modern era the declared lists are those that are answered.
     """
     client = Client(compile(Recipes()), MODERN, changes=changes)
 

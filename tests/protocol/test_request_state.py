@@ -74,7 +74,7 @@ class TestTheSameRequest:
 
     def test_it_is_accepted_again(self):
         """
-        A token is no ticket for one ride: a request may be repeated while it lasts.
+        A token may be used more than once while it is valid.
         """
         token, sealing = seal().seal(METHOD, PARAMS), seal()
 
@@ -97,7 +97,7 @@ class TestTheToken:
 
     def test_it_does_not_tell_what_it_seals(self):
         """
-        It holds neither the params nor the key, and is no longer for longer params.
+        It shows neither the params nor the key, and is no longer for longer params.
         """
         short, long = seal().seal(METHOD, "a"), seal().seal(METHOD, "secret " * 999)
 
@@ -158,7 +158,7 @@ class TestAnotherRequest:
     @given(st.binary(min_size=16, max_size=80))
     def test_another_key_is_refused(self, key):
         """
-        Nor to a server with another key; why is not told.
+        A token of a server with another key is refused, without a reason.
         """
         assume(key != KEY)
 
@@ -166,7 +166,7 @@ class TestAnotherRequest:
 
     def test_every_seal_has_a_key_of_its_own(self):
         """
-        Without a key nobody else's token is taken.
+        Without a given key each has a random one.
         """
         assert refusal(Seal().seal(METHOD, PARAMS), by=Seal()) == CHANGED
 
@@ -181,7 +181,7 @@ class TestAnotherRequest:
     @pytest.mark.parametrize("expiry", ["1790000902", "999999999999999", "01790000901", "0"])
     def test_it_cannot_be_made_to_last(self, expiry):
         """
-        When it expires is sealed, too; what was changed is said before what has expired.
+        The time of expiry is signed, too; a changed token is refused as changed before it is as expired.
         """
         version, _, mac = seal().seal(METHOD, PARAMS).split(".")
 
@@ -285,7 +285,7 @@ class TestTheKey:
 
 def test_what_it_needs_is_loaded_when_it_is_used():
     """
-    A server that asks nobody for anything loads no cryptography.
+    A server that never asks for input loads no cryptography.
     """
     script = """
 import sys

@@ -76,7 +76,7 @@ class TestSessions:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_list_that_changes_is_told(self, revision):
         """
-        A client with a session is told which list is another, without a tag.
+        A client with a session is notified of each list that changes, without a tag.
         """
         client = client_of(revision)
 
@@ -90,7 +90,7 @@ class TestSessions:
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_a_list_that_stays_is_not(self, revision):
         """
-        A catalog that lists the same is no change that anybody is told of.
+        An equal list causes no notification.
         """
         client = client_of(revision)
         if revision == MODERN:
@@ -132,7 +132,7 @@ class TestSessions:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_resource_that_changes_is_told_to_who_asked(self, revision):
         """
-        An update is told of what was subscribed to, until it is no more.
+        A subscriber is notified of updates until it unsubscribes.
         """
         client = client_of(revision)
         client.ask("resources/read", {"uri": "notes://a"})
@@ -160,7 +160,7 @@ class TestSessions:
 
     def test_what_reads_the_same_is_not_told(self):
         """
-        A subscriber that would read what it has read is told nothing.
+        A subscriber that would read the same again is not notified.
         """
         client = client_of("2025-06-18")
         client.ask("resources/subscribe", {"uri": "notes://a"})
@@ -170,7 +170,7 @@ class TestSessions:
 
     def test_what_was_never_read_is_told(self):
         """
-        A subscriber that has read nothing is told whenever something may be another.
+        A subscriber that has read nothing is notified whenever the resource may have changed.
         """
         client = client_of("2025-06-18")
         client.ask("resources/subscribe", {"uri": "notes://a"})
@@ -192,7 +192,7 @@ class TestSessions:
 
     def test_a_session_begins_anew(self):
         """
-        After a second handshake nothing is told until the client is ready again.
+        After a second handshake nothing is sent until the client is ready again.
         """
         client = client_of("2025-11-25")
         client.ask("resources/subscribe", {"uri": "notes://a"})
@@ -203,7 +203,7 @@ class TestSessions:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_resource_that_there_is_not(self, revision):
         """
-        Nobody can subscribe to it; ending a subscription that there is not harms nobody.
+        Subscribing to an unknown resource fails; ending an unknown subscription is no error.
         """
         client = client_of(revision)
 
@@ -219,7 +219,7 @@ class TestStreams:
     @pytest.mark.requirement("subscriptions/acknowledged")
     def test_it_is_acknowledged_first(self):
         """
-        The first thing on a stream says what will be told on it, under the id of the request.
+        The first message on a stream lists what will be sent on it, under the id of the request.
         """
         opened = client_of(MODERN).post("subscriptions/listen", {"notifications": ALL}, "s")
 
@@ -228,7 +228,7 @@ class TestStreams:
     @pytest.mark.requirement("subscriptions/nothing-before", "subscriptions/acknowledged")
     def test_nothing_overtakes_the_acknowledgement(self):
         """
-        A change that comes while the acknowledgement is on its way is told after it.
+        A change during the acknowledgement is sent after it.
         """
         client = client_of(MODERN)
         append, changing = client.sent.append, Thread(target=client.server.replace, args=[catalog_of("abc")])
@@ -402,7 +402,7 @@ class TestStreams:
     @pytest.mark.parametrize("wanted", [None, 3, [], {"promptsListChanged": "yes"}], ids=str)
     def test_a_filter_that_is_none(self, wanted):
         """
-        What is no filter is refused, and nothing is opened.
+        An invalid filter is refused, and no stream is opened.
         """
         client = client_of(MODERN)
 
@@ -411,7 +411,7 @@ class TestStreams:
 
     def test_a_session_and_a_stream(self):
         """
-        Each era is told in its own way, by one server.
+        One server notifies each era in its own way.
         """
         client = Client(catalog_of(), None, changes=True)
         client.send(line(initialize("2025-11-25")) + line(notification("notifications/initialized")))
@@ -426,7 +426,7 @@ class TestStreams:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_a_session_does_not_hear_of_what_a_stream_names(self, revision):
         """
-        What a stream is told of a resource, a session on the same wire is not.
+        Updates for a stream are not sent to a session on the same wire.
         """
         client = Client(catalog_of(), None, changes=True)
         client.send(line(initialize(revision)) + line(notification("notifications/initialized")))
@@ -446,7 +446,7 @@ class TestLimits:
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_so_many_resources_of_a_session(self, revision):
         """
-        A client that subscribes without end is told to end some; then it may ask for others.
+        A client with too many subscriptions is asked to end some; then it may add others.
         """
         client = Client(templates(), revision, changes=True)
         for number in range(MOST):

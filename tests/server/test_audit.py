@@ -279,7 +279,7 @@ class TestWhatIsNotNoted:
 
     def test_the_size_of_a_secret(self, audited):
         """
-        Of a secret only that it was given is told: its length tells a yes from a no.
+        Of a secret only that it was given is noted: its length tells a yes from a no.
         """
         assert audited.get(user="Ada", key="yes")["arguments"] == {"user": 3, "key": None}
 
@@ -377,7 +377,7 @@ class TestWhatTheConnectionAnswers:
     @pytest.mark.parametrize("method", ["ping", "no/such", "prompts/list", "x" * 100_000])
     def test_long_ids_and_methods(self, tmp_path, number, method):
         """
-        Of each text of a client's the beginning is noted, and the outcome is told all the same.
+        Of each long text of a client the beginning is noted, and the outcome too.
         """
         file = tmp_path / "audit.jsonl"
         client = Client(CATALOG, "2025-11-25", audit=Audit(file))
@@ -416,7 +416,7 @@ class TestTheFile:
     @pytest.mark.parametrize("file", ["", "nowhere/audit", "pipe"])
     def test_what_cannot_be_written(self, tmp_path, file):
         """
-        Whoever starts the server is told: of a folder, of none, and of a pipe that nobody reads.
+        Starting fails for a folder, for a missing one, and for a pipe that is not read.
         """
         os.mkfifo(tmp_path / "pipe")
 
@@ -450,7 +450,7 @@ class TestTheFile:
 class TestTrouble:
     def test_a_full_disk(self, tmp_path, capsys):
         """
-        It is said once, nothing is raised, and the first line after it says how many are lost.
+        It is reported once, nothing is raised, and the first line after it counts the lost ones.
         """
         file = tmp_path / "audit"
         file.symlink_to("/dev/full")
@@ -541,7 +541,7 @@ class TestTrouble:
 
     def test_nobody_to_complain_to(self, tmp_path, monkeypatch):
         """
-        A standard error that is closed does no harm.
+        A closed standard error causes no failure.
         """
         closed = StringIO()
         closed.close()

@@ -54,7 +54,7 @@ def test_what_may_be_kept_says_so(method, params, changes):
 @pytest.mark.parametrize("method", LISTS)
 def test_lists_whose_changes_are_told_have_a_lifetime(method):
     """
-    A client that hears of changes is told all the same how long a list may be kept.
+    A client that is notified of changes still learns how long a list may be kept.
     """
     client = client_of(changes=True)
 
@@ -141,7 +141,7 @@ class TestRetries:
         return client_of(counted), rendered
 
     def retry(self, client, name):
-        """What is said if a person enters *name*."""
+        """The reply after a person has entered *name*."""
         asked = client.get("counted")["result"]
         (key,) = asked["inputRequests"]
         answers = {key: {"action": "accept", "content": {"name": name}}}
@@ -149,5 +149,5 @@ class TestRetries:
         return text(client.ask("prompts/get", {**params, "requestState": asked["requestState"]}))
 
     def given(self, client, name):
-        """What is said if *name* is given at once."""
+        """The reply if *name* is given at once."""
         return text(client.get("counted", name=name))

@@ -158,7 +158,7 @@ class TestInFlight:
     @pytest.mark.parametrize(("revision", "method", "params"), IN_FLIGHT)
     def test_it_is_not_answered(self, work, revision, method, params):
         """
-        Others are answered after it, and nothing is said of it, not even at the end.
+        Requests after it are answered, and nothing is sent for it, not even at the end.
         """
         client = work.client(revision)
         work.start(client, method, params)

@@ -249,7 +249,7 @@ def test_a_secret_is_not_completed(revision, annotation):
 @pytest.mark.parametrize("source", [["hunter2"], lambda: ["hunter2"]], ids=["values", "function"])
 def test_a_secret_with_values_to_offer_is_a_mistake(source):
     """
-    Its author is told, and the prompt is not served.
+    It is reported, and the prompt is not served.
     """
 
     @prompt
@@ -302,7 +302,7 @@ def test_nothing_is_offered_that_no_author_offers(revision, annotation, default,
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_function_that_fails(revision, capsys):
     """
-    Its error stays on the server, under an id that the client is told.
+    Its error stays on the server, under an id that the client gets.
     """
     error = complete(revision, "fails", "")["error"]
 

@@ -199,7 +199,7 @@ class TestAsking:
     )
     def test_an_answer_that_does_not_fit(self, revision, entered, wrong):
         """
-        A value that is no choice, or of another type, is refused as any argument is.
+        An invalid choice or type is refused as in any argument.
         """
         error = Asked(client_of(revision), diff="x").accept(**entered)["error"]
 
@@ -442,7 +442,7 @@ class TestState:
     @example("{}")
     def test_any_text_for_a_state(self, state):
         """
-        Whatever a client makes up is refused as it is, and the next request is served.
+        Whatever a client makes up is refused, and the next request is served.
         """
         client = client_of(MODERN)
         params = {"name": "review", "arguments": {"diff": "x"}, "requestState": state}
@@ -487,7 +487,7 @@ class TestState:
     @pytest.mark.parametrize(("later", "taken"), [(899, True), (902, False)])
     def test_it_lasts_for_a_quarter_of_an_hour(self, later, taken, monkeypatch):
         """
-        After that it is refused, and the client is told to ask anew.
+        After that it is refused, and the client is asked to start again.
         """
         now = [1_790_000_000.0]
         seal = sealing.Seal
@@ -525,7 +525,7 @@ class TestState:
     @pytest.mark.parametrize("responses", [{}, {"other": {"action": "accept", "content": {}}}], ids=str)
     def test_no_answer_is_asked_for_again(self, responses):
         """
-        A retry without the answer is asked once more; keys that nobody asked for are ignored.
+        A retry without the answer gets the question once more; unknown keys are ignored.
         """
         assert self.retry(inputResponses=responses)["result"]["resultType"] == "input_required"
 
@@ -581,7 +581,7 @@ class TestState:
 
     def test_a_client_that_does_not_show_forms_any_more(self):
         """
-        If the retry does not declare what it takes to go on, the client is told what to declare.
+        If the retry lacks the capability, the error names it.
         """
         asked = Asked(client_of(MODERN), diff="x")
         retry = {**asked.params, "requestState": asked.found["result"]["requestState"]}
@@ -626,7 +626,7 @@ class TestSessions:
 
     def test_a_cancelled_request_takes_its_question_back(self):
         """
-        The client is told that no answer is wanted; one that comes all the same is ignored.
+        The client is notified; an answer that comes all the same is ignored.
         """
         asked = Asked(client_of("2025-06-18"), diff="x")
         number = asked.found["id"]

@@ -1,4 +1,4 @@
-"""Reading goes on: whatever fails on a thread of the server's, requests are answered, or it says why not."""
+"""Requests are answered whatever fails on a thread of the server's, or the log says why they are not."""
 
 import subprocess
 import sys

@@ -162,7 +162,7 @@ def field(annotation, arg=None, *, multi_select=True) -> dict:
 
 
 def bare(schema: dict) -> dict:
-    """A field without what is said of it."""
+    """A field without its title and description."""
     return {key: value for key, value in schema.items() if key not in {"title", "description"}}
 
 
@@ -228,7 +228,7 @@ class TestFields:
     )
     def test_what_is_said_of_a_field(self, annotation, description):
         """
-        A field has the argument's title and description; how to write it is said where one writes.
+        A field has the argument's title and description, and how to write a value.
         """
         made = field(annotation, Arg("What it is", title="Value", examples=["a"]))
 
@@ -244,7 +244,7 @@ class TestFields:
 
     def test_nothing_is_made_up(self):
         """
-        Without a title and a description there are none.
+        An argument without a title and a description gives a field without them.
         """
         assert field(str) == {"type": "string"}
         assert field(Tone).keys() == {"type", "enum"}
@@ -303,7 +303,7 @@ class TestPublishedSchemas:
     @pytest.mark.parametrize("revision", ASKING, ids=lambda revision: revision.date)
     def test_no_address_is_added(self, revision):
         """
-        What is said of a form, and of a field of any kind, holds no URL.
+        The texts of a form and of its fields hold no URL.
         """
         several = revision.elicitation_modes
         every = [structs.replace(argument(each), name=f"field{i}") for i, each in enumerate(ASKED)]
@@ -527,7 +527,7 @@ class TestAskable:
     )
     def test_nothing_is_asked_for_if_more_is_wrong(self, given):
         """
-        An argument that does not fit, that there is not, or that is secret is an error as ever.
+        An invalid, unknown or secret argument is an error as ever.
         """
         assert asked_for(given) == []
 
@@ -608,7 +608,7 @@ class TestAnswers:
     )
     def test_a_malformed_answer(self, response, says):
         """
-        What is no answer is refused, and the error says where it is wrong.
+        It is refused, and the error says where it is wrong.
         """
         with pytest.raises(InvalidParams) as refused:
             forms.answers(response, {"a"})

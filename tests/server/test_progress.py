@@ -50,7 +50,7 @@ def test_progress_is_told_to_who_asked(revision, token):
 @pytest.mark.parametrize("token", [None, True, 0.5, [], {}], ids=str)
 def test_a_token_is_text_or_a_whole_number(revision, token):
     """
-    With any other the request is refused, and nothing is told.
+    With any other token the request is refused, and no progress is sent.
     """
     (reply,) = client_of(steps, revision=revision).post("prompts/get", {"name": "steps"}, progressToken=token)
 
@@ -70,7 +70,7 @@ def test_nobody_is_told_who_did_not_ask(revision):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_prompt_need_not_report(revision):
     """
-    A client that asks for progress gets the reply alone if there is none.
+    Without reports the client gets the reply alone.
     """
 
     @prompt
@@ -86,7 +86,7 @@ def test_a_prompt_need_not_report(revision):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_fractions(revision):
     """
-    Progress and its total are told as the prompt says them.
+    Progress and its total are sent as the prompt reports them.
     """
 
     @prompt
@@ -103,7 +103,7 @@ def test_fractions(revision):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_has_not_risen_is_not_told(revision):
     """
-    A report that is no higher than the one before is an error in the prompt, and is not sent.
+    A report that does not rise is an error in the prompt, and is not sent.
     """
 
     @prompt
@@ -123,7 +123,7 @@ def test_what_has_not_risen_is_not_told(revision):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_flood_is_thinned_out(revision, monkeypatch):
     """
-    A client is told of twenty reports at once and of twenty a second from then on.
+    Twenty reports are sent at once, then twenty a second.
     """
     now = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
@@ -186,7 +186,7 @@ def test_outside_of_a_request_it_does_nothing():
 )
 def test_progress_that_is_none(reports, said):
     """
-    What no client could be told is an error in the prompt, also in its tests.
+    An invalid report is an error in the prompt, also in its tests.
     """
     context = Context()
 
@@ -211,7 +211,7 @@ def test_a_total_that_is_none():
 @pytest.mark.parametrize("ending", [None, PromptError("no"), ValueError("no")], ids=repr)
 def test_nothing_is_told_after_the_reply(revision, ending, capsys):
     """
-    A thread that a prompt has left behind reports to nobody, whatever the prompt came to.
+    Reports of a thread that a prompt has left behind are dropped, however the prompt ended.
     """
     kept = []
 
@@ -237,7 +237,7 @@ def test_nothing_is_told_after_the_reply(revision, ending, capsys):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_nothing_is_told_after_the_time_limit(revision):
     """
-    A prompt that goes on after its request was answered reports to nobody.
+    Reports after the request was answered are dropped.
     """
     go_on, gone_on = threading.Event(), threading.Event()
 
@@ -306,7 +306,7 @@ def test_nothing_is_told_after_a_cancellation(revision, kind):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_each_token_has_its_own_request(revision):
     """
-    Of two requests that run at once each is told of under its own token, until it ends.
+    Progress of two requests at once is sent under the token of each, until it ends.
     """
     contexts, ends = Queue(), {}
 

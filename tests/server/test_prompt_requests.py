@@ -64,7 +64,7 @@ def test_an_unknown_name(revision, name):
 )
 def test_a_missing_argument(revision, params, counted):
     """
-    It is -32602 however it is left out, and said which one it is.
+    It is error -32602 however it is left out, and the error names it.
     """
     function, calls = counted
     error = client_of(revision, function).ask("prompts/get", {"name": "counted", **params})["error"]
@@ -219,7 +219,7 @@ def test_what_no_message_can_hold(revision, make, capsys):
 @pytest.mark.parametrize("nothing", [None, "", [], [None, ""]], ids=repr)
 def test_a_prompt_that_says_nothing(revision, nothing, capsys):
     """
-    The person is told so in one sentence: an empty list of messages would show nothing at all.
+    The error is one sentence: an empty list of messages would show nothing at all.
     """
 
     @prompt

@@ -97,7 +97,7 @@ class TestReading:
     )
     def test_what_a_function_refuses(self, revision, uri, code, said, capsys):
         """
-        Variables that do not fit are told as arguments are; so is what an author says and does not.
+        Invalid variables are reported as arguments are; so is what an author raises.
         """
         error = read(revision, uri)["error"]
 
@@ -223,7 +223,7 @@ class TestReading:
     )
     def test_a_path_that_leads_down(self, revision, path, read):
         """
-        Any other path reaches the author's function as it is.
+        Any other path reaches the author's function unchanged.
         """
         document = resource("file:///docs/{+path}")(lambda path: path)
         client = Client(compile(Recipes(resources=(document,))), revision)
@@ -276,7 +276,7 @@ def test_a_resource_that_holds_nothing(revision):
 )
 def test_a_uri_follows_the_standard(revision, uri, sound):
     """
-    Whatever its scheme, it is listed as it is if it is a URI, and reported if it is none.
+    A valid URI of any scheme is listed unchanged; an invalid one is reported.
     """
     catalog = compile(
         Recipes(prompts=(prompt(name="p")(lambda: "x"),), resources=(resource(uri)(lambda: "x"),))
@@ -292,7 +292,7 @@ def test_a_uri_follows_the_standard(revision, uri, sound):
 
 def test_text_without_a_type_is_plain():
     """
-    Where nobody says what a text is, clients are told that it is plain.
+    Text without a MIME type is sent as text/plain.
     """
 
     @resource("notes://x")

@@ -1,4 +1,4 @@
-"""How requests change hands: each is answered once, whoever is slow, stuck or cannot be started."""
+"""Requests change threads: each is answered once, whichever thread is slow, stuck or cannot be started."""
 
 import asyncio
 import gc
@@ -96,7 +96,7 @@ class TestInFlight:
 
     def test_what_fails_while_a_reply_is_noted_does_not_keep_it_back(self, capsys):
         """
-        The reply is sent, what has failed is told of, and the end waits for nothing.
+        The reply is sent, the failure is logged, and the end waits for nothing.
         """
         sent = []
         in_flight = InFlight(sent.append)
@@ -174,7 +174,7 @@ class TestExecutor:
 class TestSupervisor:
     def test_a_look_that_fails(self, capsys):
         """
-        It is told of, and looked again.
+        It is logged, and the next look follows.
         """
         looks, again = [], threading.Event()
 
@@ -288,7 +288,7 @@ def test_a_stuck_prompt_while_another_is_awaited(start):
 
 
 def all_workers():
-    """Every worker that somebody has kept."""
+    """Every worker that is still referenced."""
     return weakref.WeakSet(found for found in gc.get_objects() if isinstance(found, Worker))
 
 

@@ -140,7 +140,7 @@ class TestRefusals:
 
     def test_what_an_author_says(self):
         """
-        PromptError is said to the user in the author's words.
+        The message of a PromptError is sent unchanged.
         """
 
         @prompt
@@ -191,7 +191,7 @@ class TestRefusals:
 
     def test_a_prompt_at_fault_that_another_calls(self, capsys):
         """
-        What promptkit raises for the author's sake is no message for the client.
+        What promptkit raises for the author is not sent to the client.
         """
 
         @prompt
@@ -313,7 +313,7 @@ class TestAsynchronousPrompts:
 
     def test_a_cancelled_one_is_not_answered(self):
         """
-        After a cancellation nothing more is said about the request.
+        After a cancellation nothing more is sent for the request.
         """
         cancelled, begun = [], threading.Event()
 

@@ -262,7 +262,7 @@ def test_what_is_stuck_can_be_cancelled(start, stuck, revision):
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_time_limit_holds(start, name, revision):
     """
-    Whatever a prompt does, after its time its client is told so, and once.
+    Whatever a prompt does, its client gets one error when its time is up.
     """
     client = start(revision=revision)
     client.ask(1, "prompts/get", {"name": name})

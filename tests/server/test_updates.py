@@ -82,7 +82,7 @@ def release():
 
 def test_a_resource_that_hangs_stops_no_reload(release):
     """
-    The catalog is published at once; after its time the resource, and what was not read, are told as updated.
+    The catalog is published at once; after a timeout the hanging resource and unread ones count as updated.
     """
     notes = {"a": "one", "b": "two", "c": "three"}
     reading = Reading(catalog_of(**notes), [f"notes://{name}" for name in notes], seconds=0.3)
@@ -133,7 +133,7 @@ def test_one_reader_at_most(release):
 @pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt, ValueError])
 def test_a_resource_that_cannot_be_read(error):
     """
-    Whatever it raises, an update is told: whoever reads it again learns what is wrong.
+    Whatever it raises, an update is sent: reading it again shows what is wrong.
     """
 
     def fail():
@@ -148,7 +148,7 @@ def test_a_resource_that_cannot_be_read(error):
 
 def test_threads_that_cannot_be_started(monkeypatch):
     """
-    If nothing can be read, an update of everything is told.
+    If nothing can be read, everything counts as updated.
     """
     reading = Reading(catalog_of(a="one", b="two"), ["notes://a", "notes://b"])
 

@@ -227,7 +227,7 @@ def test_what_is_healthy_is_not_ended(serve, name):
 
 def test_a_process_that_was_stopped_is_not_ended(serve):
     """
-    It is the time of the processor that counts: whoever stops a server for a while finds it as it was.
+    Only processor time counts: a process that was stopped for a while goes on.
     """
     process = serve()
     ask(process, modern(1, "prompts/get", {"name": "sleeps"}))

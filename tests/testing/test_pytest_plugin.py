@@ -226,7 +226,7 @@ class TestExplanation:
     @pytest.mark.parametrize(("left", "right"), [(1, 2), ("a", "b"), ([], []), ([1], [2]), (None, ["a"])])
     def test_all_else_is_left_alone(self, left, right):
         """
-        Nothing is said of what holds no turn.
+        Values without turns get no explanation.
         """
         assert explain("==", left, right) is None
 

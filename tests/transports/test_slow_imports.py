@@ -1,4 +1,4 @@
-"""Recipes whose import takes its time, or never ends: the client, the parent and the system are heard."""
+"""Slow or endless imports of recipes: the client, the parent and signals are still heard."""
 
 import json
 import os
@@ -128,7 +128,7 @@ import time; time.sleep(60)
 )
 def test_the_end_of_the_parent_ends_it(recipes):
     """
-    A server whose parent is gone ends though somebody else holds its input open.
+    A server whose parent is gone ends, also if its input is still held open.
     """
     folder = recipes(hang=HANG.format(how=SLEEPING))
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}

@@ -162,7 +162,7 @@ USUAL = "".join(set("abcdefghijklmnop")) == {ordered(USUAL)!r}
 
 
 def told_early(start, folder, gate):
-    """Whether a list is told before a recipe is imported."""
+    """Whether a list is sent before a recipe is imported."""
     gate.unlink(missing_ok=True)
     process = start(folder)
     say(process, initialize("2025-11-25"), request(1, "prompts/list"), request(2, "ping"))
@@ -536,7 +536,7 @@ class TestNothingStale:
 
     def test_a_recipe_that_is_gone(self, listed):
         """
-        A recipe that is taken away is not told of any more.
+        A prompt that is gone from its file is not listed any more.
         """
         folder, ask = listed
         (folder / "listed.py").write_text('from promptkit import prompt\nprompt(name="b")(lambda: "x")\n')
@@ -629,7 +629,7 @@ class TestNothingStale:
     @pytest.mark.parametrize("era", ["handshake", "modern"])
     def test_who_listens_late_is_corrected_then(self, recipes, start, talk, era):
         """
-        A client that is not ready yet when its list turns out to be wrong is told as soon as it is.
+        A client that is not ready when its list turns out to be wrong is notified as soon as it is.
         """
         source = f"{UNORDERED}prompt(name='a')(lambda: 'x')\n"
         folder = recipes(order=f"{source}if not USUAL: late = prompt(name='late')(lambda: 'x')\n")
@@ -657,7 +657,7 @@ class TestNothingStale:
 
     def test_a_client_that_leaves_at_once_withdraws_the_set(self, gated, start):
         """
-        A list that nobody has confirmed by the end of the process is not told again.
+        A list that was not confirmed by the end of the process is not sent early again.
         """
         folder, gate = gated
         session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
@@ -675,7 +675,7 @@ class TestNothingStale:
     @pytest.mark.parametrize("end", ["kill", "terminate"])
     def test_a_set_that_is_told_is_withdrawn_however_the_process_ends(self, gated, start, end):
         """
-        Also if it crashes: no list is told early twice that was not confirmed in between.
+        Also after a crash: no list is sent early twice without being confirmed in between.
         """
         folder, gate = gated
         first = start(folder, "--grace", "0")
@@ -849,7 +849,7 @@ class TestNothingStale:
     @pytest.mark.parametrize("code", TOLD)
     def test_what_cannot_be_observed_is_not_kept(self, recipes, talk, code):
         """
-        Of recipes whose import may depend on what nobody is told of no set is kept.
+        No set is kept of recipes whose import may depend on something that is not observed.
         """
         source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
         folder = recipes(asks=f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
@@ -963,7 +963,7 @@ class TestNothingStale:
 
     def test_faulty_recipes_are_not_kept(self, recipes, start):
         """
-        What is wrong with recipes is found anew each time, and said.
+        Faults in recipes are found and reported at each start.
         """
         folder = recipes(good=GREETING, bad="import nothing_like_it")
         process = start(folder)
@@ -1027,7 +1027,7 @@ class TestWhereItIsKept:
     @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are text on this system")
     def test_a_folder_whose_name_is_no_text(self, recipes, start, tmp_path):
         """
-        It is served, and no set is kept of it; that it cannot be watched is all that is said.
+        It is served, and no set is kept of it; the one message is that it cannot be watched.
         """
         folder = recipes(greeting=GREETING)
         odd = folder.rename(os.fsdecode(os.fsencode(tmp_path) + b"/odd-\xff"))
@@ -1089,7 +1089,7 @@ def fill(store, *pages):
 
 
 def forge(store, inputs, pages):
-    """Write a set that says anything, as whoever knows how it is made can."""
+    """Write a set with any content, as an attacker who knows the format can."""
     put(store, msgspec.msgpack.encode(Index(_MADE_BY, inputs, Capabilities(), pages)))
 
 
@@ -1114,7 +1114,7 @@ class TestHostileSets:
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
     def test_a_pipe_is_not_waited_for(self, store):
         """
-        A pipe that nobody writes to is no set, and holds nobody up.
+        A pipe in the set's place is not read.
         """
         Path(store.file).unlink()
         os.mkfifo(store.file)
@@ -1209,7 +1209,7 @@ class TestHostileSets:
 
     def test_a_file_that_shrinks_while_it_is_read(self, store):
         """
-        A page that is gone by the time that it is asked for is not told.
+        A page that is gone when it is asked for is not sent.
         """
         with closing(store.read()) as found:
             os.truncate(store.file, 100)
@@ -1219,7 +1219,7 @@ class TestHostileSets:
     @pytest.mark.skipif(getattr(os, "geteuid", lambda: 0)() == 0, reason="root may write anywhere")
     def test_a_set_that_cannot_be_withdrawn_is_none(self, store):
         """
-        Where nothing can be written nothing can be withdrawn, and so nothing is told early.
+        Where nothing can be written nothing can be withdrawn, so nothing is sent early.
         """
         Path(store.file).chmod(0o400)
 
@@ -1227,7 +1227,7 @@ class TestHostileSets:
 
     def test_a_withdrawn_set_is_none_until_it_is_confirmed(self, store):
         """
-        What is told early is told once, unless it turns out to be true.
+        A list is sent early once, unless it is confirmed.
         """
         with closing(store.read()) as found:
             assert found.withdraw()
@@ -1246,7 +1246,7 @@ class TestTampering:
 
     def test_no_byte_can_be_changed(self, store):
         """
-        Whichever byte of the file is another, nothing is told that was not written.
+        Whichever byte of the file changes, nothing is sent that was not written.
         """
         path = Path(store.file)
         data = path.read_bytes()
@@ -1273,7 +1273,7 @@ class TestTampering:
     @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
     def test_a_file_that_others_may_write_is_not_read(self, store, mode):
         """
-        What somebody else could have put there is not told.
+        A file that others may write to is not sent.
         """
         Path(store.file).chmod(mode)
 
@@ -1282,7 +1282,7 @@ class TestTampering:
     @pytest.mark.skipif(getattr(os, "geteuid", lambda: 1)() != 0, reason="only root can give files away")
     def test_a_file_of_somebody_else_is_not_read(self, store):
         """
-        What belongs to another user is not told.
+        A file of another user is not sent.
         """
         os.chown(store.file, 12345, 12345)
 
@@ -1312,7 +1312,7 @@ class TestTampering:
     @pytest.mark.parametrize("seconds", [25 * 3600, -3600], ids=["a day ago", "tomorrow"])
     def test_an_old_one_is_not_read(self, store, seconds):
         """
-        What nobody has confirmed for a day is made anew.
+        A set that was not confirmed for a day is made again.
         """
         then = time.time() - seconds
         os.utime(store.file, (then, then))
@@ -1344,7 +1344,7 @@ for _ in range(100):
 
 def test_writers_do_not_disturb_each_other(store, tmp_path, environment):
     """
-    While several processes write, whoever reads finds one of their sets, whole; no scratch is left.
+    While several processes write, a reader finds a whole set of one of them; no temporary file is left.
     """
     command = [sys.executable, "-c", WRITER, str(tmp_path)]
     writers = [subprocess.Popen([*command, letter], env=environment) for letter in "abc"]

@@ -151,7 +151,7 @@ def test_the_wire_is_utf_8(serve, locale):
 @pytest.mark.requirement("stdio/log")
 def test_what_went_wrong_is_told_on_standard_error(serve):
     """
-    A traceback stands there, under the number that the client was told.
+    The traceback is there, under the number that the client got.
     """
     broken = "from promptkit import prompt\n@prompt\ndef broken():\n    raise ValueError('password123')\n"
     sessions = [message for revision in HANDSHAKES for message in (initialize(revision), get(1, "broken"))]
@@ -264,7 +264,7 @@ def test_a_signal_ends_it_quietly(serve, name, revision):
 @pytest.mark.requirement("stdio/server-ends")
 def test_a_signal_ends_streams(serve):
     """
-    A client of the modern era is told that its stream has ended before the output is closed.
+    A client of the modern era is notified of the end of its stream before the output is closed.
     """
     process = serve(GREET)
     opened = ask(
@@ -309,7 +309,7 @@ def test_a_signal_finds_a_prompt_at_work(serve):
 
 def test_a_client_that_goes_away(serve):
     """
-    When nobody reads any more the process ends by itself, without a traceback.
+    When the output is no longer read the process ends by itself, without a traceback.
     """
     process = serve(GREET)
     ask(process, initialize("2025-06-18"))
@@ -472,7 +472,7 @@ def test_a_closed_wire_is_wrong_usage(recipes, closed):
 
 def test_on_a_terminal_it_says_what_to_do(recipes):
     """
-    A person who starts the server by hand is told in one line what it waits for.
+    A person who starts the server by hand sees one line on what it waits for.
     """
     keyboard, terminal = os.openpty()
     process = subprocess.Popen(
@@ -494,7 +494,7 @@ def test_on_a_terminal_it_says_what_to_do(recipes):
 @pytest.mark.skipif(os.name != "posix", reason="elsewhere a process keeps its dead parent")
 def test_a_parent_that_dies(recipes):
     """
-    A server whose client dies ends by itself, though somebody else holds its input open.
+    A server whose client dies ends by itself, also if its input is still held open.
     """
     program = (
         "import subprocess, sys, time; "
