@@ -6,6 +6,10 @@ check:
     ruff format --check .
     mypy
     mypy --python-version 3.14
+    mypy --platform win32
+    pyright
+    pyright --pythonversion 3.14
+    pyright --pythonplatform Windows
 
 # Every test.
 test *arguments:

@@ -8,13 +8,11 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from benchmarks import compiling, markdown, pictures, plots, recipes, tables
+from benchmarks import compiling, pictures, plots, recipes, report
 from benchmarks.budgets import judge
-from benchmarks.documents import document, write
 from benchmarks.peers import OURS, PEERS, Absent, Peer
 from benchmarks.rounds import Rounds
-from benchmarks.visits import FULL, QUICK, Visitor
-from benchmarks.wire import HANDSHAKE
+from benchmarks.runner import FULL, QUICK, Runner
 
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
@@ -23,9 +21,6 @@ WIDTH = 250  # columns, where the output is no terminal
 
 
 def _options(arguments: Sequence[str] | None) -> Namespace:
-    """
-    Return what the command line asks for.
-    """
     parser = ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--rounds", type=int, metavar="NUMBER", help="how many rounds (default: 5, quick: 1)")
     parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
@@ -54,9 +49,7 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
 
 
 def _start(names: Sequence[str], console: Console) -> list[Peer]:
-    """
-    Return the servers that can be started, and say which cannot.
-    """
+    """The servers that can be started; the others are named on the console."""
     found = []
     for name in names:
         try:
@@ -64,6 +57,19 @@ def _start(names: Sequence[str], console: Console) -> list[Peer]:
         except Absent as reason:
             console.print(f"left out: {name}: {reason}", markup=False)
     return found
+
+
+def _write(content: report.Content, sizes: Sequence[int], folder: Path, console: Console) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    report.write_json(content, folder / "results.json")
+    if folder.resolve() == FOLDER.resolve():
+        report.write(report.block(content), PAGE)
+        report.write(report.summary(content), README)
+    try:
+        plots.draw(content, sizes, folder)
+    except ImportError:
+        reason = "matplotlib is not installed; pip install -e '.[bench]' does it"
+        console.print(f"left out: plots: {reason}", markup=False)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,34 +84,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     peers = _start(options.only, console)
     with TemporaryDirectory() as folder, Console(stderr=True).status("") as status:
         pictures.write(Path(folder))
-        visitor = Visitor(QUICK if options.quick else FULL, Path(folder))
-        recipes.write(visitor.folder, visitor.extent.counts)
-        rounds = Rounds(visitor, peers, status.update)
+        runner = Runner(QUICK if options.quick else FULL, Path(folder))
+        recipes.write(runner.folder, runner.plan.counts)
+        rounds = Rounds(runner, peers, status.update)
         results = rounds.run(options.rounds)
         status.update("compiling")
         compiled = compiling.measure()
     verdicts = judge(results)
-    for era, figures in results.items():
-        console.print(tables.figures(era, figures, peers, options.rounds))
-    console.print(tables.budgets(verdicts))
-    for what, seconds in compiled.items():
-        console.print(f"{what}: {tables.measure(seconds, 's')}", highlight=False)
-    for (name, what), why in rounds.notes.items():
-        console.print(f"left out: {name}: {what}: {why}", markup=False, highlight=False)
+    content = report.as_json(peers, results, verdicts, rounds.notes, compiled)
+    console.print(report.shown(content))
     if options.output:
-        options.output.mkdir(parents=True, exist_ok=True)
-        content = document(peers, results, verdicts, rounds.notes, compiled)
-        write(content, options.output / "results.json")
-        if options.output.resolve() == FOLDER.resolve():
-            markdown.write(markdown.block(content), PAGE)
-            markdown.write(markdown.summary(content), README)
-        try:
-            plots.draw(results[HANDSHAKE.name], peers, visitor.extent.counts, options.output)
-        except ImportError:
-            console.print(
-                "left out: plots: matplotlib is not installed; pip install -e '.[bench]' does it",
-                markup=False,
-            )
+        _write(content, runner.plan.counts, options.output, console)
     return int(any(name == OURS for name, _ in rounds.notes))
 
 

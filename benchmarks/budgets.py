@@ -49,16 +49,12 @@ class Budget:
 
 
 def _against(peer: str, row: Row, least: float) -> Budget:
-    """
-    Return the budget that holds promptkit against *peer* in one row.
-    """
+    """The budget that holds promptkit against *peer* in one row."""
     return Budget(row.title, row, peer, row, least)
 
 
 def _growth(what: str, many: Row, few: Row, most: float) -> Budget:
-    """
-    Return the budget of how many times *few* promptkit's *many* may be.
-    """
+    """The budget of how many times *few* promptkit's *many* may be."""
     return Budget(what, many, OURS, few, 1 / most)
 
 

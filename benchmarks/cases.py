@@ -51,16 +51,11 @@ class Case:
 
 
 def _messages(result: Any) -> list[tuple[str, dict[str, Any]]]:
-    """
-    Return the roles and contents of a prompt.
-    """
     return [(message["role"], message["content"]) for message in result["messages"]]
 
 
 def _listed(result: Any) -> dict[str, tuple[str, list[tuple[str, bool]]]]:
-    """
-    Return, by the names of the prompts of a list, their descriptions and arguments.
-    """
+    """Descriptions and arguments of listed prompts, by name."""
     return {
         prompt["name"]: (
             prompt["description"],
@@ -71,24 +66,16 @@ def _listed(result: Any) -> dict[str, tuple[str, list[tuple[str, bool]]]]:
 
 
 def _text(words: str, role: str = "user") -> tuple[str, dict[str, Any]]:
-    """
-    Return one message of text.
-    """
     return role, {"type": "text", "text": words}
 
 
 def _get(name: str, prompt: str, arguments: dict[str, str], *expected: Any) -> Case:
-    """
-    Return a case of ``prompts/get``.
-    """
     params = {"name": prompt, "arguments": arguments}
     return Case(f"prompts/get, {name}", "prompts/get", params, _messages, list(expected))
 
 
 def _picture(name: str, prompt: str, file: str) -> Case:
-    """
-    Return a case of ``prompts/get`` that answers with an image.
-    """
+    """A case of ``prompts/get`` that answers with an image."""
     data = b64encode(draw(SIDES[file])).decode()
     image = ("user", {"type": "image", "data": data, "mimeType": "image/png"})
     return _get(name, prompt, {"caption": "A picture."}, _text("A picture."), image)

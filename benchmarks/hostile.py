@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.hostile_input import CATALOG, KINDS, OPENING, Make
-from benchmarks.tables import measure, ratio
+from benchmarks.report import measure, ratio
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 

@@ -68,25 +68,19 @@ class Peer:
 
 
 def _program() -> tuple[str, ...]:
-    """
-    Return what starts promptkit: the program that people start, if this Python has it.
-    """
+    """The installed program, as people start it; else the module."""
     program = shutil.which("promptkit", path=str(Path(sys.executable).parent))
     return (program,) if program else (sys.executable, "-m", "promptkit")
 
 
 def _promptkit() -> Peer:
-    """
-    Return promptkit, with one page for a whole list, and with completion as often as one likes.
-    """
+    """With one page for a whole list, and without a limit to completion."""
     options = ("--page-size", "10000", "--completion-rate", "1000000000")
     return Peer(OURS, OURS, (*_program(), "serve", RECIPES, *options))
 
 
 def _cold() -> Peer:
-    """
-    Return promptkit as it is where nothing has been kept of an earlier start.
-    """
+    """As it starts for the first time: without a start-up cache."""
     shown = subprocess.run((*_program(), "serve", "--help"), capture_output=True, text=True, check=False)
     if NO_CACHE not in shown.stdout:
         reason = f"this promptkit has no {NO_CACHE}"
@@ -96,9 +90,7 @@ def _cold() -> Peer:
 
 
 def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
-    """
-    Return what makes a server that is a Python program and needs *package*.
-    """
+    """Makes a server that is a Python program and needs *package*."""
 
     def make() -> Peer:
         try:
@@ -112,9 +104,6 @@ def _script(name: str, file: str, package: str) -> Callable[[], Peer]:
 
 
 def _typescript() -> Peer:
-    """
-    Return the official server in TypeScript.
-    """
     node = shutil.which("node")
     if node is None:
         reason = "there is no node on this machine"

@@ -10,9 +10,6 @@ SIDES = {"small.png": 512, "large.png": 1024}
 
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
-    """
-    Return one chunk of a PNG file.
-    """
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 

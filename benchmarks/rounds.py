@@ -10,8 +10,8 @@ import attrs
 from benchmarks.cases import CASES, Case
 from benchmarks.peers import Peer
 from benchmarks.rows import Row
+from benchmarks.runner import Runner
 from benchmarks.session import Refused
-from benchmarks.visits import Visitor
 from benchmarks.wire import ERAS, Era
 
 
@@ -57,7 +57,7 @@ class Rounds:
     The rounds of one run.
 
     Args:
-        visitor:
+        runner:
             What starts and measures servers.
 
         peers:
@@ -70,7 +70,7 @@ class Rounds:
             What was left out, and why.
     """
 
-    visitor: Visitor
+    runner: Runner
     peers: Sequence[Peer]
     say: Callable[[str], None]
     notes: dict[tuple[str, str], str] = attrs.field(factory=dict)
@@ -84,7 +84,7 @@ class Rounds:
         for era in ERAS:
             for peer in self.peers:
                 self._check(peer, era)
-        for size in self.visitor.extent.counts:
+        for size in self.runner.plan.counts:
             self._warm(size)
         for number in range(count):
             for era in ERAS:
@@ -93,51 +93,40 @@ class Rounds:
         return self._results()
 
     def _check(self, peer: Peer, era: Era) -> None:
-        """
-        Find out what *peer* does, and note the rest.
-        """
+        """Find out what *peer* does, and note the rest."""
         self.say(f"{peer.label}: what it answers in the {era.name} era")
-        faults = self.visitor.check(peer, era)
+        faults = self.runner.check(peer, era)
         for name, reason in faults.items():
             self._note(peer, era, reason, name)
         if None not in faults:
             self._cases[era.name, peer.name] = tuple(case for case in CASES if case.name not in faults)
 
     def _warm(self, size: int) -> None:
-        """
-        Start every server with *size* prompts once without a clock.
-        """
+        """Start every server with *size* prompts once without a clock."""
         for peer in self.peers:
             eras = [era for era in ERAS if (era.name, peer.name) in self._cases]
             if eras and peer.content:
                 self.say(f"{peer.label}: a start with {size:,} prompts that does not count")
-                self.visitor.warm(peer, eras[0], size)
+                self.runner.warm(peer, eras[0], size)
 
     def _note(self, peer: Peer, era: Era, reason: str, case: str | None = None) -> None:
-        """
-        Note what is left out.
-        """
         what = f"{case} in the {era.name} era" if case else f"the {era.name} era"
         self.notes[peer.name, what] = reason
 
     def _round(self, era: Era, *, first: bool) -> None:
-        """
-        Visit every server that serves *era* once, and then once more for each number of prompts.
-        """
-        extent = self.visitor.extent
+        """Measure every server that serves *era*, and then its growth for each number of prompts."""
+        plan = self.runner.plan
         peers = [peer for peer in self.peers if (era.name, peer.name) in self._cases]
         for peer in peers:
-            figures = self.visitor.visit(peer, era, self._cases[era.name, peer.name])
+            figures = self.runner.measure(peer, era, self._cases[era.name, peer.name])
             self._keep(peer, era, figures)
-        for size in extent.counts if first else extent.sizes:
+        for size in plan.counts if first else plan.sizes:
             for peer in peers:
                 if peer.content:
-                    self._keep(peer, era, self.visitor.grow(peer, era, size))
+                    self._keep(peer, era, self.runner.measure_growth(peer, era, size))
 
     def _keep(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
-        """
-        Keep the figures of one visit; note what cut it short.
-        """
+        """Keep the figures of one server; note what cut them short."""
         try:
             for row, value in figures:
                 self._values[era.name, row, peer.name].append(value)
@@ -145,9 +134,7 @@ class Rounds:
             self._note(peer, era, str(error))
 
     def _results(self) -> Results:
-        """
-        Return the figures, row after row.
-        """
+        """The figures, row after row."""
         results: Results = {era.name: {} for era in ERAS}
         for (era, row, name), values in self._values.items():
             results[era].setdefault(row, {})[name] = Figure.of(values)

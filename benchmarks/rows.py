@@ -20,7 +20,7 @@ class Row:
             ``s``, ``MiB`` or ``KiB``.
 
         table:
-            Which table of the README it is in.
+            Which table of docs/performance.md it is in.
     """
 
     title: str

@@ -80,9 +80,7 @@ class Session:
         return self._process.stdout
 
     def _open(self) -> None:
-        """
-        Ask the first request, and say that the answer has come where the era wants it.
-        """
+        """Send the first request and, in the handshake era, that its reply has come."""
         self._write(self._era.request(0, self._era.opening, self._era.hello))
         self._check(self._stdout.readline())
         self.opened = time.perf_counter() - self.started
@@ -95,12 +93,7 @@ class Session:
             self._stdin.flush()
 
     def _check(self, line: bytes) -> Reply:
-        """
-        Return the reply that *line* holds.
-
-        Raises:
-            Refused: If it is an error, no reply, or nothing.
-        """
+        """The reply in *line*. Raises Refused if it is an error, no reply, or nothing."""
         if not line:
             reason = f"it ended with {self._process.wait()} instead of an answer"
             raise Refused(reason)
@@ -156,12 +149,9 @@ class Session:
 
     @contextmanager
     def _together(self) -> Iterator[None]:
-        """
-        Keep client and server on one processor, where the system lets itself be told.
-
-        One of them waits while the other works. If they happen to be apart, each request takes as
-        much longer as it takes to wake a processor, twice, whatever the server.
-        """
+        """Keep client and server on one processor, on systems that allow it."""
+        # One of them waits while the other works. On two processors, each request would take as
+        # much longer as it takes to wake a processor, twice, whatever the server.
         tasks = Path(f"/proc/{self._process.pid}/task")
         if not hasattr(os, "sched_setaffinity") or not tasks.exists():
             yield
@@ -219,9 +209,7 @@ class Session:
 
 
 def _confine(tasks: Path, processors: set[int]) -> None:
-    """
-    Let this thread, and all threads of a process, run on some processors only.
-    """
+    """Let this thread, and all threads of a process, run on some processors only."""
     for number in (0, *(int(task.name) for task in tasks.iterdir())):
         with suppress(OSError):  # a thread may have ended
             os.sched_setaffinity(number, processors)

@@ -10,9 +10,7 @@ SOURCE = Path(__file__).parent / "servers" / "typescript"
 
 
 def _cache() -> Path:
-    """
-    Return the folder for what belongs to this very set of packages.
-    """
+    """The folder for what belongs to this very set of packages."""
     lock = (SOURCE / "package-lock.json").read_bytes()
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "promptkit-benchmarks" / hashlib.sha256(lock).hexdigest()[:12]

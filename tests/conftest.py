@@ -30,7 +30,7 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 @pytest.fixture(scope="session")
 def png() -> bytes:
-    """The smallest honest PNG: one red pixel."""
+    """The smallest valid PNG: one red pixel."""
     header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"\0\xff\0\0")
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", pixels) + _chunk(b"IEND", b"")

@@ -1,4 +1,4 @@
-"""Three recipes with six mistakes, and what is said of them."""
+"""Three recipes with six mistakes, and the diagnostics of them."""
 
 SIX_MISTAKES = {
     "names": """

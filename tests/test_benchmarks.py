@@ -4,10 +4,9 @@ import json
 
 import pytest
 
-from benchmarks import markdown, recipes, rows
+from benchmarks import recipes, report, rows
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.cases import TYPED, listing
-from benchmarks.documents import document, write
 from benchmarks.peers import COLD, OURS, RECIPES, Peer
 from benchmarks.rounds import Figure
 from benchmarks.wire import ERAS
@@ -33,7 +32,7 @@ def content():
     """What a run says that found the figures above."""
     found = {row: {name: Figure.of([value]) for name, value in each.items()} for row, each in FIGURES.items()}
     results = {era.name: found for era in ERAS}
-    return document(PEERS, results, judge(results), NOTES, {"compile": 0.08})
+    return report.as_json(PEERS, results, judge(results), NOTES, {"compile": 0.08})
 
 
 def cells(text, title):
@@ -47,7 +46,7 @@ def test_a_figure_stands_with_its_ratio(content):
     """
     Each cell is a median, and how many times promptkit's it is.
     """
-    found = markdown.block(content)
+    found = report.block(content)
 
     assert cells(found, "start to prompts/list of 10") == ["50.0 ms", "100 ms (2.0x)", "600 ms (12.0x)"]
     assert cells(found, "prompts/get, typed arguments: pipelined") == ["10.0 µs", "1.50 ms (150x)"]
@@ -60,7 +59,7 @@ def test_sizes_stand_beside_each_other(content):
     """
     rows = content["eras"]["handshake"]
     rows["start to prompts/list of 1,000"] = rows["start to prompts/list of 10"]
-    found = [line.split(" | ")[0] for line in markdown.block(content).splitlines()]
+    found = [line.split(" | ")[0] for line in report.block(content).splitlines()]
     at = found.index("| start to prompts/list of 10")
 
     assert found[at + 1] == "| start to prompts/list of 1,000"
@@ -68,9 +67,9 @@ def test_sizes_stand_beside_each_other(content):
 
 def test_what_was_missed_is_told(content):
     """
-    Every budget that was measured is listed, kept or not, and so is what was left out.
+    Every measured budget is listed, kept or not, and so is what was left out.
     """
-    found = markdown.block(content)
+    found = report.block(content)
     kept, missed = "| 100x | 150x | kept |", "| 3.0x | 2.5x | **missed** |"
 
     assert (found.count(kept), found.count(missed)) == (2, 2)
@@ -80,15 +79,15 @@ def test_what_was_missed_is_told(content):
 
 def test_where_the_figures_come_from(content):
     """
-    The date, the versions, the machine's kind and the command are told.
+    The report names the date, the versions, the machine and the command.
     """
-    found = markdown.block(content)
+    found = report.block(content)
     told = [
         content["date"],
         *(f"{name} {version}" for name, version in content["versions"].items()),
         f"{content['machine']['processors']} processors",
         "mcp 1.0",
-        markdown.COMMAND,
+        report.COMMAND,
     ]
 
     assert [words for words in told if words not in found] == []
@@ -98,7 +97,7 @@ def test_both_eras_are_told(content):
     """
     The first era is open, the other is folded.
     """
-    shown, _, folded = markdown.block(content).partition("<details>")
+    shown, _, folded = report.block(content).partition("<details>")
 
     assert "handshake era" in shown
     assert "modern era" not in shown
@@ -109,7 +108,7 @@ def test_the_readme_shows_a_few(content):
     """
     A row for each figure that was measured, in words, and one plot.
     """
-    found = markdown.summary(content)
+    found = report.summary(content)
 
     assert cells(found, "start to the first list of prompts") == ["50.0 ms", "600 ms (12.0x)"]
     assert cells(found, "a prompt with typed arguments") == ["10.0 µs", "1.50 ms (150x)"]
@@ -121,25 +120,25 @@ def test_only_the_block_is_written(content, tmp_path):
     What stands around the marks stays, and a second run replaces the first.
     """
     file = tmp_path / "README.md"
-    file.write_text(f"before\n\n{markdown.BEGIN}\nold\n{markdown.END}\n\nafter\n", encoding="utf-8")
-    markdown.write(markdown.block(content), file)
-    markdown.write(markdown.block(content), file)
+    file.write_text(f"before\n\n{report.BEGIN}\nold\n{report.END}\n\nafter\n", encoding="utf-8")
+    report.write(report.block(content), file)
+    report.write(report.block(content), file)
     text = file.read_text(encoding="utf-8")
 
     assert (text.startswith("before\n\n<!--"), text.endswith("-->\n\nafter\n")) == (True, True)
-    assert markdown.figures_of(text) == markdown.block(content)
+    assert report.figures_of(text) == report.block(content)
 
 
-@pytest.mark.parametrize("text", ["", markdown.BEGIN, markdown.END, markdown.END + markdown.BEGIN])
+@pytest.mark.parametrize("text", ["", report.BEGIN, report.END, report.END + report.BEGIN])
 def test_without_marks_nothing_is_written(content, text, tmp_path):
     """
-    A file without marks is left as it is, with an error.
+    A file without marks is left unchanged, with an error.
     """
     file = tmp_path / "README.md"
     file.write_text(text, encoding="utf-8")
 
     with pytest.raises(ValueError, match="there is no <!-- benchmarks:begin -->"):
-        markdown.write(markdown.block(content), file)
+        report.write(report.block(content), file)
     assert file.read_text(encoding="utf-8") == text
 
 
@@ -148,9 +147,9 @@ def test_the_block_is_the_same_from_a_file(content, tmp_path):
     Nothing is lost on the way through JSON.
     """
     file = tmp_path / "results.json"
-    write(content, file)
+    report.write_json(content, file)
 
-    assert markdown.block(json.loads(file.read_text(encoding="utf-8"))) == markdown.block(content)
+    assert report.block(json.loads(file.read_text(encoding="utf-8"))) == report.block(content)
 
 
 def test_a_folder_holds_as_many_prompts_as_its_name_says(tmp_path, monkeypatch):

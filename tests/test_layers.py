@@ -1,28 +1,13 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import promptkit
+from tests.structure import MODULES, RANK, TREES, imported, imports_from_above, layer
 from tests.wire import initialize, line, request
 
-PACKAGE = Path(promptkit.__file__).parent
-
-#: Lowest first. Modules in one row do not import each other.
-ORDER = (
-    "errors|version",
-    "conversion|language",
-    "catalog|fragments",
-    "compiler|protocol",
-    "server",
-    "transports",
-    "cli|testing",
-    "__main__",
-)
-RANK = {name: rank for rank, row in enumerate(ORDER) for name in row.split("|")}
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+BELOW = [name for name in MODULES if name != "promptkit"]
 
 #: Too slow to import before the first reply, or of no use to a server.
 LAZY = {
@@ -99,38 +84,20 @@ main(["serve", sys.argv[1]])
 """
 
 
-def layer(path):
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
-
-
-def imported(path):
-    """The modules of promptkit that a file imports, anywhere in it."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
-    for node in nodes:
-        if isinstance(node, ast.ImportFrom) and node.module == "promptkit":
-            names += [f"promptkit.{alias.name}" for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names.append(node.module or "")
-    return {name.split(".")[1] for name in names if name.startswith("promptkit.")}
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_down(path):
+@pytest.mark.parametrize("module", BELOW)
+def test_imports_point_down(module):
     """
     A module imports only from the layers below its own, also inside functions.
     """
-    above = {other for other in imported(path) - {layer(path)} if RANK[other] >= RANK[layer(path)]}
-
-    assert set() == above
+    assert imports_from_above(module) == []
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_are_absolute(path):
+@pytest.mark.parametrize("module", BELOW)
+def test_imports_are_absolute(module):
     """
     Every import says in full what it imports, so that the test above sees it.
     """
-    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    nodes = ast.walk(TREES[module])
 
     assert [node.lineno for node in nodes if isinstance(node, ast.ImportFrom) and node.level] == []
 
@@ -139,16 +106,16 @@ def test_every_module_has_a_layer():
     """
     A module that is added is given its place in the order.
     """
-    assert {layer(path) for path in MODULES} == set(RANK)
+    assert {layer(module) for module in BELOW} == set(RANK)
 
 
 def test_the_protocol_and_the_compiler_do_not_know_each_other():
     """
     They meet in the catalog.
     """
-    protocol = [path for path in MODULES if layer(path) == "protocol"]
+    protocol = [module for module in BELOW if layer(module) == "protocol"]
 
-    assert set() == {"compiler"} & {name for path in protocol for name in imported(path)}
+    assert "compiler" not in {layer(name) for module in protocol for name in imported(module, deep=True)}
 
 
 def test_a_revision_is_dated_in_one_module():
@@ -158,13 +125,9 @@ def test_a_revision_is_dated_in_one_module():
     from promptkit.protocol.revisions import REVISIONS
 
     constants = {
-        path.name: {
-            node.value
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Constant)
-        }
-        for path in MODULES
-        if path.name != "revisions.py"
+        module: {node.value for node in ast.walk(TREES[module]) if isinstance(node, ast.Constant)}
+        for module in BELOW
+        if module != "promptkit.protocol.revisions"
     }
 
     assert [name for name, values in constants.items() if values & REVISIONS.keys()] == []

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from typing import Final
 
 __all__ = ["any_room", "room_of", "write_some"]
@@ -37,7 +38,7 @@ def room_of(descriptor: int) -> int:
         return 0
     import select  # not at all where nothing is printed
 
-    if not hasattr(select, "poll"):  # Windows
+    if sys.platform == "win32":
         return 0
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)

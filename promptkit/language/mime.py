@@ -338,7 +338,8 @@ def _open_below(root: Path, file: str, flags: int) -> int:
     Raises:
         OSError: If there is a link on the way, or *file* cannot be opened.
     """
-    if os.open not in os.supports_dir_fd:  # on Windows, where it takes privileges to make a link
+    # On Windows it takes privileges to make a link.
+    if sys.platform == "win32" or os.open not in os.supports_dir_fd:
         return os.open(file, flags)
     *folders, name = Path(file).relative_to(root).parts
     here = os.open(root, _FOLDER)

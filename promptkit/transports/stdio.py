@@ -152,8 +152,9 @@ def take(grace: float = GRACE) -> Wire:
     for descriptor in (0, 1):
         os.fstat(descriptor)  # a closed one must not be mistaken for the duplicate of another
     wire = Wire(os.dup(0), os.dup(1))
-    for descriptor in (wire.reading, wire.writing):
-        os.set_blocking(descriptor, True)
+    if sys.platform != "win32":
+        for descriptor in (wire.reading, wire.writing):
+            os.set_blocking(descriptor, True)
     sys.stdout.flush()  # what was printed until now was meant for whoever reads it
     _silence(0, os.O_RDONLY, inheritable=True)
     os.dup2(2, 1)
@@ -275,7 +276,7 @@ def _end_by_kernel(seconds: float) -> None:
     """
     Have the kernel end the process if no Python code can: unless an author uses that timer.
     """
-    if not hasattr(signal, "ITIMER_REAL") or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+    if sys.platform == "win32" or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
         return
     with suppress(OverflowError, OSError):  # a grace without end
         if signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0):

@@ -36,7 +36,7 @@ def figures(request):
 
 @pytest.fixture
 def serve(tmp_path, recipes):
-    """A function that starts a server, of everything there is unless it is told a folder."""
+    """A function that starts a server, of a recipe with everything unless it is given a folder."""
     started = []
 
     def start(*options, folder=None, **kwargs):

@@ -1,4 +1,4 @@
-"""The client of these tests is honest: it leaves no question unanswered."""
+"""The test client behaves as the protocol wants: it leaves no question unanswered."""
 
 from tests.faults.chance import SEED, Chance
 from tests.faults.exchange import Exchange

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from typing import Final
 
@@ -52,7 +53,7 @@ class Watchdog:
         """
         Start it, or let it begin anew.
         """
-        if self._is_free():
+        if sys.platform != "win32" and self._is_free():
             self._measure()
             signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy, self._limit)
 
@@ -60,14 +61,14 @@ class Watchdog:
         """
         Stop it.
         """
-        if self._is_ours():
+        if sys.platform != "win32" and self._is_ours():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _is_free(self) -> bool:
         """
         Return whether nobody else uses the timer, or handles its signal.
         """
-        if not hasattr(signal, "ITIMER_PROF"):
+        if sys.platform == "win32":
             return False
         if signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
             return self._is_ours() or signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
@@ -78,7 +79,7 @@ class Watchdog:
         """
         Return whether the timer runs, and was started here: then its interval is the limit.
         """
-        return hasattr(signal, "ITIMER_PROF") and signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
+        return sys.platform != "win32" and signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
 
     def _measure(self) -> None:
         """
@@ -94,6 +95,8 @@ def _exit_on_signal() -> None:
     """
     Let the timer's signal call C's `_exit`: by default it does not end the first process of a container.
     """
+    if sys.platform == "win32":
+        return
     import ctypes  # hardly ever needed
 
     library = ctypes.CDLL(None)

@@ -18,7 +18,7 @@ def noted_environment(observation: "Observation") -> Iterator[None]:
     Note which variables are read, by name or all of them.
     """
     mappings: list[Any] = [os.environ]
-    if os.supports_bytes_environ:
+    if sys.platform != "win32":
         mappings.append(os.environb)
     plain = [(mapping.encodekey, mapping.decodekey) for mapping in mappings]
 

@@ -1,0 +1,240 @@
+"""What a run found: as JSON, and as tables for the terminal, the docs and the README."""
+
+import datetime as dt
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.markdown import Markdown
+
+from benchmarks import rows
+from benchmarks.budgets import Verdict
+from benchmarks.cases import TYPED
+from benchmarks.peers import OURS, Peer
+from benchmarks.rounds import Figure, Results
+from promptkit.version import VERSION
+
+BEGIN: Final = "<!-- benchmarks:begin -->"
+END: Final = "<!-- benchmarks:end -->"
+COMMAND: Final = "pip install -e '.[bench]' && python -m benchmarks"
+PLOTS: Final = {
+    "Start, requests and memory of every server, as bars": "figures/bars.svg",
+    "Start, memory and requests over the number of prompts, as curves": "figures/growth.svg",
+}
+#: The rows and servers that the README shows, and its name for each row.
+SUMMARY: Final = {
+    rows.first_list(10).title: "start to the first list of prompts",
+    rows.pipelined(TYPED).title: "a prompt with typed arguments",
+    rows.memory(10).title: "memory",
+}
+SUMMARY_SERVERS: Final = (OURS, "mcp", "fastmcp", "typescript")
+UNITS: Final = ((1, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+Content = Mapping[str, Any]
+
+
+def measure(value: float, unit: str) -> str:
+    """A figure with three significant digits, in the unit that suits it."""
+    if unit != "s":
+        return f"{value:,.1f} {unit}"
+    scale, name = next((each for each in UNITS if value >= each[0]), UNITS[-1])
+    digits = 0 if value / scale >= 100 else 1 if value / scale >= 10 else 2
+    return f"{value / scale:,.{digits}f} {name}"
+
+
+def ratio(value: float) -> str:
+    """How many times one figure another is."""
+    digits = 0 if value >= 100 else 1 if value >= 1 else 2
+    return f"{value:,.{digits}f}x"
+
+
+def as_json(
+    peers: Sequence[Peer],
+    results: Results,
+    verdicts: Sequence[Verdict],
+    notes: Mapping[tuple[str, str], str],
+    compiling: Mapping[str, float],
+) -> dict[str, Any]:
+    """Everything that a run found, as JSON can hold it; all other reports are made of this."""
+    machine = {"system": platform.system(), "machine": platform.machine(), "processors": os.cpu_count()}
+    return {
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "versions": _versions(),
+        "machine": machine,
+        "servers": {peer.name: peer.label for peer in peers},
+        "eras": {
+            era: {
+                row.title: {"unit": row.unit, "table": row.table, "servers": _figures(found)}
+                for row, found in figures.items()
+            }
+            for era, figures in results.items()
+        },
+        "budgets": [
+            {
+                "budget": verdict.budget.what,
+                "against": verdict.budget.peer,
+                "era": verdict.era,
+                "at_least": verdict.budget.least,
+                "measured": _rounded(verdict.ratio),
+                "kept": verdict.kept,
+            }
+            for verdict in verdicts
+        ],
+        "left_out": [{"server": name, "what": what, "why": why} for (name, what), why in notes.items()],
+        "compiling": {what: _rounded(seconds) for what, seconds in compiling.items()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found = {"promptkit": VERSION, "Python": platform.python_version()}
+    if node := shutil.which("node"):
+        printed = subprocess.run((node, "--version"), capture_output=True, text=True, check=False)
+        found["Node.js"] = printed.stdout.strip().removeprefix("v")
+    return found
+
+
+def _figures(found: Mapping[str, Figure]) -> dict[str, Any]:
+    return {
+        name: {"median": _rounded(figure.median), "rounds": [*map(_rounded, figure.rounds)]}
+        for name, figure in found.items()
+    }
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+def write_json(content: Content, file: Path) -> None:
+    """Write what a run found into a file."""
+    file.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def block(content: Content) -> str:
+    """All figures, as docs/performance.md shows them."""
+    first, *others = content["eras"]
+    parts = [_origin(content), *(f"![{what}]({path})" for what, path in PLOTS.items()), *_era(content, first)]
+    for era in others:
+        parts += [
+            f"<details>\n<summary>The same in the {era} era</summary>",
+            *_era(content, era),
+            "</details>",
+        ]
+    return "\n\n".join([*parts, _budgets(content["budgets"]), *_notes(content)])
+
+
+def shown(content: Content) -> Markdown:
+    """All figures, as the terminal shows them: with half the range of their rounds."""
+    eras = [part for era in content["eras"] for part in _era(content, era, spread=True)]
+    return Markdown("\n\n".join([*eras, _budgets(content["budgets"]), *_notes(content)]))
+
+
+def summary(content: Content) -> str:
+    """The few figures that the README shows."""
+    found = next(iter(content["eras"].values()))
+    names = [name for name in SUMMARY_SERVERS if name in content["servers"]]
+    lines = [
+        [told, *(cell(found[title], name) for name in names)]
+        for title, told in SUMMARY.items()
+        if title in found
+    ]
+    picture, path = next(iter(PLOTS.items()))
+    return f"{_table(['', *map(content['servers'].get, names)], lines)}\n\n![{picture}](docs/{path})"
+
+
+def figures_of(text: str) -> str:
+    """What stands between the marks of *text*. Raises ValueError if it has no marks."""
+    _, begin, rest = text.partition(BEGIN)
+    found, end, _ = rest.partition(END)
+    if not begin or not end:
+        reason = f"there is no {BEGIN} with {END} after it"
+        raise ValueError(reason)
+    return found.strip()
+
+
+def write(figures: str, file: Path) -> None:
+    """Put *figures* between the marks of a file. Raises ValueError if it has no marks."""
+    text = file.read_text(encoding="utf-8")
+    figures_of(text)
+    before, after = text.partition(BEGIN)[0], text.partition(END)[2]
+    file.write_text(f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}", encoding="utf-8")
+
+
+def _origin(content: Content) -> str:
+    machine = content["machine"]
+    versions = ", ".join(f"{name} {version}" for name, version in content["versions"].items())
+    peers = [label for name, label in content["servers"].items() if not name.startswith(OURS)]
+    return (
+        f"Measured on {content['date']} with {versions}, beside {', '.join(peers)}, on {machine['system']} "
+        f"({machine['machine']}, {machine['processors']} processors), by\n\n"
+        f"```sh\n{COMMAND}\n```\n\n"
+        "Each figure is the median of the rounds, and in parentheses how many times promptkit's it is."
+    )
+
+
+def _era(content: Content, era: str, *, spread: bool = False) -> Iterator[str]:
+    found = content["eras"][era]
+    for kind in dict.fromkeys(row["table"] for row in found.values()):
+        titles = [title for title, row in found.items() if row["table"] == kind]
+        measured = {name for title in titles for name in found[title]["servers"]}
+        labels = {name: label for name, label in content["servers"].items() if name in measured}
+        lines = [
+            [title, *(cell(found[title], name, spread=spread) for name in labels)]
+            for title in _by_kind(titles)
+        ]
+        yield f"**{kind}, {era} era**"
+        yield _table(["", *labels.values()], lines)
+
+
+def _by_kind(titles: Iterable[str]) -> list[str]:
+    """*titles* in their order, but with those beside each other that differ in a number."""
+    kinds: dict[str, list[str]] = {}
+    for title in titles:
+        kinds.setdefault(re.sub(r"\d[\d,]*", "", title), []).append(title)
+    return [title for kind in kinds.values() for title in kind]
+
+
+def cell(row: Mapping[str, Any], name: str, *, spread: bool = False) -> str:
+    """A server's figure and its ratio to promptkit's; with *spread*, half the range of its rounds, too."""
+    found, ours = row["servers"].get(name), row["servers"].get(OURS)
+    if found is None:
+        return "-"
+    text = measure(found["median"], row["unit"])
+    if spread and found["median"]:
+        text += f" ±{(max(found['rounds']) - min(found['rounds'])) / 2 / found['median']:.0%}"
+    return text if name == OURS or ours is None else f"{text} ({ratio(found['median'] / ours['median'])})"
+
+
+def _table(head: Sequence[str], lines: Iterable[Sequence[str]], numbers: Sequence[int] = ()) -> str:
+    """A table whose columns *numbers* are aligned to the right: all but the first, unless told."""
+    right = numbers or range(1, len(head))
+    rule = ["---:" if column in right else "---" for column in range(len(head))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, rule, *lines))
+
+
+def _budgets(budgets: Sequence[Mapping[str, Any]]) -> str:
+    lines = [
+        [
+            *(budget["budget"], budget["against"], budget["era"]),
+            *(ratio(budget["at_least"]), ratio(budget["measured"])),
+            "kept" if budget["kept"] else "**missed**",
+        ]
+        for budget in budgets
+    ]
+    kept = sum(budget["kept"] for budget in budgets)
+    told = f"**Budgets** ({kept} of {len(budgets)} kept): how many times promptkit's figure the other is"
+    return f"{told}\n\n{_table(['budget', 'against', 'era', 'at least', 'measured', ''], lines, (3, 4))}"
+
+
+def _notes(content: Content) -> Iterator[str]:
+    notes = [
+        *(f"- left out: {note['server']}: {note['what']}: {note['why']}" for note in content["left_out"]),
+        *(f"- {what}: {measure(seconds, 's')}" for what, seconds in content["compiling"].items()),
+    ]
+    if notes:
+        yield "\n".join(notes)

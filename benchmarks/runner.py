@@ -1,0 +1,183 @@
+"""The runner starts a server, measures everything of one era, and lets it end; the plan says how much."""
+
+import math
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from statistics import median
+
+import attrs
+
+from benchmarks import recipes, rows
+from benchmarks.cases import CASES, PLAIN, TYPED, Case, listing
+from benchmarks.peers import Peer
+from benchmarks.rows import Row
+from benchmarks.session import Refused, Session
+from benchmarks.wire import Era
+
+
+@attrs.frozen
+class Plan:
+    """
+    How much is measured of one server in one round.
+
+    Args:
+        seconds:
+            How long each figure is measured, about.
+
+        least:
+            How many requests are sent one at a time at least.
+
+        most:
+            How many requests are sent at most, one at a time and pipelined.
+
+        sizes:
+            How many prompts a server has. The first is for everything but growth.
+
+        once:
+            A size for the first round alone: starting some servers with so many takes a minute.
+    """
+
+    seconds: float
+    least: int
+    most: int
+    sizes: tuple[int, ...]
+    once: tuple[int, ...] = ()
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """
+        Every number of prompts.
+        """
+        return self.sizes + self.once
+
+
+#: Variables of the shell that would slow some servers down and not others.
+UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHONDEVMODE")
+
+#: How long a server goes on with what it put off until it had answered.
+SETTLE_S = 1.0
+
+FULL = Plan(seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,))
+QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100))
+
+
+@attrs.frozen
+class Runner:
+    """
+    Starts and measures servers.
+
+    Args:
+        plan:
+            How much to measure.
+
+        folder:
+            Where the images and the folders of recipes lie.
+    """
+
+    plan: Plan
+    folder: Path
+
+    def start(self, peer: Peer, era: Era, count: int) -> Session:
+        """
+        Return a session with *peer*, which has *count* prompts.
+
+        Raises:
+            Refused: If it does not serve the era.
+        """
+        shell = {name: value for name, value in os.environ.items() if name not in UNSET}
+        own = {"BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.folder)}
+        return Session(peer.command_for(recipes.folder(self.folder, count)), {**shell, **own}, era)
+
+    def warm(self, peer: Peer, era: Era, count: int) -> None:
+        """
+        Start *peer* once without a clock, so that what it keeps for its next start is there.
+        """
+        with suppress(Refused), self.start(peer, era, count) as session:  # `measure` tells why
+            session.ask(listing(count))
+            session.one_at_a_time(PLAIN, SETTLE_S, 1, sys.maxsize)
+
+    def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
+        """
+        Return what *peer* does not do, by case, and why; the era itself if there is no case.
+        """
+        size = self.plan.sizes[0]
+        faults: dict[str | None, str] = {}
+        try:
+            with self.start(peer, era, size) as session:
+                for case in (*CASES, listing(size)):
+                    try:
+                        _check(session, peer, case)
+                    except Refused as error:
+                        faults[case.name] = str(error)
+        except Refused as error:
+            faults[None] = str(error)
+        return faults
+
+    def measure(self, peer: Peer, era: Era, cases: Sequence[Case]) -> Iterator[tuple[Row, float]]:
+        """
+        Yield every figure of *peer* with a few prompts: the start, memory, *cases*, and the end.
+        """
+        with self.start(peer, era, self.plan.sizes[0]) as session:
+            yield rows.OPENING, session.opened
+            yield from self._begin(session, self.plan.sizes[0])
+            for case in filter(peer.measures, cases if peer.requests else ()):
+                yield from self._measure_case(session, case)
+            if peer.content and peer.requests:
+                yield from _memory(session, rows.LOADED)
+            yield rows.EXIT, session.close()
+
+    def measure_growth(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
+        """
+        Yield the figures of *peer* that may depend on the number of its prompts.
+        """
+        everything = listing(count)
+        cases = ((everything, rows.alone(everything)), (TYPED, rows.among(TYPED, count)))
+        with self.start(peer, era, count) as session:
+            begun = list(self._begin(session, count))
+            if count != self.plan.sizes[0]:  # `measure` has that one
+                yield from begun
+            if peer.requests:
+                yield rows.size(everything), len(session.ask(everything)) / 1024
+            for case, row in cases if peer.requests else ():
+                _check(session, peer, case)  # which warms up, too
+                yield row, median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
+
+    def _begin(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
+        """The time to the first replies, and memory, with *count* prompts."""
+        session.ask(listing(count))
+        yield rows.first_list(count), time.perf_counter() - session.started
+        session.ask(PLAIN)  # what was put off for the list has to be done by now
+        yield rows.first_get(count), time.perf_counter() - session.started
+        session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)  # what follows a start
+        yield from _memory(session, rows.memory(count))
+
+    def _measure_case(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
+        """The figures of one case, after a warm-up."""
+        plan = self.plan
+        session.one_at_a_time(case, plan.seconds / 10, 3, plan.most)
+        times = sorted(session.one_at_a_time(case, plan.seconds, plan.least, plan.most))
+        yield rows.alone(case), median(times)
+        yield rows.slowest(case), times[math.ceil(len(times) * 0.99) - 1]
+        count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
+        session.pipelined(case, plan.least)
+        yield rows.pipelined(case), session.pipelined(case, count)
+
+
+def _memory(session: Session, row: Row) -> Iterator[tuple[Row, float]]:
+    """The server's memory, on systems that tell it."""
+    memory = session.memory()
+    if memory is not None:
+        yield row, memory
+
+
+def _check(session: Session, peer: Peer, case: Case) -> None:
+    """Ask for *case* once. Raises Refused if the answer is an error, or differs from the others'."""
+    if peer.measures(case):
+        result = session.ask(case)
+        if peer.content and not case.says_all(result):
+            reason = "its answer says something else"
+            raise Refused(reason)

@@ -1,0 +1,579 @@
+import enum
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import structs
+
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.compiler.arguments import compile_arguments
+from promptkit.compiler.signature import Parameter, Signature
+from promptkit.conversion.checking import fits, type_name
+from promptkit.conversion.readers import reader_of
+from promptkit.errors import ArgumentErrors, Fault
+from promptkit.errors.diagnostics import Location, Report, Rule
+from promptkit.language.arg import NO_DEFAULT, Arg
+from tests.ids import shown
+
+HERE = Location("recipe.py", 7)
+
+CORRECT = "correct the default, or widen the annotation"
+
+
+class Tone(enum.Enum):
+    WARM = "#f80"
+    COLD = "#08f"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 10
+
+
+def build(*parameters):
+    """The arguments for parameters that have to be sound."""
+    report = Report("prompt 'review'", HERE)
+    arguments = compile_arguments("review", Signature(parameters), report)
+    assert report.found == []
+    return arguments
+
+
+def argument(annotation, default=NO_DEFAULT, arg=Arg()) -> Argument:  # noqa: B008 (Arg is frozen)
+    """One argument of that type."""
+    return build(Parameter("a", annotation, default, arg)).ordered[0]
+
+
+REVIEW = build(
+    Parameter("diff", str),
+    Parameter("language", Literal["python", "rust", "go"], "python"),
+    Parameter("depth", int, 1),
+    Parameter("strict", bool, default=False),
+    Parameter("token", str | None, None, Arg(secret=True)),
+    Parameter("pin", int | None, None, Arg(secret=True)),
+)
+
+
+class TestRead:
+    def test_text_becomes_values(self):
+        """
+        What a client sends as strings arrives as the parameters' types.
+        """
+        given = {"diff": "+a", "language": "Rust", "depth": "3", "strict": "yes"}
+
+        assert REVIEW.read(given) == {"diff": "+a", "language": "rust", "depth": 3, "strict": True}
+
+    def test_json_values_are_taken_where_they_fit(self):
+        """
+        A client that sends numbers and booleans is understood.
+        """
+        assert REVIEW.read({"diff": "", "depth": 3, "strict": True}) == {
+            "diff": "",
+            "depth": 3,
+            "strict": True,
+        }
+
+    def test_what_is_left_out_is_the_functions_own_default(self):
+        """
+        Defaults are not passed, so that the function's signature keeps deciding.
+        """
+        assert REVIEW.read({"diff": "+a"}) == {"diff": "+a"}
+
+    @pytest.mark.parametrize("nothing", [None, {}], ids=["null", "empty"])
+    def test_no_arguments_are_none(self, nothing):
+        """
+        Absent, null and empty are alike.
+        """
+        assert build(Parameter("depth", int, 1)).read(nothing) == {}
+        with pytest.raises(ArgumentErrors, match=r"^prompt 'review': 'diff' is missing$"):
+            REVIEW.read(nothing)
+
+    @pytest.mark.parametrize("empty", ["", None], ids=["empty", "null"])
+    @pytest.mark.parametrize("name", ["language", "depth", "strict", "pin"])
+    def test_an_empty_field_is_not_given(self, name, empty):
+        """
+        Forms send empty text for a field that was left empty: the default is used.
+        """
+        assert REVIEW.read({"diff": "+a", name: empty}) == {"diff": "+a"}
+
+    def test_an_empty_field_that_is_required_is_missing(self):
+        """
+        It is reported as missing, not as a value that does not fit.
+        """
+        arguments = build(Parameter("depth", int), Parameter("language", Literal["python", "rust"]))
+
+        with pytest.raises(ArgumentErrors) as caught:
+            arguments.read({"depth": "", "language": ""})
+
+        assert caught.value.faults == (
+            Fault("depth", "is missing", "a whole number"),
+            Fault("language", "is missing", "one of python, rust"),
+        )
+
+    def test_empty_text_is_text(self):
+        """
+        For a parameter that is a string, the empty string is a value.
+        """
+        assert REVIEW.read({"diff": ""}) == {"diff": ""}
+        assert REVIEW.read({"diff": "  "}) == {"diff": "  "}
+
+    def test_null_is_not_given_even_for_text(self):
+        """
+        Only a string is text.
+        """
+        with pytest.raises(ArgumentErrors, match="'diff' is missing"):
+            REVIEW.read({"diff": None})
+
+    @pytest.mark.parametrize(
+        ("given", "fault", "says"),
+        [
+            (
+                {"depth": "many"},
+                Fault("depth", "is 'many', not a whole number", "a whole number"),
+                "'depth' is 'many', not a whole number",
+            ),
+            (
+                {"language": "pyhton"},
+                Fault(
+                    "language",
+                    "is 'pyhton', not one of python, rust, go",
+                    "one of python, rust, go",
+                    "python",
+                ),
+                "'language' is 'pyhton', not one of python, rust, go (did you mean 'python'?)",
+            ),
+            ({"strict": "maybe"}, Fault("strict", "is 'maybe', not yes or no", "yes or no"), None),
+            ({"depth": [1]}, Fault("depth", "is [1], not a whole number", "a whole number"), None),
+            (
+                {"lang": "go"},
+                Fault(
+                    "lang",
+                    "is no argument of this prompt",
+                    "one of diff, language, depth, strict, token, pin",
+                    "language",
+                ),
+                "'lang' is no argument of this prompt (did you mean 'language'?)",
+            ),
+            (
+                {"zzz": ""},
+                Fault(
+                    "zzz", "is no argument of this prompt", "one of diff, language, depth, strict, token, pin"
+                ),
+                "'zzz' is no argument of this prompt",
+            ),
+            (
+                {"pin": "hunter2"},
+                Fault("pin", "is not a whole number", "a whole number"),
+                "'pin' is not a whole number",
+            ),
+            ({"token": 7}, Fault("token", "is not text", "text"), "'token' is not text"),
+        ],
+        ids=[
+            "number",
+            "choice",
+            "boolean",
+            "JSON",
+            "similar name",
+            "strange name",
+            "secret",
+            "secret of another type",
+        ],
+    )
+    def test_a_fault_says_what_would_fit(self, given, fault, says):
+        """
+        For people one sentence, for programs what was expected and what is nearest.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            REVIEW.read({"diff": "+a", **given})
+
+        (found,) = caught.value.faults
+        assert structs.replace(found, got=None, allowed=()) == fault
+        assert str(caught.value) == f"prompt 'review': {says or str(fault)}"
+
+    def test_a_fault_says_what_was_got_and_what_is_allowed(self):
+        """
+        For programs, apart from the sentence: what was given, shortened, and the choices.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            REVIEW.read({"diff": "+a", "language": "pyhton", "depth": "9" * 99 + "x", "pin": "hunter2"})
+
+        language, depth, pin = caught.value.faults
+        assert (language.got, language.allowed) == ("pyhton", ("python", "rust", "go"))
+        assert len(depth.got) < 70
+        assert pin.got is None
+
+    def test_a_prompt_without_arguments_says_so(self):
+        """
+        There is no list of nothing to choose from.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            build().read({"x": "1"})
+
+        assert caught.value.faults == (Fault("x", "is no argument of this prompt", "no arguments"),)
+
+    def test_a_long_value_is_shown_in_short(self):
+        """
+        A whole file in the wrong field does not come back in the error.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            REVIEW.read({"diff": "", "depth": "x" * 100_000})
+
+        assert len(str(caught.value)) < 150
+
+    def test_a_secret_is_nowhere_in_the_error(self):
+        """
+        Neither message, fields, cause nor context repeat what was sent for a secret.
+        """
+        secret = build(Parameter("key", Literal["hunter2", "hunter3"], arg=Arg(secret=True)))
+
+        for arguments, sent in [(REVIEW, {"pin": "swordfish", "diff": ""}), (secret, {"key": "hunter22"})]:
+            with pytest.raises(ArgumentErrors) as caught:
+                arguments.read(sent)
+            (fault,) = caught.value.faults
+
+            value = next(iter(sent.values()))
+            assert value not in repr(caught.value)
+            assert value not in str(caught.value)
+            assert fault.nearest is None
+            assert caught.value.__cause__ is None
+            assert caught.value.__context__ is None
+
+
+#: How one argument of each name may be sent, and whether that is a fault.
+STATES = {
+    "absent": (None, False),
+    "good": ("3", False),
+    "number": (3, False),
+    "bad": ("three", True),
+    "list": ([3], True),
+}
+
+
+class TestEveryFault:
+    @settings(deadline=None)
+    @given(
+        required=st.lists(st.sampled_from([*STATES, "empty", "null"]), max_size=5),
+        optional=st.lists(st.sampled_from([*STATES, "empty", "null"]), max_size=5),
+        unknown=st.sets(st.text(max_size=4).map(lambda name: f"x{name}"), max_size=4),
+    )
+    def test_all_are_reported_at_once(self, required, optional, unknown):
+        """
+        Whatever is wrong in combination, each fault is reported once, and nothing that is right.
+        """
+        states = {f"r{i}": state for i, state in enumerate(required)}
+        states |= {f"o{i}": state for i, state in enumerate(optional)}
+        arguments = build(*(Parameter(n, int, NO_DEFAULT if n[0] == "r" else 0) for n in states))
+        values = {"empty": "", "null": None, **{state: value for state, (value, _) in STATES.items()}}
+        sent = {name: values[state] for name, state in states.items() if state != "absent"}
+        sent |= dict.fromkeys(unknown, "1")
+
+        wrong = {n for n, state in states.items() if state in ("bad", "list")} | unknown
+        missing = {n for n, s in states.items() if n[0] == "r" and s in ("absent", "empty", "null")}
+        fine = {name: 3 for name, state in states.items() if state in ("good", "number")}
+
+        if not wrong | missing:
+            assert arguments.read(sent) == fine
+            return
+        with pytest.raises(ArgumentErrors) as caught:
+            arguments.read(sent)
+
+        assert sorted(fault.argument for fault in caught.value.faults) == sorted(wrong | missing)
+        assert {f.argument for f in caught.value.faults if f.reason == "is missing"} == missing
+
+    def test_they_are_told_in_one_sentence(self):
+        """
+        First what was sent and does not fit, in its order, then what is missing.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            REVIEW.read({"depth": "x", "tokn": "hunter2", "language": "c"})
+
+        assert str(caught.value) == (
+            "prompt 'review': 'depth' is 'x', not a whole number; "
+            "'tokn' is no argument of this prompt (did you mean 'token'?); "
+            "'language' is 'c', not one of python, rust, go; "
+            "'diff' is missing"
+        )
+
+    @settings(deadline=None)
+    @given(
+        st.dictionaries(
+            st.sampled_from([argument.name for argument in REVIEW.ordered]) | st.text(max_size=5),
+            st.none()
+            | st.booleans()
+            | st.integers()
+            | st.floats()
+            | st.text()
+            | st.lists(st.text(max_size=3)),
+        )
+    )
+    def test_any_arguments_are_values_or_faults(self, sent):
+        """
+        Nothing that JSON can say raises anything but ArgumentErrors.
+        """
+        try:
+            values = REVIEW.read(sent)
+        except ArgumentErrors as errors:
+            assert errors.faults  # noqa: PT017 (not every mapping is refused)
+        else:
+            assert values.keys() <= sent.keys()
+
+
+class TestDescription:
+    @pytest.mark.parametrize(
+        ("annotation", "default", "arg", "description"),
+        [
+            (str, NO_DEFAULT, Arg(), None),
+            (str, NO_DEFAULT, Arg("The code"), "The code"),
+            (str, "x", Arg("The code"), "The code (default x)"),
+            (str, "", Arg("The code"), "The code"),
+            (str | None, None, Arg("The code"), "The code"),
+            (int, NO_DEFAULT, Arg(), "a whole number"),
+            (int, 0, Arg(), "a whole number; default 0"),
+            (float, 0.5, Arg("How warm"), "How warm (a number; default 0.5)"),
+            (bool, True, Arg(), "yes or no; default yes"),
+            (bool, False, Arg(), "yes or no; default no"),
+            (
+                Literal["python", "rust"],
+                "python",
+                Arg("Language"),
+                "Language (one of python, rust; default python)",
+            ),
+            (Tone, Tone.COLD, Arg(), "one of #f80, #08f; default #08f"),
+            (Level, Level.HIGH, Arg(), "one of 1, 10; default 10"),
+            (int | None, None, Arg(), "a whole number"),
+            (str, NO_DEFAULT, Arg("Who", examples=["Ada", "Alan"]), "Who (for example Ada, Alan)"),
+            (int, 3, Arg(examples=[1, 2]), "a whole number; for example 1, 2; default 3"),
+            (bool, NO_DEFAULT, Arg(examples=[True]), "yes or no; for example yes"),
+            (bytes, NO_DEFAULT, Arg("File"), "File (base64 or a data: URI)"),
+        ],
+        ids=str,
+    )
+    def test_it_is_the_authors_words_and_one_clause(self, annotation, default, arg, description):
+        """
+        What the type implies follows in brackets, in words and never as JSON.
+        """
+        assert argument(annotation, default, arg).description == description
+
+    @pytest.mark.parametrize(
+        ("annotation", "default"),
+        [
+            (str, "a b"),
+            (int, -3),
+            (float, 1e-9),
+            (bool, True),
+            (bool, False),
+            (Literal["a", "b"], "b"),
+            (Literal[1, 2], 2),
+            (Tone, Tone.COLD),
+            (Level, Level.HIGH),
+            (Literal[Tone.WARM, Tone.COLD], Tone.COLD),
+            (Tone | None, Tone.WARM),
+        ],
+        ids=str,
+    )
+    def test_the_default_is_shown_as_it_would_be_entered(self, annotation, default):
+        """
+        Whoever types what is shown gets the default.
+        """
+        shown = argument(annotation, default).description.rpartition("default ")[2]
+
+        assert reader_of(annotation).read(shown) == default
+
+    @pytest.mark.parametrize("annotation", [str, Literal["hunter2", "swordfish"]], ids=["text", "choice"])
+    def test_a_secrets_default_is_not_shown(self, annotation):
+        """
+        The default of a secret is in no description that clients receive.
+        """
+        description = argument(annotation, "hunter2", Arg("The key", secret=True)).description
+
+        assert "default hunter2" not in description
+
+    @pytest.mark.parametrize("default", ["x" * 5000, "one\n\n    two\n"], ids=["long", "lines"])
+    def test_a_default_is_shown_in_short(self, default):
+        """
+        The clause stays a short one, on one line, whatever the default holds.
+        """
+        description = argument(str, default, Arg("The template")).description
+
+        assert len(description) < 200
+        assert "\n" not in description
+
+    def test_a_title_is_kept(self):
+        """
+        It is what the author gave, and none is made up.
+        """
+        assert argument(str, arg=Arg(title="The code")).title == "The code"
+        assert argument(str).title is None
+
+
+class TestCompile:
+    def test_arguments_keep_the_order_of_the_signature(self):
+        """
+        Required ones are not moved to the front.
+        """
+        arguments = build(Parameter("b", str, ""), Parameter("a", str), Parameter("c", int, 1))
+
+        assert [a.name for a in arguments.ordered] == ["b", "a", "c"]
+        assert [a.required for a in arguments.ordered] == [False, True, False]
+        assert arguments.required == {"a"}
+
+    @pytest.mark.parametrize(
+        ("annotation", "name"),
+        [(object, "object"), (Any, "Any"), (complex, "complex"), (type[int], "type[int]")],
+        ids=str,
+    )
+    def test_a_type_that_no_client_can_fill_is_reported(self, annotation, name):
+        """
+        With the type as the author wrote it.
+        """
+        report = Report("prompt 'review'", HERE)
+
+        arguments = compile_arguments("review", Signature((Parameter("a", annotation),)), report)
+
+        (found,) = report.found
+        assert found.rule is Rule.UNSUPPORTED_TYPE
+        assert found.message == f"prompt 'review': no client can fill parameter 'a' of type {name}"
+        assert found.remedy.startswith("use a type that ")
+        assert arguments.ordered == ()
+
+    @pytest.mark.parametrize(
+        ("annotation", "default", "message", "remedy"),
+        [
+            (int, "3", "the default '3', which is not int", CORRECT),
+            (str, None, "the default None, which is not str", "write 'str | None', or give another default"),
+            (Literal["a", "b"], "c", "the default 'c', which is not Literal['a', 'b']", CORRECT),
+            (Tone, "#f80", "the default '#f80', which is not Tone", CORRECT),
+            (int | None, "", "the default '', which is not int | None", CORRECT),
+            (
+                str,
+                Arg("The code"),
+                "the default Arg(",
+                "write it inside of the annotation, as in Annotated[str, Arg('...')]",
+            ),
+        ],
+        ids=["int", "None", "Literal", "Enum", "optional", "Arg"],
+    )
+    def test_a_default_that_does_not_fit_is_reported(self, annotation, default, message, remedy):
+        """
+        A wrong default would reach the function only when nobody gives a value.
+        """
+        report = Report("prompt 'review'", HERE)
+
+        compile_arguments("review", Signature((Parameter("a", annotation, default),)), report)
+
+        (found,) = report.found
+        assert found.rule is Rule.DEFAULT_MISFIT
+        assert found.message.startswith(f"prompt 'review': parameter 'a' has {message}")
+        assert found.remedy == remedy
+
+    def test_a_secrets_wrong_default_is_not_repeated(self):
+        """
+        Diagnostics are logged, and a secret stays out of logs.
+        """
+        report = Report("prompt 'review'", HERE)
+
+        compile_arguments("review", Signature((Parameter("a", int, "hunter2", Arg(secret=True)),)), report)
+
+        (found,) = report.found
+        assert "hunter2" not in found.message
+
+    def test_every_parameter_is_judged(self):
+        """
+        One fault does not hide the next.
+        """
+        report = Report("prompt 'review'", HERE)
+        parameters = Parameter("a", object), Parameter("b", int, "x"), Parameter("c", Any)
+
+        compile_arguments("review", Signature(parameters), report)
+
+        assert [found.rule for found in report.found] == [
+            Rule.UNSUPPORTED_TYPE,
+            Rule.DEFAULT_MISFIT,
+            Rule.UNSUPPORTED_TYPE,
+        ]
+
+    def test_they_are_a_value(self):
+        """
+        Equal parameters make equal arguments.
+        """
+        assert build(Parameter("a", int, 1)) == build(Parameter("a", int, 1))
+        assert isinstance(REVIEW, Arguments)
+
+
+class TestFits:
+    @pytest.mark.parametrize(
+        ("value", "annotation"),
+        [
+            (1, int),
+            (1, float),
+            (1.5, float),
+            ("a", str),
+            (None, str | None),
+            ("a", str | None),
+            ("a", Literal["a", "b"]),
+            (Tone.WARM, Tone),
+            (Tone.WARM, Literal[Tone.WARM]),
+            (["a"], list[str]),
+            ([], list[str]),
+            ({"a": 1}, dict[str, int]),
+            ((1, "a"), tuple[int, str]),
+            (object(), Any),
+            ("a", Annotated[str, "note"]),
+        ],
+        ids=shown,
+    )
+    def test_a_value_of_the_type_fits(self, value, annotation):
+        """
+        As type checkers see it: an int is a float too.
+        """
+        assert fits(value, annotation)
+
+    @pytest.mark.parametrize(
+        ("value", "annotation"),
+        [
+            ("1", int),
+            (1.5, int),
+            ("1", float),
+            (1, str),
+            (None, str),
+            (1, str | None),
+            ("c", Literal["a", "b"]),
+            (1, Literal[True]),
+            (True, Literal[1]),
+            ("#f80", Tone),
+            (["a", 1], list[str]),
+            ([*["a"] * 100, 1], list[str]),
+            ({"a": "b"}, dict[str, int]),
+            ((1, 2), tuple[int, str]),
+            (b"a", str),
+            ("a", bytes),
+            (Decimal(1), float),
+        ],
+        ids=lambda value: str(value)[-40:],
+    )
+    def test_a_value_of_another_type_does_not(self, value, annotation):
+        """
+        Every item of a collection is looked at.
+        """
+        assert not fits(value, annotation)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "name"),
+    [
+        (str, "str"),
+        (Tone, "Tone"),
+        (str | None, "str | None"),
+        (list[str], "list[str]"),
+        (dict[str, list[int]], "dict[str, list[int]]"),
+        (Literal["a", 1], "Literal['a', 1]"),
+        (Any, "Any"),
+    ],
+    ids=str,
+)
+def test_a_type_is_named_as_the_author_would_write_it(annotation, name):
+    """
+    Without the module that it comes from.
+    """
+    assert type_name(annotation) == name

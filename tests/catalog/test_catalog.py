@@ -1,0 +1,388 @@
+import asyncio
+import copy
+import pickle
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from promptkit import (
+    Arg,
+    ArgumentErrors,
+    Context,
+    PromptkitError,
+    UnknownPrompt,
+    assistant,
+    prompt,
+    resource,
+    user,
+)
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors import UnknownResource
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule
+
+
+@prompt
+def review(diff: str, depth: int = 1) -> str:
+    """Review."""
+    return f"Review to depth {depth}: {diff}"
+
+
+@prompt(title="Planning", timeout=5, cache=60, tags=["work"])
+async def plan(goal: str, context: Context) -> str:
+    """Plan."""
+    return f"{context.client_name or 'someone'} wants {goal}"
+
+
+@prompt
+def ask():
+    """Ask."""
+    yield user("What now?")
+    yield assistant("Wait.")
+
+
+CATALOG = Catalog((review.compiled, plan.compiled, ask.compiled))
+
+ERROR = Diagnostic(Rule.BAD_NAME, "bad", "change it", Location("a.py", 1))
+WARNING = Diagnostic(Rule.NO_PROMPTS, "empty", "add one", Location("b.py"))
+
+
+def called(name):
+    """A compiled prompt of that name."""
+    return structs.replace(review.compiled, name=name)
+
+
+class TestCatalog:
+    def test_it_is_a_mapping_from_names_to_prompts(self):
+        """
+        Everything that a mapping does, by name.
+        """
+        assert isinstance(CATALOG, Mapping)
+        assert CATALOG["review"] is review.compiled
+        assert len(CATALOG) == 3
+        assert "plan" in CATALOG
+        assert "plam" not in CATALOG
+        assert CATALOG.get("plam") is None
+        assert dict(CATALOG.items())["ask"] is ask.compiled
+
+    def test_it_is_sorted(self):
+        """
+        Every client sees the prompts in one order, however they were found.
+        """
+        assert list(CATALOG) == ["ask", "plan", "review"]
+        assert [compiled.name for compiled in CATALOG.prompts] == ["ask", "plan", "review"]
+        assert list(CATALOG.values()) == list(CATALOG.prompts)
+
+    @given(st.permutations(["a", "b", "B", "a-b", "_", "a1", "a10", "a2"]))
+    def test_the_order_does_not_depend_on_the_input(self, names):
+        """
+        Any order of the same prompts makes an equal catalog.
+        """
+        made = Catalog(map(called, names))
+
+        assert list(made) == sorted(names)
+        assert made.prompts == Catalog(map(called, sorted(names))).prompts
+
+    def test_it_is_immutable(self):
+        """
+        Neither its prompts nor theirs can be replaced while it is served.
+        """
+        with pytest.raises(AttributeError):
+            CATALOG.prompts = ()
+        with pytest.raises(AttributeError):
+            CATALOG["review"].name = "other"
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            CATALOG["other"] = review.compiled
+
+    def test_nothing_below_it_can_be_changed_either(self):
+        """
+        What every listing sends is no dictionary that could be changed.
+        """
+        made = Catalog((prompt(tags=["work"])(review.__wrapped__).compiled,))
+
+        with pytest.raises(TypeError):
+            made["review"].meta["promptkit/tags"] = []
+
+    def test_an_empty_one_has_nothing(self):
+        """
+        No prompts are a catalog too.
+        """
+        assert (len(Catalog()), list(Catalog()), Catalog().healthy) == (0, [], True)
+        with pytest.raises(UnknownPrompt, match=r"^unknown prompt 'review'$"):
+            Catalog()["review"]
+
+    @pytest.mark.parametrize(
+        ("name", "nearest"),
+        [("reviw", "review"), ("REVIEW", "review"), ("zzz", None), ("", None)],
+        ids=["typo", "case", "strange", "empty"],
+    )
+    def test_an_unknown_name_finds_its_neighbour(self, name, nearest):
+        """
+        Asking for what there is not says what was probably meant, as KeyError and as our own.
+        """
+        with pytest.raises(UnknownPrompt) as caught:
+            CATALOG[name]
+
+        assert (caught.value.name, caught.value.nearest) == (name, nearest)
+        assert isinstance(caught.value, KeyError)
+        assert isinstance(caught.value, PromptkitError)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+    @pytest.mark.parametrize(
+        ("diagnostics", "healthy"),
+        [((), True), ((WARNING,), True), ((ERROR,), False), ((WARNING, ERROR), False)],
+        ids=["none", "warning", "error", "both"],
+    )
+    def test_only_errors_make_it_ill(self, diagnostics, healthy):
+        """
+        A warning keeps nothing from being served.
+        """
+        assert Catalog((), diagnostics).healthy is healthy
+
+
+class TestRender:
+    def test_it_renders_for_what_a_client_sends(self):
+        """
+        By name, with arguments as text.
+        """
+        assert CATALOG.render("review", {"diff": "+a", "depth": "3"}) == user("Review to depth 3: +a")
+        assert CATALOG.render("plan", {"goal": "rest"}) == user("someone wants rest")
+        assert CATALOG.render("ask") == user("What now?") + assistant("Wait.")
+
+    def test_it_reports_what_is_wrong(self):
+        """
+        An unknown prompt, and arguments that do not fit.
+        """
+        with pytest.raises(UnknownPrompt, match=r"did you mean 'ask'\?$"):
+            CATALOG.render("aks")
+        with pytest.raises(ArgumentErrors, match="'depth' is 'x', not a whole number; 'diff' is missing"):
+            CATALOG.render("review", {"depth": "x"})
+
+
+class TestCompiledPrompt:
+    def test_it_holds_what_is_served(self):
+        """
+        All that listing and rendering need, and nothing of the wire.
+        """
+        made = plan.compiled
+
+        assert isinstance(made, CompiledPrompt)
+        assert (made.name, made.title, made.description) == ("plan", "Planning", "Plan.")
+        assert [argument.name for argument in made.arguments.ordered] == ["goal"]
+        assert (made.context, made.timeout, made.cache) == ("context", 5, 60)
+        assert made.meta == {"promptkit/tags": ["work"]}
+        assert made.location == plan.location
+
+    def test_binding_reads_and_adds_the_context(self):
+        """
+        What a client sent becomes the function's keyword arguments.
+        """
+        zed = Context("Zed")
+
+        assert review.compiled.bind({"diff": "+a", "depth": "3"}) == {"diff": "+a", "depth": 3}
+        assert plan.compiled.bind({"goal": "rest"}) == {"goal": "rest", "context": Context()}
+        assert plan.compiled.bind({"goal": "rest"}, zed) == {"goal": "rest", "context": zed}
+        assert review.compiled.bind({"diff": "+a"}, zed) == {"diff": "+a"}
+
+    def test_it_renders_with_and_without_await(self):
+        """
+        Both forms take arguments and context, for every kind of function.
+        """
+        zed = Context("Zed")
+
+        async def awaited():
+            return [
+                await plan.compiled.render_async({"goal": "rest"}, zed),
+                await review.compiled.render_async({"diff": "+a"}),
+            ]
+
+        assert asyncio.run(awaited()) == [user("Zed wants rest"), user("Review to depth 1: +a")]
+        assert plan.compiled.render({"goal": "rest"}, zed) == user("Zed wants rest")
+
+    def test_it_is_a_value(self):
+        """
+        Equal prompts compile to equal values.
+        """
+        assert prompt(review.__wrapped__).compiled == review.compiled
+        assert called("other") != review.compiled
+
+
+@resource("notes://today")
+def today() -> str:
+    """Today's notes."""
+    return "today"
+
+
+@resource("notes://{day}")
+def notes(day: str) -> str:
+    """A day's notes."""
+    return f"of {day}"
+
+
+@resource("notes://{+path}")
+def files(path: str) -> str:
+    """A file of notes."""
+    return f"at {path}"
+
+
+@resource("logs://recent{?level,service,lines}")
+def logs(
+    level: Literal["info", "error"] = "info",
+    service: Annotated[str, Arg(complete=lambda typed, chosen: [f"{chosen.get('level')}-web", "db"])] = "",
+    lines: int = 10,
+) -> str:
+    """Logs."""
+    return f"{lines} lines, {level}"
+
+
+COMPILED = tuple(made.compile()[0] for made in (today, notes, logs))
+DOCUMENTS = Catalog((), (), COMPILED)
+
+
+class TestResources:
+    def test_they_come_last(self):
+        """
+        A catalog without resources is made as before; one with them keeps them sorted.
+        """
+        assert Catalog().resources == CATALOG.resources == ()
+        assert [made.uri_template for made in DOCUMENTS.resources] == [
+            "logs://recent{?level,service,lines}",
+            "notes://today",
+            "notes://{day}",
+        ]
+
+    @given(st.permutations(COMPILED))
+    def test_the_order_does_not_depend_on_the_input(self, resources):
+        """
+        Any order of the same resources makes an equal catalog.
+        """
+        assert Catalog(resources=resources) == DOCUMENTS
+
+    def test_they_are_no_prompts(self):
+        """
+        The mapping is that of the prompts.
+        """
+        assert (list(DOCUMENTS), len(DOCUMENTS), "notes" in DOCUMENTS) == ([], 0, False)
+
+    @pytest.mark.parametrize(
+        ("uri", "name", "variables"),
+        [
+            ("notes://today", "today", {}),
+            ("notes://monday", "notes", {"day": "monday"}),
+            ("notes://tod%61y", "notes", {"day": "today"}),
+            ("logs://recent", "logs", {}),
+            ("logs://recent?lines=5&level=error", "logs", {"lines": "5", "level": "error"}),
+        ],
+    )
+    def test_a_uri_finds_its_resource(self, uri, name, variables):
+        """
+        A document of that very URI before any template, and the variables as they are spelt.
+        """
+        found, spelt = DOCUMENTS.resource(uri)
+
+        assert (found.name, spelt) == (name, variables)
+
+    def test_of_several_templates_the_first_counts(self):
+        """
+        In the order in which they are listed.
+        """
+        both = Catalog(resources=(notes.compile()[0], files.compile()[0]))
+
+        assert both.resource("notes://a")[0].name == "files"
+        assert both.resources[0].name == "files"
+
+    @pytest.mark.parametrize(
+        ("uri", "nearest"),
+        [
+            ("notes://a/b", "notes://{day}"),
+            ("note://today", "notes://today"),
+            ("logs://recent{?level,service,lines}", "logs://recent{?level,service,lines}"),
+            ("", None),
+            ("\ud800", None),
+        ],
+        ids=["another path", "typo", "the template itself", "empty", "no text"],
+    )
+    def test_an_unknown_uri_finds_its_neighbour(self, uri, nearest):
+        """
+        Asking for what there is not says what was probably meant, as KeyError and as our own.
+        """
+        with pytest.raises(UnknownResource) as caught:
+            DOCUMENTS.resource(uri)
+
+        assert (caught.value.uri, caught.value.nearest) == (uri, nearest)
+        assert isinstance(caught.value, KeyError)
+        assert isinstance(caught.value, PromptkitError)
+
+    @pytest.mark.parametrize(
+        ("error", "says"),
+        [
+            (UnknownResource("x:a"), "unknown resource 'x:a'"),
+            (UnknownResource("x:a", "x:b"), "unknown resource 'x:a'; did you mean 'x:b'?"),
+        ],
+    )
+    def test_the_error_says_one_thing(self, error, says):
+        """
+        One sentence, that survives being copied and pickled.
+        """
+        back = pickle.loads(pickle.dumps(copy.copy(error)))  # noqa: S301 (our own pickle)
+
+        assert str(error) == str(back) == says
+        assert (back.uri, back.nearest) == (error.uri, error.nearest)
+
+    def test_it_reads_what_a_client_asks_for(self):
+        """
+        By URI, with the variables as their types have them.
+        """
+        assert DOCUMENTS.read("notes://today") == today.embed()
+        assert DOCUMENTS.read("notes://monday") == notes.embed("monday")
+        assert DOCUMENTS.read("logs://recent?lines=5&level=ERROR").text == "5 lines, error"
+
+    def test_it_reports_what_is_wrong(self):
+        """
+        An unknown URI, and variables that do not fit.
+        """
+        with pytest.raises(UnknownResource):
+            DOCUMENTS.read("other://today")
+        with pytest.raises(ArgumentErrors, match="'lines' is 'x', not a whole number"):
+            DOCUMENTS.read("logs://recent?lines=x")
+
+    def test_a_template_is_found_by_itself(self):
+        """
+        As it was declared, and not by a URI that it matches.
+        """
+        assert DOCUMENTS.template("notes://{day}").name == "notes"
+        assert DOCUMENTS.template("notes://today").name == "today"
+        with pytest.raises(UnknownResource, match=r"did you mean 'notes://today'\?$"):
+            DOCUMENTS.template("notes://toda")
+
+    @pytest.mark.parametrize(
+        ("variable", "typed", "chosen", "values"),
+        [
+            ("level", "", None, ("info", "error")),
+            ("level", "E", None, ("error",)),
+            ("service", "", {"level": "info"}, ("info-web", "db")),
+            ("lines", "1", None, ()),
+        ],
+    )
+    def test_variables_are_completed(self, variable, typed, chosen, values):
+        """
+        As a prompt's arguments are.
+        """
+        template = logs.uri_template
+
+        assert DOCUMENTS.complete_resource(template, variable, typed, chosen).values == values
+
+    def test_a_single_document_offers_nothing(self):
+        """
+        It has no variables; and what there is not is an error.
+        """
+        assert DOCUMENTS.complete_resource("notes://today", "day", "").values == ()
+        with pytest.raises(ArgumentErrors, match="did you mean 'day'"):
+            DOCUMENTS.complete_resource("notes://{day}", "dya", "")
+        with pytest.raises(UnknownResource):
+            DOCUMENTS.complete_resource("notes://{other}/x", "day", "")

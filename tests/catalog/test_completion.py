@@ -1,0 +1,771 @@
+import asyncio
+import functools
+import gc
+import subprocess
+import sys
+from enum import Enum, IntEnum, StrEnum
+from itertools import combinations
+from pathlib import Path
+from textwrap import dedent
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit.catalog.completion import LIMIT, Completer, Completion, complete, rank
+from promptkit.conversion.readers import reader_of
+from tests.ids import shown
+
+BRANCHES = ["main", "fix/main-menu", "release-notes", "releaseNotes", "notes", "NOTEBOOK", "no-tests"]
+
+
+class Tone(Enum):
+    WARM = "#f80"
+    COLD = "#08f"
+    HOT = "#f80"  # noqa: PIE796 (an alias on purpose)
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 10
+
+
+class Word(StrEnum):
+    YES = "yes"
+    NO = "no"
+
+
+class Pair(Enum):
+    LEFT = (1, 0)
+    RIGHT = (0, 1)
+
+
+class Loud(str):  # noqa: SLOT000 (a class that people derive)
+    def __str__(self):
+        return self.upper()
+
+
+#: Few letters, so that much matches: both cases, borders, and what casefolding lengthens.
+ALPHABET = "abAB-_ 1ßſİéΣ"  # noqa: RUF001 (a long s folds to a short one)
+TEXTS = st.text(ALPHABET, max_size=7)
+CANDIDATES = st.lists(TEXTS, max_size=12)
+TYPED = st.text(ALPHABET, max_size=3)
+
+
+def matches(text, typed):
+    """Whether the characters of *typed* occur in *text* in this order, found in another way."""
+    characters = iter(text.casefold())
+    return all(char in characters for char in typed.casefold())
+
+
+def span(text, typed):
+    """The shortest stretch of *text* with *typed* in order, by trying all of them."""
+    text, typed = text.casefold(), typed.casefold()
+    stretches = [text[a:b] for a, b in combinations(range(len(text) + 1), 2)]
+    return min(len(stretch) for stretch in stretches if matches(stretch, typed))
+
+
+def is_prefix(text, typed):
+    return text.casefold().startswith(typed.casefold())
+
+
+def is_inside(text, typed):
+    return typed.casefold() in text.casefold()
+
+
+class TestRanking:
+    def test_the_classes_in_order(self):
+        """
+        Exact, prefix, word start, fuzzy.
+        """
+        candidates = ["no-tests", "release_notes", "Notebook", "footnote", "NOTE", "zebra", "my note"]
+
+        expected = ("NOTE", "Notebook", "release_notes", "my note", "footnote", "no-tests")
+        assert expected == rank(candidates, "note")
+
+    @pytest.mark.parametrize(
+        "candidate",
+        ["x-ab", "x_ab", "x ab", "x/ab", "x.ab", "éAb", "xAb", "1-ab", "ßAB", "İ.ab", "xbaAb"],
+    )
+    def test_words_start_at_what_is_no_letter_and_at_capitals(self, candidate):
+        """
+        Such a word comes before the same letters inside of a word.
+        """
+        assert (candidate, "xabx") == rank(["xabx", candidate], "ab")
+
+    @pytest.mark.parametrize("candidate", ["xab", "XAB", "1ab", "1Ab", "XAb"])
+    def test_words_start_nowhere_else(self, candidate):
+        """
+        Neither within capitals nor behind a digit.
+        """
+        assert ("x-ab", candidate) == rank([candidate, "x-ab"], "ab")
+
+    @pytest.mark.parametrize("typed", ["notes", "notes-v", "NOTES-V2", "n"])
+    def test_what_was_typed_may_go_on_over_the_next_word(self, typed):
+        """
+        It has to start with a word, not to end with it.
+        """
+        assert rank(["xnotes-v2v", "release-notes-v2"], typed) == ("release-notes-v2", "xnotes-v2v")
+
+    def test_the_tightest_match_comes_first(self):
+        """
+        Of several stretches in one candidate the shortest counts, wherever it is.
+        """
+        candidates = ["a--b", "-a---b", "a---b-a-b-b", "xab", "ba", "1a--b---a----b"]
+
+        expected = ("xab", "a---b-a-b-b", "a--b", "1a--b---a----b", "-a---b")
+        assert expected == rank(candidates, "ab")
+
+    def test_what_is_no_letter_starts_no_word(self):
+        """
+        Wherever it stands, it is matched like what is inside of a word.
+        """
+        assert rank(["x-a", "x--a"], "-a") == ("x-a", "x--a")
+
+    def test_case_is_that_of_all_scripts(self):
+        """
+        Casefolding knows more than lower case.
+        """
+        assert rank(["Straßen", "STRASSE", "straße"], "strasse") == ("STRASSE", "straße", "Straßen")
+        assert rank(["xssx", "x-ßx"], "SS") == ("x-ßx", "xssx")
+
+    @pytest.mark.parametrize(
+        ("candidates", "typed"),
+        [([], ""), ([], "a"), (["b"], "a"), ([""], "a"), (["ab"], "ba"), (["a"], "aa"), (["ab"], "a b")],
+    )
+    def test_what_does_not_match_is_left_out(self, candidates, typed):
+        """
+        Nothing is offered for the sake of offering something.
+        """
+        assert rank(candidates, typed) == ()
+
+    def test_duplicates_differ_in_nothing(self):
+        """
+        Two spellings are two values.
+        """
+        assert rank(["b", "a", "A", "b", "a"], "") == ("b", "a", "A")
+
+    def test_candidates_may_come_from_anywhere(self):
+        """
+        They are read once.
+        """
+        assert rank(iter(["ab", "a", "ab"]), "") == ("ab", "a")
+        assert rank(iter(["ab", "a", "ab"]), "a") == ("a", "ab")
+
+    def test_long_values_are_no_trouble(self):
+        """
+        Whatever was typed, ranking ends soon.
+        """
+        text = "ab" * 400
+
+        assert (text,) == rank([text], "a" * 200)
+        assert rank([text] * 100, "a" * 1_000_000) == ()
+
+
+class TestLawsOfRanking:
+    @given(CANDIDATES, TYPED)
+    def test_what_matches_is_kept_and_nothing_else(self, candidates, typed):
+        """
+        The ranking is a permutation of the candidates that match, each once.
+        """
+        expected = {text for text in candidates if matches(text, typed)}
+        ranked = rank(candidates, typed)
+
+        assert sorted(expected) == sorted(ranked)
+
+    @given(CANDIDATES)
+    def test_nothing_typed_matches_all(self, candidates):
+        """
+        In the order that the author gave.
+        """
+        assert tuple(dict.fromkeys(candidates)) == rank(candidates, "")
+
+    @given(CANDIDATES, TYPED)
+    def test_ranking_twice_is_ranking_once(self, candidates, typed):
+        """
+        It is idempotent, and so stable.
+        """
+        once = rank(candidates, typed)
+
+        assert once == rank(once, typed)
+
+    @given(CANDIDATES, TYPED, st.data())
+    def test_others_do_not_change_the_order_of_two(self, candidates, typed, data):
+        """
+        The order of two candidates is theirs alone, so that leaving some out changes nothing else.
+        """
+        kept = data.draw(st.sets(st.sampled_from(candidates))) if candidates else set()
+
+        expected = tuple(text for text in rank(candidates, typed) if text in kept)
+        assert expected == rank([text for text in candidates if text in kept], typed)
+
+    @given(CANDIDATES, TYPED.filter(bool))
+    def test_equal_matches_keep_their_order(self, candidates, typed):
+        """
+        It is stable: what is exact, and what is a prefix, stands as the author gave it.
+        """
+        unique = list(dict.fromkeys(candidates))
+        exact = [text for text in unique if text.casefold() == typed.casefold()]
+        prefixed = [text for text in unique if is_prefix(text, typed) and text not in exact]
+
+        assert exact + prefixed == list(rank(candidates, typed)[: len(exact + prefixed)])
+
+    @given(
+        st.lists(st.text("abA-", min_size=2, max_size=12), max_size=4),
+        st.text("ab", min_size=2, max_size=3),
+    )
+    def test_the_loosest_matches_come_last(self, candidates, typed):
+        """
+        Matches with gaps come after all others, the tighter ones first, and equals in order.
+        """
+        gaps = [t for t in dict.fromkeys(candidates) if matches(t, typed) and not is_inside(t, typed)]
+        expected = sorted(gaps, key=lambda text: span(text, typed))
+
+        assert expected == list(rank(candidates, typed))[-len(gaps) or LIMIT :]
+
+    @given(CANDIDATES, TYPED.filter(bool))
+    def test_every_prefix_comes_before_all_that_is_none(self, candidates, typed):
+        """
+        Before word starts, too.
+        """
+        prefixes = [is_prefix(text, typed) for text in rank(candidates, typed)]
+
+        assert sorted(prefixes, reverse=True) == prefixes
+
+    @given(CANDIDATES, TYPED)
+    def test_case_does_not_matter(self, candidates, typed):
+        """
+        However it was typed, the same is offered.
+        """
+        assert rank(candidates, typed) == rank(candidates, typed.casefold())
+
+    @given(st.lists(st.text("abAB-", max_size=7), max_size=12), st.text("abAB-", max_size=3))
+    def test_capitals_do_not_matter(self, candidates, typed):
+        """
+        What was typed is the same in capitals.
+        """
+        assert rank(candidates, typed) == rank(candidates, typed.swapcase())
+
+    @given(st.text(max_size=8), st.text(max_size=3), st.text(max_size=8))
+    def test_every_word_is_found(self, before, typed, after):
+        """
+        In any script, a word that begins with what was typed matches.
+        """
+        text = f"{before}-{typed}{after}"
+
+        assert (text,) == rank([text], typed)
+
+
+class TestCompletion:
+    @given(st.integers(0, 3 * LIMIT), st.sampled_from(["", "1", "12", "x"]))
+    def test_the_limit_is_kept(self, count, typed):
+        """
+        At most `LIMIT` values, with the number of all, and whether there are more.
+        """
+        candidates = [str(number) for number in range(count)]
+        ranked = rank(candidates, typed)
+
+        completion = complete(candidates, typed)
+
+        assert Completion(ranked[:LIMIT], len(ranked), len(ranked) > LIMIT) == completion
+
+    def test_the_best_matches_are_kept(self):
+        """
+        The limit is applied to what is ranked.
+        """
+        others = [f"x{number}" for number in range(LIMIT)]
+
+        assert Completion(("x", *others[:-1]), LIMIT + 1, has_more=True) == complete([*others, "x"], "x")
+
+    def test_exactly_the_limit_is_all(self):
+        """
+        Then there are no more.
+        """
+        assert not complete(map(str, range(LIMIT)), "").has_more
+        assert complete(map(str, range(LIMIT + 1)), "").has_more
+
+    def test_no_completion_holds_more(self):
+        """
+        Not even one that was made by hand.
+        """
+        with pytest.raises(ValueError, match="100"):
+            Completion(("x",) * (LIMIT + 1), LIMIT + 1)
+
+    def test_by_default_there_is_nothing(self):
+        """
+        The answer for an argument that has no completer.
+        """
+        assert complete([], "x") == Completion() == Completion(values=(), total=0, has_more=False)
+
+
+def values(source, typed="", arguments=None):
+    return Completer(source).complete(typed, arguments).values
+
+
+class TestFixedValues:
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (Literal["python", "rust", "Go"], ("python", "rust", "Go")),
+            (Tone, ("#f80", "#08f")),
+            (bool, ("yes", "no")),
+        ],
+        ids=["Literal", "Enum", "bool"],
+    )
+    def test_types_have_values(self, annotation, expected):
+        """
+        What a type's reader knows is what is offered.
+        """
+        assert expected == values(reader_of(annotation).values)
+
+    @pytest.mark.parametrize(
+        ("source", "expected"),
+        [
+            (["b", "a", "b"], ("b", "a")),
+            (("b", "a"), ("b", "a")),
+            ({"b": 1, "a": 2}, ("b", "a")),
+            (iter("ba"), ("b", "a")),
+            ((str(number) for number in range(3)), ("0", "1", "2")),
+            (range(3), ("0", "1", "2")),
+            ([1, 2.5, True, Path("a")], ("1", "2.5", "True", "a")),
+            ([None, "a"], ("a",)),
+            ([Loud("a")], ("a",)),
+            ([Tone.COLD, Level.HIGH, Word.NO, Pair.LEFT], ("#08f", "10", "no", "LEFT")),
+            (Tone, ("#f80", "#08f")),
+            (Pair, ("LEFT", "RIGHT")),
+            ([], ()),
+        ],
+        ids=shown,
+    )
+    def test_each_value_is_shown(self, source, expected):
+        """
+        With `str`, and members of an enumeration as its reader takes them.
+        """
+        assert expected == values(source)
+
+    def test_an_enumeration_reads_what_is_offered(self):
+        """
+        Whatever its values are.
+        """
+        for kind in (Tone, Level, Word, Pair):
+            assert list(kind) == [reader_of(kind).read(text) for text in values(kind)]
+
+    @pytest.mark.parametrize("kind", [set, frozenset])
+    def test_a_set_is_sorted(self, kind):
+        """
+        Its own order would differ from one start to the next.
+        """
+        assert tuple(sorted(BRANCHES)) == values(kind(BRANCHES))
+
+    def test_candidates_are_read_once(self):
+        """
+        So that an iterator offers the same every time, and a list what it held.
+        """
+        source = ["a"]
+        completer = Completer(source)
+        once = Completer(iter(source))
+        source.append("b")
+
+        assert [c.complete("").values for c in (completer, once, once)] == [("a",)] * 3
+
+    def test_they_are_ranked(self):
+        """
+        As `rank` does.
+        """
+        assert complete(BRANCHES, "note") == Completer(BRANCHES).complete("note", {"x": "y"})
+
+    def test_equal_candidates_are_equal_completers(self):
+        """
+        Completers are values.
+        """
+        assert Completer(["a"]) == Completer(("a",)) != Completer(["b"])
+        assert hash(Completer(["a"])) == hash(Completer(("a",)))
+
+
+CALLS = []
+
+
+def nothing():
+    return [*BRANCHES, CALLS.append(())]
+
+
+def of_typed(typed):
+    CALLS.append((typed,))
+    return BRANCHES
+
+
+def of_both(typed, arguments):
+    CALLS.append((typed, arguments))
+    return BRANCHES
+
+
+def of_both_by_position(typed, arguments, /, limit=10, *, host="here", **more):
+    return of_both(typed, arguments)
+
+
+def with_a_default(typed, arguments="none"):
+    return of_typed(typed)
+
+
+def generator(typed):
+    CALLS.append((typed,))
+    yield from BRANCHES
+
+
+async def coroutine(typed):
+    CALLS.append((typed,))
+    await asyncio.sleep(0)
+    return BRANCHES
+
+
+async def coroutine_of_both(typed, arguments):
+    CALLS.append((typed, arguments))
+    return BRANCHES
+
+
+async def async_generator(typed):
+    CALLS.append((typed,))
+    for branch in BRANCHES:
+        await asyncio.sleep(0)
+        yield branch
+
+
+@functools.cache
+def cached(typed):
+    CALLS.append((typed,))
+    return BRANCHES
+
+
+@functools.wraps(of_typed)
+def wrapped(*args):
+    return of_typed(*args)
+
+
+@functools.wraps(coroutine)
+def hidden(*args):
+    return coroutine(*args)
+
+
+@functools.wraps(coroutine)
+def run_to_the_end(typed):
+    return of_typed(typed)
+
+
+class Repository:
+    def _branches(self, typed):
+        return of_typed(typed)
+
+    def __call__(self, typed, arguments):  # noqa: D102
+        return of_both(typed, arguments)
+
+
+class AsyncRepository:
+    async def __call__(self, typed):  # noqa: D102
+        return of_typed(typed)
+
+
+TYPED_ALONE, BOTH = ("note",), ("note", {"repo": "x"})
+
+#: Functions of every kind, whether they are asynchronous, and what they are given.
+FUNCTIONS = {
+    "()": (nothing, False, ()),
+    "(typed)": (of_typed, False, TYPED_ALONE),
+    "(typed, arguments)": (of_both, False, BOTH),
+    "by position": (of_both_by_position, False, BOTH),
+    "default": (with_a_default, False, TYPED_ALONE),
+    "lambda": (lambda t: [*of_typed(t)], False, TYPED_ALONE),
+    "lambda with a default": (lambda t="x": of_typed(t), False, ("x",)),
+    "generator": (generator, False, TYPED_ALONE),
+    "async def": (coroutine, True, TYPED_ALONE),
+    "async def of both": (coroutine_of_both, True, BOTH),
+    "async generator": (async_generator, True, TYPED_ALONE),
+    "cached": (cached, False, TYPED_ALONE),
+    "wrapped": (wrapped, False, TYPED_ALONE),
+    "wrapped async def": (hidden, True, TYPED_ALONE),
+    "async def run to its end": (run_to_the_end, True, TYPED_ALONE),
+    "method": (Repository()._branches, False, TYPED_ALONE),
+    "object": (Repository(), False, BOTH),
+    "async object": (AsyncRepository(), True, TYPED_ALONE),
+    "partial": (functools.partial(of_both, "first"), False, ("first", "note")),
+    "partial async def": (functools.partial(coroutine_of_both, arguments={}), True, ("note", {})),
+    "partial async generator": (functools.partial(async_generator, "note"), True, TYPED_ALONE),
+}
+
+
+@pytest.fixture(params=["sync", "async"])
+def completed(request):
+    """Both ways to complete."""
+
+    def complete(source, typed, arguments=None):
+        completer = Completer(source)
+        if request.param == "sync":
+            return completer.complete(typed, arguments)
+        return asyncio.run(completer.complete_async(typed, arguments))
+
+    return complete
+
+
+class TestFunctions:
+    @pytest.mark.parametrize("name", FUNCTIONS)
+    def test_a_function_gets_what_it_takes(self, completed, name):
+        """
+        Nothing, what was typed, or also the arguments that were chosen; results are ranked.
+        """
+        function, is_async, expected = FUNCTIONS[name]
+        cached.cache_clear()
+        CALLS.clear()
+
+        assert complete(BRANCHES, "note") == completed(function, "note", {"repo": "x"})
+        assert [expected] == CALLS
+        assert is_async == Completer(function).is_async
+
+    def test_values_are_not_asynchronous(self):
+        """
+        They can be offered at once.
+        """
+        assert not Completer(["a"]).is_async
+
+    def test_without_arguments_a_function_gets_an_empty_mapping(self, completed):
+        """
+        It need not ask whether there are any.
+        """
+        assert completed(lambda _, arguments: [arguments.get("repo", "none")], "").values == ("none",)
+
+    def test_what_was_chosen_decides(self, completed):
+        """
+        The branches of the repository that was chosen.
+        """
+        branches = {"a": ["main"], "b": ["trunk"]}
+
+        completion = completed(lambda _, arguments: branches[arguments["repo"]], "", {"repo": "b"})
+
+        assert Completion(("trunk",), 1) == completion
+
+    def test_a_function_may_have_filtered_already(self, completed):
+        """
+        Ranking again changes nothing.
+        """
+        assert Completion(("main",), 1) == completed(lambda t: [b for b in ["main", "x"] if t in b], "ma")
+
+    def test_a_result_that_does_not_match_is_dropped(self, completed):
+        """
+        Whoever made it: a client filters likewise.
+        """
+        assert Completion(("Robert",), 1) == completed(lambda _: ["Robert", "Bob"], "rob")
+
+    def test_a_function_is_asked_every_time(self, completed):
+        """
+        What it offers may change.
+        """
+        offers = [["a"], ["b"]]
+
+        assert [completed(offers.pop, "").values for _ in range(2)] == [("b",), ("a",)]
+
+    @pytest.mark.parametrize(
+        ("result", "expected"),
+        [
+            (None, ()),
+            ([], ()),
+            (["b", None, 1], ("b", "1")),
+            (Tone, ("#f80", "#08f")),
+            ({"b", "a", "c"}, ("a", "b", "c")),
+            ({"b": 1, "a": 2}, ("b", "a")),
+            (map(str, [2, 1]), ("2", "1")),
+        ],
+        ids=shown,
+    )
+    def test_results_are_shown_as_fixed_values_are(self, result, expected):
+        """
+        And None is nothing to offer.
+        """
+        assert expected == values(lambda: result)
+
+
+RETURN = r"return \['a', 'b'\]; one that awaits is `async def`"
+
+
+class TestMistakes:
+    @pytest.mark.parametrize("source", ["main", b"main", bytearray(b"main"), 5, None, object()], ids=shown)
+    def test_what_holds_no_values_is_refused(self, source):
+        """
+        A string would be taken for its letters.
+        """
+        message = (
+            rf"^complete= is given {type(source).__name__}, not several values: "
+            r"write \['a', 'b'\], or name a function without calling it$"
+        )
+        with pytest.raises(TypeError, match=message):
+            Completer(source)
+
+    @pytest.mark.parametrize("called", [lambda: coroutine("a"), lambda: async_generator("a")])
+    def test_a_function_is_named_and_not_called(self, called):
+        """
+        Python does not warn about a coroutine that was never awaited.
+        """
+        with pytest.raises(TypeError, match=r"name a function without calling it$"):
+            Completer(called())
+        gc.collect()
+
+    @pytest.mark.parametrize(
+        "function",
+        [
+            lambda typed, arguments, context: [],
+            lambda typed, *, arguments: [],
+            lambda *args: [],
+            lambda typed, *args: [],
+            functools.partial(lambda a, b, c, d: [], 1),
+            map,
+        ],
+        ids=["three", "by keyword", "*args", "more", "partial", "in C"],
+    )
+    def test_a_function_that_takes_something_else_is_refused(self, function):
+        """
+        When the completer is made, not when someone types.
+        """
+        message = (
+            r"^complete function '.+' does not take \(\), \(typed\) or \(typed, arguments\): "
+            r"give defaults to its other parameters, or wrap it in a lambda$"
+        )
+        with pytest.raises(TypeError, match=message):
+            Completer(function)
+
+    def test_a_function_is_named(self):
+        """
+        So that its author finds it.
+        """
+
+        def branches(repository, remote, typed):
+            return []
+
+        with pytest.raises(TypeError, match=r"^complete function 'branches' does not"):
+            Completer(branches)
+        with pytest.raises(TypeError, match=r"^complete function 'partial' does not"):
+            Completer(functools.partial(branches))
+
+    @pytest.mark.parametrize("result", ["main", "", b"main", 5, True, object()], ids=shown)
+    def test_results_that_hold_no_values_are_refused(self, completed, result):
+        """
+        The error says what came, and what should.
+        """
+
+        def branches(typed):
+            return result
+
+        kind = type(result).__name__
+        message = rf"^complete function 'branches' returned {kind}, not several values: {RETURN}$"
+        with pytest.raises(TypeError, match=message):
+            completed(branches, "")
+
+    def test_bytes_among_values_are_refused(self, completed):
+        """
+        They would be offered as ``b'main'``.
+        """
+        said = r"values that are bytes: decode them, with \.decode\(\)$"
+        with pytest.raises(TypeError, match=f"^complete= is given {said}"):
+            Completer([b"main"])
+        with pytest.raises(TypeError, match=f"^complete function '<lambda>' returned {said}"):
+            completed(lambda: [b"main"], "")
+
+    def test_a_function_that_hides_a_coroutine_is_refused(self, completed):
+        """
+        It is found only when called; Python does not warn about a coroutine that was never awaited.
+        """
+        with pytest.raises(TypeError, match=f"returned coroutine, not several values: {RETURN}$"):
+            completed(lambda: coroutine(""), "")
+        with pytest.raises(TypeError, match=f"returned async_generator, not several values: {RETURN}$"):
+            completed(lambda: async_generator(""), "")
+        gc.collect()
+
+    @pytest.mark.parametrize(
+        "error", [KeyError("repo"), OSError("no network"), KeyboardInterrupt()], ids=shown
+    )
+    def test_what_a_function_raises_is_raised(self, completed, error):
+        """
+        The server decides what to make of it.
+        """
+
+        def branches(typed):
+            raise error
+
+        def begun(typed):
+            yield "main"
+            raise error
+
+        for function in (branches, begun):
+            with pytest.raises(type(error)) as caught:
+                completed(function, "")
+            assert error is caught.value
+
+    def test_what_an_asynchronous_function_raises_is_raised(self, completed):
+        """
+        Before and after its first value.
+        """
+
+        async def branches(typed):
+            raise KeyError(typed)
+
+        async def begun(typed):
+            yield "main"
+            raise KeyError(typed)
+
+        for function in (branches, begun):
+            with pytest.raises(KeyError, match=r"^'x'$"):
+                completed(function, "x")
+
+    def test_a_running_loop_is_not_run_again(self):
+        """
+        The error says what to await.
+        """
+
+        async def main():
+            Completer(coroutine).complete("a")
+
+        message = (
+            r"^complete function 'coroutine' is async, and an event loop runs here: "
+            r"await \.complete_async\(\.\.\.\)$"
+        )
+        with pytest.raises(RuntimeError, match=message):
+            asyncio.run(main())
+
+    def test_a_plain_function_does_not_mind_a_running_loop(self):
+        """
+        It is called where it is.
+        """
+
+        async def main():
+            return Completer(nothing).complete("main")
+
+        assert complete(BRANCHES, "main") == asyncio.run(main())
+
+
+def test_annotations_are_not_evaluated():
+    """
+    What they name may exist for type checkers alone.
+    """
+
+    def branches(typed: "Nowhere", arguments: "Nothing") -> "Never":  # noqa: F821 (that is the point)
+        return [typed, *arguments]
+
+    assert values(branches, "", {"a": "1", "b": "2"})[1:] == ("a", "b")
+
+
+def test_completing_imports_no_event_loop():
+    """
+    Not before an asynchronous function is asked.
+    """
+    script = """
+    import sys
+    from promptkit.catalog.completion import Completer
+
+    async def later():
+        return ["main"]
+
+    print(Completer(lambda: ["main"]).complete("m").total, Completer(later).is_async)
+    print("asyncio" in sys.modules)
+    print(Completer(later).complete("m").total)
+    print("asyncio" in sys.modules)
+    """
+    ran = subprocess.run([sys.executable, "-c", dedent(script)], capture_output=True, text=True, check=True)
+
+    assert ran.stdout.splitlines() == ["1 True", "False", "1", "True"]

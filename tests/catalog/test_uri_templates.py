@@ -1,0 +1,406 @@
+import subprocess
+import sys
+import time
+from urllib.parse import quote
+
+import attrs
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from uritemplate import expand
+
+from promptkit.catalog.uri_templates import Template, is_template
+
+KEYS = {"semi": ";", "dot": ".", "comma": ","}
+FLAT = ["semi", ";", "dot", ".", "comma", ","]
+COLOURS = ["red", "green", "blue"]
+
+#: RFC 6570, sections 3.2.1 to 3.2.9: a template, its expansion there, and what that says of the variables.
+EXPANSIONS = [
+    ("{count}", "one,two,three", {"count": ["one", "two", "three"]}),
+    ("{count*}", "one,two,three", {"count": ["one", "two", "three"]}),
+    ("{/count}", "/one,two,three", {"count": ["one", "two", "three"]}),
+    ("{/count*}", "/one/two/three", {"count": ["one", "two", "three"]}),
+    ("{;count}", ";count=one,two,three", {"count": ["one", "two", "three"]}),
+    ("{;count*}", ";count=one;count=two;count=three", {"count": ["one", "two", "three"]}),
+    ("{?count}", "?count=one,two,three", {"count": ["one", "two", "three"]}),
+    ("{?count*}", "?count=one&count=two&count=three", {"count": ["one", "two", "three"]}),
+    ("{&count*}", "&count=one&count=two&count=three", {"count": ["one", "two", "three"]}),
+    ("{var}", "value", {"var": "value"}),
+    ("{hello}", "Hello%20World%21", {"hello": "Hello World!"}),
+    ("{half}", "50%25", {"half": "50%"}),
+    ("O{undef}X", "OX", {}),
+    ("{x,y}", "1024,768", {"x": "1024", "y": "768"}),
+    ("{x,hello,y}", "1024,Hello%20World%21,768", {"x": "1024", "hello": "Hello World!", "y": "768"}),
+    ("?{x,empty}", "?1024,", {"x": "1024", "empty": ""}),
+    ("?{x,undef}", "?1024", {"x": "1024"}),
+    ("{var:3}", "val", {"var": "val"}),
+    ("{var:30}", "value", {"var": "value"}),
+    ("{list}", "red,green,blue", {"list": COLOURS}),
+    ("{list*}", "red,green,blue", {"list": COLOURS}),
+    ("{keys}", "semi,%3B,dot,.,comma,%2C", {"keys": FLAT}),
+    ("{keys*}", "semi=%3B,dot=.,comma=%2C", {"keys": KEYS}),
+    ("{+var}", "value", {"var": "value"}),
+    ("{+hello}", "Hello%20World!", {"hello": "Hello World!"}),
+    ("{+half}", "50%25", {"half": "50%"}),
+    ("{base}index", "http%3A%2F%2Fexample.com%2Fhome%2Findex", {"base": "http://example.com/home/"}),
+    ("{+base}index", "http://example.com/home/index", {"base": "http://example.com/home/"}),
+    ("O{+undef}X", "OX", {}),
+    ("{+path}/here", "/foo/bar/here", {"path": "/foo/bar"}),
+    ("here?ref={+path}", "here?ref=/foo/bar", {"path": "/foo/bar"}),
+    ("{+x,hello,y}", "1024,Hello%20World!,768", {"x": "1024", "hello": "Hello World!", "y": "768"}),
+    ("{+path,x}/here", "/foo/bar,1024/here", {"path": "/foo/bar", "x": "1024"}),
+    ("{+path:6}here", "/foo/bhere", {"path": "/foo/b"}),
+    ("{+list}", "red,green,blue", {"list": COLOURS}),
+    ("{+list*}", "red,green,blue", {"list": COLOURS}),
+    ("{#var}", "#value", {"var": "value"}),
+    ("{#hello}", "#Hello%20World!", {"hello": "Hello World!"}),
+    ("{#half}", "#50%25", {"half": "50%"}),
+    ("foo{#empty}", "foo#", {"empty": ""}),
+    ("foo{#undef}", "foo", {}),
+    ("{#x,hello,y}", "#1024,Hello%20World!,768", {"x": "1024", "hello": "Hello World!", "y": "768"}),
+    ("{#path,x}/here", "#/foo/bar,1024/here", {"path": "/foo/bar", "x": "1024"}),
+    ("{#path:6}here", "#/foo/bhere", {"path": "/foo/b"}),
+    ("{#list}", "#red,green,blue", {"list": COLOURS}),
+    ("{.who}", ".fred", {"who": "fred"}),
+    ("{.who,who}", ".fred.fred", {"who": "fred"}),
+    ("{.half,who}", ".50%25.fred", {"half": "50%", "who": "fred"}),
+    ("www{.dom*}", "www.example.com", {"dom": ["example", "com"]}),
+    ("X{.var}", "X.value", {"var": "value"}),
+    ("X{.empty}", "X.", {"empty": ""}),
+    ("X{.undef}", "X", {}),
+    ("X{.var:3}", "X.val", {"var": "val"}),
+    ("X{.list}", "X.red,green,blue", {"list": COLOURS}),
+    ("X{.list*}", "X.red.green.blue", {"list": COLOURS}),
+    ("X{.keys}", "X.semi,%3B,dot,.,comma,%2C", {"keys": FLAT}),
+    ("X{.empty_keys}", "X", {}),
+    ("{/who}", "/fred", {"who": "fred"}),
+    ("{/who,who}", "/fred/fred", {"who": "fred"}),
+    ("{/half,who}", "/50%25/fred", {"half": "50%", "who": "fred"}),
+    ("{/who,dub}", "/fred/me%2Ftoo", {"who": "fred", "dub": "me/too"}),
+    ("{/var}", "/value", {"var": "value"}),
+    ("{/var,empty}", "/value/", {"var": "value", "empty": ""}),
+    ("{/var,undef}", "/value", {"var": "value"}),
+    ("{/var,x}/here", "/value/1024/here", {"var": "value", "x": "1024"}),
+    ("{/var:1,var}", "/v/value", {"var": "value"}),
+    ("{/list}", "/red,green,blue", {"list": COLOURS}),
+    ("{/list*}", "/red/green/blue", {"list": COLOURS}),
+    ("{/list*,path:4}", "/red/green/blue/%2Ffoo", {"list": COLOURS, "path": "/foo"}),
+    ("{/keys}", "/semi,%3B,dot,.,comma,%2C", {"keys": FLAT}),
+    ("{/keys*}", "/semi=%3B/dot=./comma=%2C", {"keys": KEYS}),
+    ("{;who}", ";who=fred", {"who": "fred"}),
+    ("{;half}", ";half=50%25", {"half": "50%"}),
+    ("{;empty}", ";empty", {"empty": ""}),
+    ("{;v,empty,who}", ";v=6;empty;who=fred", {"v": "6", "empty": "", "who": "fred"}),
+    ("{;v,bar,who}", ";v=6;who=fred", {"v": "6", "who": "fred"}),
+    ("{;x,y}", ";x=1024;y=768", {"x": "1024", "y": "768"}),
+    ("{;x,y,undef}", ";x=1024;y=768", {"x": "1024", "y": "768"}),
+    ("{;hello:5}", ";hello=Hello", {"hello": "Hello"}),
+    ("{;list}", ";list=red,green,blue", {"list": COLOURS}),
+    ("{;list*}", ";list=red;list=green;list=blue", {"list": COLOURS}),
+    ("{;keys}", ";keys=semi,%3B,dot,.,comma,%2C", {"keys": FLAT}),
+    ("{;keys*}", ";semi=%3B;dot=.;comma=%2C", {"keys": KEYS}),
+    ("{?who}", "?who=fred", {"who": "fred"}),
+    ("{?half}", "?half=50%25", {"half": "50%"}),
+    ("{?x,y}", "?x=1024&y=768", {"x": "1024", "y": "768"}),
+    ("{?x,y,empty}", "?x=1024&y=768&empty=", {"x": "1024", "y": "768", "empty": ""}),
+    ("{?x,y,undef}", "?x=1024&y=768", {"x": "1024", "y": "768"}),
+    ("{?var:3}", "?var=val", {"var": "val"}),
+    ("{?list}", "?list=red,green,blue", {"list": COLOURS}),
+    ("{?list*}", "?list=red&list=green&list=blue", {"list": COLOURS}),
+    ("{?keys}", "?keys=semi,%3B,dot,.,comma,%2C", {"keys": FLAT}),
+    ("{?keys*}", "?semi=%3B&dot=.&comma=%2C", {"keys": KEYS}),
+    ("{&who}", "&who=fred", {"who": "fred"}),
+    ("{&half}", "&half=50%25", {"half": "50%"}),
+    ("?fixed=yes{&x}", "?fixed=yes&x=1024", {"x": "1024"}),
+    ("{&x,y,empty}", "&x=1024&y=768&empty=", {"x": "1024", "y": "768", "empty": ""}),
+    ("{&var:3}", "&var=val", {"var": "val"}),
+    ("{&list}", "&list=red,green,blue", {"list": COLOURS}),
+    ("{&list*}", "&list=red&list=green&list=blue", {"list": COLOURS}),
+    ("{&keys*}", "&semi=%3B&dot=.&comma=%2C", {"keys": KEYS}),
+]
+
+#: What no expansion looks like, and still means one thing.
+LENIENT = [
+    ("x:{a}", "x:b c", {"a": "b c"}),
+    ("x:{a}", "x:é", {"a": "é"}),
+    ("x:{a}", "x:user@host:1!", {"a": "user@host:1!"}),
+    ("x:{a}", "x:b=c&d", {"a": "b=c&d"}),
+    ("x:{a}", "x:%c3%a9", {"a": "é"}),
+    ("x:{a}", "x:%61", {"a": "a"}),
+    ("x{/a}", "x/b,c", {"a": ["b", "c"]}),
+    ("x{.a}", "x.b.c", {"a": "b.c"}),
+    ("x{?a}", "x?a=b/c?d", {"a": "b/c?d"}),
+    ("x{?a}", "x?a=b=c", {"a": "b=c"}),
+    ("x{?a}", "x?a=1+1", {"a": "1+1"}),
+    ("x{?a}", "x?a", {"a": ""}),
+    ("x{?a}", "x?a=1&a=2", {"a": ["1", "2"]}),
+    ("x{?a,b}", "x?b=2&a=1", {"a": "1", "b": "2"}),
+    ("x{?a,b}", "x?a=1&&b=2&", {"a": "1", "b": "2"}),
+    ("x{;a,b}", "x;b=2;a=1", {"a": "1", "b": "2"}),
+]
+
+#: Where several expressions could share a text.
+NEIGHBOURS = [
+    ("x:{+path}", "x:a/b?c#d", {"path": "a/b?c#d"}),
+    ("x:{+path}{?lines}", "x:a/b?lines=3", {"path": "a/b", "lines": "3"}),
+    ("x:{+path}{?lines}", "x:a?b", {"path": "a?b"}),
+    ("x:{+path}{?lines}", "x:a?linesman=1", {"path": "a?linesman=1"}),
+    ("x:{+path}{#part}", "x:a/b#c", {"path": "a/b", "part": "c"}),
+    ("x:{+folder}/{name}", "x:a/b/c", {"folder": "a/b", "name": "c"}),
+    ("x:{name}.txt", "x:a.txt.txt", {"name": "a.txt"}),
+    ("x:{name}{.kind}", "x:a.json", {"name": "a", "kind": "json"}),
+    ("x:{name}{.kind}", "x:a", {"name": "a"}),
+    ("x:{year}-{month}-{day}", "x:2026-01-31", {"year": "2026", "month": "01", "day": "31"}),
+    ("x:{owner}/{name}{/path*}", "x:a/b/c/d", {"owner": "a", "name": "b", "path": ["c", "d"]}),
+    ("x{/a}{/b}", "x/1/2", {"a": "1", "b": "2"}),
+    ("x{?a}{&b}", "x?a=1&b=2", {"a": "1", "b": "2"}),
+    ("x{?a}{&b}", "x&b=2", {"b": "2"}),
+    ("x{?a}&fixed", "x?a=1&fixed", {"a": "1"}),
+    ("x{;a}{?b}", "x;a=1?b=2", {"a": "1", "b": "2"}),
+    ("x{?a,rest*}", "x?a=1&b=2&c=3", {"a": "1", "rest": {"b": "2", "c": "3"}}),
+    ("x{?rest*}", "x?rest=1&b=2", {"rest": {"rest": "1", "b": "2"}}),
+    ("x:{a}/{a}", "x:1/1", {"a": "1"}),
+]
+
+NONE = [
+    ("x:a", "x:b"),
+    ("x:a", "x:ab"),
+    ("x:a", ""),
+    ("x:{a}", "y:b"),
+    ("x:{a}", "x:b/c"),
+    ("x:{a}", "x:b?c"),
+    ("x:{a}", "x:b#c"),
+    ("x{/a}", "x/b/c"),
+    ("x{/a,b}", "x/1/2/3"),
+    ("x{.a,b}", "x.1.2.3"),
+    ("x:{a,b}", "x:1,2,3"),
+    ("x{/a*,b*}", "x/1/2/3"),
+    ("x{?a}", "x?b=1"),
+    ("x{?a}", "x?a=1&b=2"),
+    ("x{?a}", "x?A=1"),
+    ("x{?a}", "x?a=1#b"),
+    ("x{?a}", "x?"),
+    ("x{?a*,b*}", "x?c=1"),
+    ("x{?a*}", "x?b=1&b=2"),
+    ("x{;a}", "x;b=1"),
+    ("x:{a}/{a}", "x:1/2"),
+    ("x{/a:1,a}", "x/v/other"),
+    ("x:{a:3}", "x:abcd"),
+    ("x:{a}", "x:%"),
+    ("x:{a}", "x:%4"),
+    ("x:{a}", "x:%zz"),
+    ("x:{a}", "x:%ff"),
+    ("x:{a}", "x:%c3"),
+    ("x:{a}", "x:%ed%a0%80"),
+    ("x:{a}", "x:\ud800"),
+    ("x{?a}", "x?a=%c3&a=%a9"),
+]
+
+
+def matching(cases):
+    """A parametrization by template, URI and variables."""
+    return pytest.mark.parametrize(
+        ("template", "uri", "variables"), cases, ids=[f"{template} {uri!a}" for template, uri, _ in cases]
+    )
+
+
+class TestMatch:
+    @matching(EXPANSIONS)
+    def test_an_expansion_of_rfc_6570_is_read_back(self, template, uri, variables):
+        """
+        The RFC's own expansions say what they were made from, as far as they can.
+        """
+        assert Template(template).match(uri) == variables
+
+    @matching(LENIENT)
+    def test_what_is_not_escaped_counts_as_it_stands(self, template, uri, variables):
+        """
+        Clients escape less than they should, and order pairs as they like.
+        """
+        assert Template(template).match(uri) == variables
+
+    @matching(NEIGHBOURS)
+    def test_neighbours_share_a_text(self, template, uri, variables):
+        """
+        An expression leaves what follows its part.
+        """
+        assert Template(template).match(uri) == variables
+
+    @pytest.mark.parametrize(("template", "uri"), NONE, ids=ascii)
+    def test_anything_else_does_not_match(self, template, uri):
+        """
+        Another literal, an unknown name, too many values, two values for one variable, bad escapes.
+        """
+        assert Template(template).match(uri) is None
+
+    @pytest.mark.parametrize("operator", ["+", "#", ".", "/", ";", "?", "&", ""])
+    def test_everything_may_be_absent(self, operator):
+        """
+        Without values every expression is nothing.
+        """
+        assert Template(f"x:a{{{operator}b,c}}").match("x:a") == {}
+
+    @given(st.text(st.sampled_from("x:ab?&=/#;.,%é2") | st.characters(), max_size=30))
+    @example("x:%")
+    def test_any_text_matches_or_not(self, uri):
+        """
+        No URI raises, and what is found is text and lists of it.
+        """
+        found = Template("x:{a}{.b*}{/c*}{;d}{?e,f*}{#g}").match(f"x:{uri}")
+
+        assert found is None or all(isinstance(value, str | list | dict) for value in found.values())
+
+    @pytest.mark.parametrize(
+        "template",
+        [
+            "x:{a}{b}{c}{d}{e}!",
+            "x:{a}.{b}.{c}.{d}!",
+            "x:{+a}/{+b}/{+c}/{d}!",
+            "x:{+a}{?b,bb}{&b}{#c}!",
+            "x{/a*}{/b*}{/c*}!",
+            "x:aaaaaaaa{a}aaaaaaaa{b}aaaaaaaa!",
+        ],
+    )
+    @pytest.mark.parametrize("part", ["a", "a.", "/a", "?b=", "&b=1", "#"])
+    def test_a_hostile_uri_takes_no_longer_than_it_is_long(self, template, part):
+        """
+        Twenty thousand places to go back to cost twenty thousand steps, not their square.
+        """
+        uri = "x:" + part * 20_000 + "\n"
+
+        before = time.process_time()
+        found = Template(template).match(uri)
+
+        assert found is None
+        assert time.process_time() - before < 2
+
+
+# Between expressions stands what no text that is drawn can bring: "!" is escaped, or not drawn.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+FREE = st.text(st.sampled_from("aé /?#:@&=;._~-"), min_size=1, max_size=6)
+SEGMENT = TEXT.filter(lambda text: "." not in text)
+OPERATORS = {
+    "": TEXT,
+    "+": FREE,
+    "#": FREE,
+    ".": SEGMENT,
+    "/": TEXT,
+    ";": TEXT,
+    "?": TEXT,
+    "&": TEXT,
+}
+
+
+@st.composite
+def expressions(draw, number):
+    """An expression whose names begin with a letter of its own, and values for its variables."""
+    operator = draw(st.sampled_from(list(OPERATORS)))
+    texts = OPERATORS[operator]
+    # What is free to hold "=" could not be told from a pair.
+    items = texts.filter(lambda text: "=" not in text) if operator in ("+", "#") else texts
+    letter = "abcd"[number]
+    names = [f"{letter}{i}" for i in range(draw(st.integers(1, 3)))]
+    values = {name: draw(texts) for name in names}
+    spelt = list(names)
+    several = st.lists(items, min_size=2, max_size=3)
+    kind = draw(st.sampled_from(["scalars", "list", "exploded list", "exploded dict"]))
+    if kind == "list":
+        names, spelt, values = names[:1], spelt[:1], {names[0]: draw(several)}
+    elif kind == "exploded list":
+        spelt[-1] += "*"
+        values[names[-1]] = draw(st.lists(items, min_size=1, max_size=3))
+    elif kind == "exploded dict":
+        names, spelt = names[:1], [f"{names[0]}*"]
+        keys = items.filter(lambda text: text not in names)
+        values = {names[0]: draw(st.dictionaries(keys, items, min_size=1, max_size=3))}
+    return f"{{{operator}{','.join(spelt)}}}", values
+
+
+@st.composite
+def templates(draw):
+    """A template, and values for all of its variables."""
+    template, values = "x:", {}
+    for number in range(draw(st.integers(1, 4))):
+        expression, found = draw(expressions(number))
+        template += f"/!{expression}"
+        values |= found
+    return template, values
+
+
+class TestLaw:
+    @settings(deadline=None, max_examples=400)
+    @given(templates())
+    def test_matching_undoes_expansion(self, drawn):
+        """
+        Whatever is put into a template is what its URI is read as.
+        """
+        template, values = drawn
+
+        assert Template(template).match(expand(template, values)) == values
+
+    @settings(deadline=None)
+    @given(st.dictionaries(st.sampled_from("abc"), TEXT))
+    def test_what_is_left_out_of_pairs_stays_out(self, values):
+        """
+        Pairs have names, so any of them can be missing.
+        """
+        template = "x:d{?a,b,c}"
+
+        assert Template(template).match(expand(template, values)) == values
+
+    @settings(deadline=None)
+    @given(TEXT, TEXT)
+    def test_the_order_of_pairs_says_nothing(self, a, b):
+        """
+        The other order gives the same.
+        """
+        uri = f"x?b={quote(b, '')}&a={quote(a, '')}"
+
+        assert Template("x{?a,b}").match(uri) == {"a": a, "b": b}
+
+
+class TestTemplate:
+    def test_it_is_a_value(self):
+        """
+        Equal templates are equal, and none can be changed.
+        """
+        assert Template("x:{a}") == Template("x:{a}") != Template("x:{b}")
+        assert len({Template("x:{a}"), Template("x:{a}")}) == 1
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            Template("x:{a}").text = "x:{b}"
+
+    @pytest.mark.parametrize(
+        ("template", "names"),
+        [("x:a", ()), ("x:{b}{?a,c*}{d:3}", ("b", "a", "c", "d")), ("x:{a}/{a}", ("a",))],
+        ids=["none", "several", "twice"],
+    )
+    def test_it_names_its_variables(self, template, names):
+        """
+        In the order in which they stand, each once.
+        """
+        assert Template(template).names == names
+
+    @pytest.mark.parametrize(
+        "text", ["", "x:{", "x:{}", "x:}", "x:{a b}", "x:{!a}", "x:{a:0}", "x:{a=1}", "a b"]
+    )
+    def test_what_is_no_template_is_refused(self, text):
+        """
+        Text that is no template by the RFC is refused.
+        """
+        assert not is_template(text)
+        with pytest.raises(
+            ValueError, match=r"is no URI template: use what a URI may hold, and variables in"
+        ):
+            Template(text)
+
+    def test_the_library_is_loaded_by_the_first_template(self):
+        """
+        Who has no resources does not wait for it.
+        """
+        modules = "promptkit.catalog.catalog, promptkit.compiler.resources"
+        script = f"import sys, {modules}\nprint('uritemplate' in sys.modules)"
+
+        ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+
+        assert ran.stdout == "False\n"

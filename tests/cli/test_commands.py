@@ -1,0 +1,864 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from rich.cells import cell_len
+
+from promptkit.cli import main
+from promptkit.version import VERSION
+from tests.mistakes import FOUND, SIX_MISTAKES
+from tests.terminal import command, on_terminal
+
+REVIEW = '''
+from typing import Literal
+from promptkit import Image, PromptError, prompt, user
+
+print("a recipe that prints")
+
+@prompt
+def review(diff: str, tone: Literal["plain", "strict"] = "plain"):
+    """Review a [diff]."""
+    print("a prompt that prints")
+    return user(f"Review, {tone}:", diff)
+
+@prompt
+def look(picture: bytes | None = None):
+    return user("Look.", Image(picture) if picture else None)
+
+@prompt
+def refuse():
+    raise PromptError("not today")
+
+@prompt
+def leave():
+    raise SystemExit(0)
+
+@prompt
+def fail():
+    raise ValueError("a bug")
+'''
+
+
+@pytest.fixture
+def shelf(recipes, tmp_path, monkeypatch):
+    """A folder with four prompts, in the current folder."""
+    recipes(shelf=REVIEW)
+    monkeypatch.chdir(tmp_path)
+
+
+#: A document, and one for each page.
+RESOURCES = """
+from typing import Annotated
+from promptkit import Arg, resource
+
+@resource("docs://guide")
+def guide() -> str:
+    'How we write.'
+    return "x"
+
+@resource("docs://{section}/{page}", title="One page")
+def page(section: Annotated[str, Arg("Which part.")], page: int) -> str:
+    'Of the handbook.'
+    return "x"
+"""
+
+#: The longest name that there is, and a sentence without a blank.
+NAME = "n" * 64
+SENTENCE = "日本語の説明がここにあります。とても長いので折り返されるはずです。切り取られてはいけません。"
+WIDE = f"""
+from typing import Annotated
+from promptkit import Arg, prompt, resource
+
+@prompt(name={NAME!r}, title={SENTENCE!r}, description={SENTENCE!r})
+def wide(text: Annotated[str, Arg({"x" * 90!r})] = {SENTENCE!r}) -> str:
+    return text
+
+@resource("docs://{{a}}/{"y" * 50}")
+def page(a: str) -> str:
+    return a
+"""
+
+
+@pytest.fixture
+def library(recipes, tmp_path, monkeypatch):
+    """More prompts than a page holds, and two resources, in the current folder."""
+    recipes(
+        docs=RESOURCES,
+        many="from promptkit import prompt\nfor i in range(120): prompt(name=f'p{i}')(lambda: 'x')\n",
+    )
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def faulty(recipes, tmp_path, monkeypatch):
+    """A folder with six mistakes, in the current folder."""
+    recipes(**SIX_MISTAKES)
+    monkeypatch.chdir(tmp_path)
+
+
+def run(capsys, *argv):
+    """Run a command; return its exit code and what it printed."""
+    code = main(argv)
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+class TestCheck:
+    def test_six_mistakes(self, faulty, capsys):
+        """
+        Every mistake is named with file, line and remedy, and the exit code is 1.
+        """
+        code, out, _ = run(capsys, "check", "recipes")
+
+        assert code == 1
+        assert out == f"{FOUND}\n1 prompt can be served, 6 errors\n"
+
+    def test_nothing_wrong(self, shelf, capsys):
+        """
+        Sound recipes are counted, and the exit code is 0; `recipes` is the default.
+        """
+        assert run(capsys, "check") == (0, "5 prompts can be served\n", "a recipe that prints\n")
+
+    def test_for_machines(self, faulty, capsys):
+        """
+        The JSON holds every fault, and the exit code is the same.
+        """
+        code, out, _ = run(capsys, "check", "--json")
+
+        found = json.loads(out)
+        assert code == 1
+        assert found["prompts"] == ["plan"]
+        assert [d["code"] for d in found["diagnostics"]] == [
+            "PK201",
+            "PK301",
+            "PK302",
+            "PK304",
+            "PK305",
+            "PK202",
+        ]
+
+    def test_what_is_probably_wrong(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        Warnings are shown, and the exit code is 0; serving and listing do not look for them.
+        """
+        recipes(silent="from promptkit import prompt\n\n@prompt\ndef silent():\n    'Only a docstring.'\n")
+        monkeypatch.chdir(tmp_path)
+
+        code, out, _ = run(capsys, "check")
+
+        assert (code, out.splitlines()) == (
+            0,
+            [
+                "recipes/silent.py:4: warning PK205: prompt 'silent': it never returns or yields anything",
+                "    return what it should say, or yield it",
+                "1 prompt can be served, 1 warning",
+            ],
+        )
+        assert run(capsys, "list")[2] == ""
+
+
+#: How a recipe begins.
+HEAD = "from promptkit import prompt\n\n@prompt\n"
+
+#: What a terminal is told by its colours.
+ESCAPES = re.compile("\x1b\\[[0-9;]*m")
+
+CHANGED = """
+from promptkit import prompt
+
+@prompt
+def review(diff, tone: str = "plain"):
+    return diff
+
+@prompt
+def quiet():
+    pass
+"""
+
+SHOWN = """\
+recipes/changed.py:4: error PK301: prompt 'review': parameter 'diff' has no annotation
+    4 | def review(diff, tone: str = "plain"):
+      |            ^^^^
+    write its type, as in 'diff: str'
+"""
+
+
+class TestDiagnosticsAreShown:
+    @pytest.fixture
+    def changed(self, recipes, tmp_path):
+        """Two prompts, one with an error and one with a warning."""
+        recipes(changed=CHANGED)
+        return tmp_path
+
+    def test_on_a_terminal(self, changed):
+        """
+        The line at fault is shown, marked, in the colour of the severity.
+        """
+        shown = on_terminal("check", cwd=changed)
+
+        assert ESCAPES.sub("", shown).startswith(SHOWN)
+        assert shown.startswith(
+            "\x1b[1mrecipes/changed.py:4: \x1b[0m\x1b[1;31merror\x1b[0m\x1b[2m PK301\x1b[0m: "
+        )
+        assert "\x1b[1;31m^^^^\x1b[0m\n    write its type" in shown
+        assert "\x1b[1;33mwarning\x1b[0m\x1b[2m PK205\x1b[0m: " in shown
+        assert shown.endswith("\n1 prompt can be served, 1 error, 1 warning\n")
+
+    def test_without_colour(self, changed):
+        """
+        NO_COLOR leaves the lines and takes every escape away.
+        """
+        shown = on_terminal("check", cwd=changed, NO_COLOR="1")
+
+        assert shown.startswith(SHOWN)
+        assert "\x1b" not in shown
+
+    def test_in_a_pipe(self, changed, monkeypatch, capsys):
+        """
+        There, one fault is two lines, without colour, whatever the terminal could show.
+        """
+        monkeypatch.chdir(changed)
+
+        _, out, _ = run(capsys, "check")
+
+        assert out.startswith("".join(SHOWN.splitlines(keepends=True)[::3]))
+        assert "\x1b" not in out
+
+    def test_where_colour_is_demanded(self, changed, monkeypatch, capsys):
+        """
+        FORCE_COLOR is for logs that can show it.
+        """
+        monkeypatch.chdir(changed)
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        monkeypatch.setenv("FORCE_COLOR", "1")
+        monkeypatch.setenv("TERM", "xterm-256color")
+
+        _, out, _ = run(capsys, "check")
+
+        assert ESCAPES.search(out)
+        assert ESCAPES.sub("", out).startswith(SHOWN)
+
+    @pytest.mark.parametrize("command", ["list", "serve"])
+    def test_beside_what_is_done(self, command, changed):
+        """
+        Commands that do something else show errors on standard error, in the same form.
+        """
+        shown = on_terminal(command, cwd=changed, stream="stderr")
+
+        assert ESCAPES.sub("", shown) == SHOWN
+        assert ESCAPES.search(shown)
+
+    def test_wide_characters(self, recipes, tmp_path):
+        """
+        What takes two columns is marked by two.
+        """
+        recipes(wide=f"{HEAD}def p(概要: str, 本, z: str = '') -> str:\n    return 本\n")
+
+        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+
+        assert "    4 | def p(概要: str, 本, z: str = '') -> str:\n      |                  ^^\n" in shown
+
+    def test_a_long_line(self, recipes, tmp_path):
+        """
+        Of a line that the terminal is too narrow for, what is at fault is shown.
+        """
+        names = ", ".join(f"argument_{n}: str" for n in range(9))
+        recipes(long=f"{HEAD}def p({names}, diff, *, z: str = '', y: str = '') -> str:\n\treturn diff\n")
+
+        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1").splitlines()
+
+        column = shown[2].index("^")
+        assert shown[1][column:].startswith("diff, *")
+        assert [len(shown[1]) <= 80, shown[1][8], shown[2].count("^")] == [True, "…", 4]
+
+    def test_what_has_no_source(self, recipes, tmp_path):
+        """
+        A folder has no lines to show.
+        """
+        recipes(nothing="")
+
+        shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+
+        assert shown.splitlines()[:2] == [
+            "recipes: warning PK102: there is no prompt here",
+            "    decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
+        ]
+
+    def test_square_brackets_are_no_markup(self, recipes, tmp_path):
+        """
+        Text that looks like rich's markup or an emoji is printed unchanged.
+        """
+        head = HEAD.replace("@prompt", "@prompt(name='[red]:smile:')")
+        recipes(markup=f"{head}def p() -> str:\n    return 'x'\n")
+
+        assert "prompt '[red]:smile:': a name" in on_terminal("check", cwd=tmp_path, NO_COLOR="1")
+
+    def test_the_page_shows_it(self, recipes, tmp_path):
+        """
+        The first example on the page of diagnostics is what is printed on a terminal.
+        """
+        page = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
+        first = next(token.content for token in MarkdownIt().parse(page) if token.type == "fence")
+        recipes("prompts", review=CHANGED)
+
+        shown = on_terminal("check", "prompts", cwd=tmp_path, NO_COLOR="1")
+
+        assert shown.startswith(first)
+
+
+#: Parameters, and how they are listed.
+TYPES_HEAD = """
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Annotated, Literal, Optional
+from msgspec import Meta
+from promptkit import Arg, prompt
+
+class Tone(Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+@dataclass
+class Point:
+    x: int
+"""
+TYPES = [
+    ("x: int", "int, required"),
+    ("x: 'list[str] | None' = None", "list[str] | None, default None"),
+    ("x: Optional[int] = 3", "int | None, default 3"),
+    ("x: Literal['a', 1] = 'a'", "Literal['a', 1], default 'a'"),
+    ("x: Tone = Tone.WARM", "Tone('warm', 'cold'), default Tone.WARM"),
+    ("x: Annotated[int, Meta(ge=1)] = 2", "int, default 2"),
+    ("x: list[Point]", "list[Point], required"),
+    ("x: dict[str, date]", "dict[str, date], required"),
+    ("x: tuple[int, ...] = ()", "tuple[int, ...], default ()"),
+    ("x: Annotated[str, Arg(secret=True)] = 'hunter2'", "str, default <secret>"),
+    ("x: Annotated[str, Arg('What for')]", "str, required: What for"),
+    ("x: Point = Point(1)", "Point, default Point(x=1)"),
+    ("x: bytes = b'a'", "bytes, default b'a'"),
+    ("x: str = 'a   b\\n\u202ec'", r"str, default 'a   b\n\u202ec'"),
+]
+
+
+class TestList:
+    def test_for_people(self, shelf, capsys):
+        """
+        One line a prompt, with what it is for; below it one for each argument, with what it takes.
+        """
+        code, out, err = run(capsys, "list")
+
+        assert (code, err) == (0, "a recipe that prints\n")
+        assert out.splitlines()[-3:] == [
+            "prompt review: Review a [diff].",
+            "    diff: str, required",
+            "    tone: Literal['plain', 'strict'], default 'plain'",
+        ]
+
+    def test_for_machines(self, shelf, capsys):
+        """
+        The JSON is what a client receives.
+        """
+        _, out, _ = run(capsys, "list", "recipes", "--json")
+
+        shown = json.loads(out)["prompts"][-1]
+        assert list(shown.pop("_meta")) == ["promptkit/arguments"]
+        assert shown == {
+            "name": "review",
+            "description": "Review a [diff].",
+            "arguments": [
+                {"name": "diff", "required": True},
+                {"name": "tone", "description": "one of plain, strict; default plain", "required": False},
+            ],
+        }
+
+    def test_resources(self, library, capsys):
+        """
+        Documents and templates are listed, with the variables of these.
+        """
+        code, out, _ = run(capsys, "list")
+
+        assert code == 0
+        assert out.splitlines()[-4:] == [
+            "resource guide (docs://guide): How we write.",
+            "template page (docs://{section}/{page}) (One page): Of the handbook.",
+            "    section: str, required: Which part.",
+            "    page: int, required",
+        ]
+
+    def test_resources_for_machines(self, library, capsys):
+        """
+        Each list is what a client receives, on one page.
+        """
+        lists = json.loads(run(capsys, "list", "--json")[1])
+
+        assert {name: len(items) for name, items in lists.items()} == {
+            "prompts": 120,
+            "resources": 1,
+            "resourceTemplates": 1,
+        }
+
+    def test_resources_alone(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        A folder without a prompt is no fault if it has resources; they are counted.
+        """
+        recipes(docs=RESOURCES)
+        monkeypatch.chdir(tmp_path)
+
+        assert run(capsys, "check") == (0, "2 resources can be served\n", "")
+        assert json.loads(run(capsys, "check", "--json")[1]) == {
+            "prompts": [],
+            "resources": ["docs://guide", "docs://{section}/{page}"],
+            "diagnostics": [],
+        }
+        code, out, err = run(capsys, "list")
+        assert (code, err) == (0, "")
+        assert out.startswith("resource guide (docs://guide): How we write.\n")
+
+    @pytest.mark.parametrize("columns", [20, 40, 80, 200])
+    def test_nothing_is_cut(self, columns, recipes, tmp_path):
+        """
+        On a terminal of any width, text goes on below, of wide characters and without blanks, too.
+        """
+        recipes(wide=WIDE)
+
+        shown = on_terminal("list", cwd=tmp_path, columns=columns, NO_COLOR="1")
+
+        lines = shown.splitlines()
+        assert max(map(cell_len, lines)) <= columns
+        joined = "".join(shown.split())
+        for text in (NAME, SENTENCE, "x" * 90, f"'{SENTENCE}'", "template", "docs://{a}/" + "y" * 50):
+            assert text.replace(" ", "") in joined
+        assert "…" not in shown
+
+    def test_nothing_is_cut_in_a_pipe(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        There, one thing is one line, whatever the terminal's width.
+        """
+        recipes(wide=WIDE)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("COLUMNS", "10")
+
+        assert run(capsys, "list")[1].splitlines() == [
+            f"prompt {NAME} ({SENTENCE}): {SENTENCE}",
+            f"    text: str, default {SENTENCE!r}: {'x' * 90}",
+            f"template page (docs://{{a}}/{'y' * 50})",
+            "    a: str, required",
+        ]
+
+    def test_types(self, recipes, tmp_path):
+        """
+        An argument is shown as its author writes it, with its default; a secret's default is not.
+        """
+        prompts = "".join(
+            f"\n@prompt\ndef p{i:02}({parameter}) -> str:\n    return str(x)\n"
+            for i, (parameter, _) in enumerate(TYPES)
+        )
+        recipes(types=TYPES_HEAD + prompts)
+
+        code, out, err = command("list", cwd=tmp_path)
+
+        assert (code, err) == (0, b"")
+        assert out.decode().splitlines()[1::2] == [f"    x: {shown}" for _, shown in TYPES]
+
+    def test_faults_are_said_beside(self, faulty, capsys):
+        """
+        What can be served is listed on standard output, what cannot on standard error.
+        """
+        code, out, err = run(capsys, "list", "--json")
+
+        assert (code, err) == (1, f"{FOUND}\n")
+        assert [prompt["name"] for prompt in json.loads(out)["prompts"]] == ["plan"]
+
+
+class TestRender:
+    def test_as_a_transcript(self, shelf, capsys):
+        """
+        Arguments are read as a client would send them; what prompts print stays out of it.
+        """
+        code, out, err = run(capsys, "render", "recipes", "review", "diff=a = b", "tone=STRICT")
+
+        assert (code, out) == (0, "[user]\nReview, strict:\n\na = b\n")
+        assert "a prompt that prints" in err
+
+    def test_for_machines(self, shelf, capsys):
+        """
+        The JSON is the result that a client receives.
+        """
+        _, out, _ = run(capsys, "render", "recipes", "review", "diff=x", "--json")
+
+        assert json.loads(out) == {
+            "description": "Review a [diff].",
+            "messages": [{"role": "user", "content": {"type": "text", "text": "Review, plain:\n\nx"}}],
+        }
+
+    def test_what_children_print_stays_out_of_it(self, recipes, tmp_path):
+        """
+        What a prompt writes past Python's own standard output does not garble the JSON.
+        """
+        noisy = """
+            import os, subprocess
+            from promptkit import prompt
+
+            os.write(1, b"raw\\n")
+
+            @prompt
+            def noisy() -> str:
+                subprocess.run(["echo", "child"], check=True)
+                return "x"
+        """
+        folder = recipes(noisy=noisy)
+
+        ran = subprocess.run(
+            [sys.executable, "-m", "promptkit", "render", folder, "noisy", "--json"],
+            capture_output=True,
+            check=True,
+        )
+
+        assert json.loads(ran.stdout)["messages"]
+        assert ran.stderr.split() == [b"raw", b"child"]
+
+    def test_half_a_pair(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        Half a surrogate pair is printed as its escape, and refused in JSON.
+        """
+        recipes(half="from promptkit import prompt\nprompt(name='half')(lambda: 'a\\ud800b')\n")
+        monkeypatch.chdir(tmp_path)
+
+        assert run(capsys, "render", "half") == (0, "[user]\na\\ud800b\n", "")
+        code, out, err = run(capsys, "render", "half", "--json")
+        assert (code, out) == (1, "")
+        assert err.startswith("promptkit: prompt 'half' says what cannot be sent: ")
+
+    def test_a_text_that_begins_with_an_at(self, shelf, capsys):
+        """
+        ``key=@@name`` sends ``@name``.
+        """
+        assert "@alice" in run(capsys, "render", "recipes", "review", "diff=@@alice did it")[1]
+
+    def test_a_file_as_an_argument(self, shelf, capsys, tmp_path, png):
+        """
+        ``key=@file`` sends a file's text, or its bytes where the parameter takes bytes.
+        """
+        (tmp_path / "change.diff").write_text("+ ü", encoding="utf-8")
+        (tmp_path / "dot.png").write_bytes(png)
+
+        assert "+ ü" in run(capsys, "render", "recipes", "review", "diff=@change.diff")[1]
+        assert "<image/png " in run(capsys, "render", "recipes", "look", "picture=@dot.png")[1]
+
+    @pytest.mark.parametrize(
+        ("words", "code", "message"),
+        [
+            (["review"], 1, "promptkit: prompt 'review': 'diff' is missing"),
+            (
+                ["review", "diff=x", "tone=odd"],
+                1,
+                "promptkit: prompt 'review': 'tone' is 'odd', not one of plain, strict",
+            ),
+            (["refuse"], 1, "promptkit: not today"),
+            (["fail"], 1, "ValueError: a bug"),
+            (["revew"], 2, "promptkit: unknown prompt 'revew'; did you mean 'review'?"),
+            (["xy"], 2, "promptkit: unknown prompt 'xy': promptkit list recipes shows those that exist"),
+            (["review", "diff=x", "diff=y"], 2, "promptkit: 'diff' is given twice"),
+            (["leave"], 1, "SystemExit: 0"),
+            (["review", "diff"], 2, "promptkit: 'diff' is no argument: write KEY=VALUE, or KEY=@FILE"),
+            (
+                ["review", "diff=@nowhere"],
+                2,
+                "promptkit: 'diff' cannot be read from 'nowhere': No such file or directory",
+            ),
+        ],
+        ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    )
+    def test_what_goes_wrong(self, shelf, capsys, words, code, message):
+        """
+        A prompt that fails gives 1 and says why; wrong usage gives 2; nothing is on standard output.
+        """
+        ended, out, err = run(capsys, "render", "recipes", *words)
+
+        assert (ended, out) == (code, "")
+        assert err.splitlines()[-1] == message
+
+
+BROKEN = """
+from promptkit import prompt
+
+@prompt
+def sound(text: str = "x") -> str:
+    return text
+
+@prompt
+def untyped(text) -> str:
+    return text
+
+@prompt(name="two-faults")
+def faults(one, *more: str) -> str:
+    return one
+
+@prompt
+def twice(text) -> str:
+    return text
+
+@prompt
+def twice(text: str) -> str:
+    return text
+"""
+
+
+class TestRenderABrokenPrompt:
+    @pytest.fixture(autouse=True)
+    def shelf(self, recipes, tmp_path, monkeypatch):
+        """Sound prompts among broken ones, and files that cannot be imported."""
+        recipes(
+            broken=BROKEN,
+            syntax="from promptkit import prompt\n\n@prompt\ndef unclosed(text: str) -> str:\n    return (\n",
+            named="from promptkit import prompt\nimport nowhere\n\n@prompt(name='by-name')\ndef f(): pass\n",
+            stem="1 / 0\n",
+        )
+        monkeypatch.chdir(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("name", "codes"),
+        [
+            ("untyped", ["broken.py:8: error PK301"]),
+            ("two-faults", ["broken.py:12: error PK301", "broken.py:12: error PK302"]),
+            ("twice", ["broken.py:16: error PK301", "broken.py:19: error PK202"]),
+            ("unclosed", ["syntax.py:5: error PK101"]),
+            ("by-name", ["named.py:2: error PK101"]),
+            ("stem", ["stem.py:1: error PK101"]),
+        ],
+    )
+    def test_its_own_faults_are_shown(self, name, codes, capsys):
+        """
+        And no other: neither those of its neighbours, nor that there was no such prompt.
+        """
+        code, out, err = run(capsys, "render", name, "text=x")
+
+        *faults, last = err.splitlines()
+        assert (code, out, last) == (1, "", f"promptkit: prompt {name!r} cannot be rendered")
+        assert [fault[: fault.index(" PK") + 6] for fault in faults[::2]] == [f"recipes/{c}" for c in codes]
+
+    @pytest.mark.parametrize("name", ["sound"])
+    def test_a_sound_one_is_rendered(self, name, capsys):
+        """
+        What is wrong with others is not its concern.
+        """
+        assert run(capsys, "render", name) == (0, "[user]\nx\n", "")
+
+    @pytest.mark.parametrize(
+        ("name", "hint"),
+        [("untypd", "; did you mean 'untyped'?"), ("Sound", "; did you mean 'sound'?"), ("zzz", "")],
+    )
+    def test_a_misspelt_name(self, name, hint, capsys):
+        """
+        The nearest name is offered, also of a broken prompt; what could not be loaded is named.
+        """
+        code, out, err = run(capsys, "render", name)
+
+        rest = "3 recipes cannot be imported: see promptkit check"
+        assert (code, out) == (2, "")
+        assert err == f"promptkit: unknown prompt {name!r}{hint} ({rest})\n"
+
+    def test_a_target_without_a_prompt(self, tmp_path, capsys):
+        """
+        The error says that the target has no prompt.
+        """
+        (tmp_path / "empty").mkdir()
+
+        code, _, err = run(capsys, "render", "empty", "x")
+
+        assert (code, err) == (2, "promptkit: unknown prompt 'x': there is no prompt in 'empty'\n")
+
+    def test_a_prompt_is_no_target(self, capsys):
+        """
+        Of two words the first is the target, which the error says.
+        """
+        code, _, err = run(capsys, "render", "sound", "text")
+
+        assert code == 2
+        assert "'sound'" in err
+        assert "(the first of two words is TARGET; arguments are written KEY=VALUE)" in err
+
+    def test_a_target_is_no_prompt(self, capsys):
+        """
+        Of one word, it is the name; if it is a folder, one of its prompts is asked for.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(["render", "recipes"])
+
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.endswith("name a prompt of it, as in: promptkit render recipes NAME\n")
+
+
+class TestStandardInput:
+    @pytest.fixture(autouse=True)
+    def shelf(self, recipes, tmp_path):
+        """A prompt that takes text and bytes, and one that moves to another folder."""
+        recipes(
+            takes="""
+                import os
+                from promptkit import prompt
+
+                @prompt
+                def takes(text: str = "", data: bytes | None = None) -> str:
+                    return f"{text!r} {data!r}"
+                """,
+            moves="import os\nos.chdir('/')\n",
+        )
+        self.folder = tmp_path
+
+    @pytest.mark.parametrize(
+        ("words", "sent", "said"),
+        [
+            (["text=@-"], "é\n日".encode(), "'é\\n日' None"),
+            (["text=@-"], b"a\r\nb", "'a\\nb' None"),
+            (["text=@-"], b"", "'' None"),
+            (["data=@-"], b"\x00\xff", "'' b'\\x00\\xff'"),
+            (["data=@-", "text=@@-"], b"\x00", "'@-' b'\\x00'"),
+            (["text=-"], b"x", "'-' None"),
+            (["text=@file.txt"], b"x", "'in a file' None"),
+        ],
+        ids=str,
+    )
+    def test_what_is_sent(self, words, sent, said):
+        """
+        ``key=@-`` takes standard input, as text or as bytes, wherever recipes have gone.
+        """
+        (self.folder / "file.txt").write_text("in a file")
+
+        code, out, _ = command("render", "takes", *words, cwd=self.folder, input=sent)
+
+        assert (code, out.decode()) == (0, f"[user]\n{said}\n")
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (
+                ["text=@-", "data=@-"],
+                "'text' and 'data' cannot both be read from standard input: put one into a file, and write KEY=@FILE",  # noqa: E501
+            ),
+            (["text=@-"], "'text' takes text, and what is on standard input is no UTF-8"),
+            (["text=@blob"], "'text' takes text, and 'blob' is no UTF-8"),
+            (["data=@nowhere"], "'data' cannot be read from 'nowhere': No such file or directory"),
+            (["data=@recipes"], "'data' cannot be read from 'recipes': Is a directory"),
+            (["data=@"], "'data' names no file: write data=@FILE, or data=@@ for the text '@'"),
+            (["text"], None),
+            (
+                ["text=\udcff"],
+                "'text' takes text, and what is given is no UTF-8: put it into a file, and write text=@FILE",
+            ),
+        ],
+        ids=ascii,
+    )
+    def test_what_cannot_be_read(self, words, said):
+        """
+        The error names the argument, the file and the reason.
+        """
+        if os.name == "nt":
+            pytest.skip("it has words of its own")
+        (self.folder / "blob").write_bytes(b"\xff")
+        said = said or "'text' is no argument: write KEY=VALUE, or KEY=@FILE"
+
+        code, out, err = command("render", "recipes", "takes", *words, cwd=self.folder, input=b"\xff")
+
+        assert (code, out, err.decode()) == (2, b"", f"promptkit: {said}\n")
+
+    def test_a_file_without_end(self):
+        """
+        What is more than a request may have is not read.
+        """
+        if not os.path.exists("/dev/zero"):  # noqa: PTH110
+            pytest.skip("there is no such file here")
+
+        code, _, err = command("render", "takes", "data=@/dev/zero", cwd=self.folder)
+
+        said = b"promptkit: 'data' cannot be read from '/dev/zero': it holds more than 67,108,864 bytes\n"
+        assert (code, err) == (2, said)
+
+
+def test_strict_says_that_it_refuses(faulty, tmp_path):
+    """
+    ``serve --strict`` says why nothing is served, and what to do.
+    """
+    code, out, err = command("serve", "--strict", cwd=tmp_path)
+
+    said = "promptkit: nothing is served, because of --strict: mend the faults above, or leave the option out"
+    assert (code, out) == (1, b"")
+    assert err.decode() == f"{FOUND}\n{said}\n"
+
+
+class TestUsage:
+    @pytest.mark.parametrize("command", ["check", "list", "serve"])
+    def test_nothing_at_the_target(self, command, tmp_path):
+        """
+        A target that is not there is wrong usage.
+        """
+        ran = subprocess.run(
+            [sys.executable, "-m", "promptkit", command, "nowhere"],
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.stderr == "promptkit: cannot load 'nowhere': it is no folder, no file and no module\n"
+
+    @pytest.mark.parametrize("argv", [[], ["nope"], ["list", "--nope"], ["render", "recipes"]], ids=str)
+    def test_a_command_line_that_is_not_understood(self, argv, capsys):
+        """
+        It is wrong usage too.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(argv)
+
+        assert ended.value.code == 2
+        assert "usage: promptkit" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("argv", [["--help"], ["serve", "--help"], ["check", "--help"]], ids=" ".join)
+    def test_help_tells_the_exit_codes(self, argv, capsys):
+        """
+        Every command's help says what its exit code means.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(argv)
+
+        out = capsys.readouterr().out
+        assert ended.value.code == 0
+        for code in (
+            "0    everything is fine",
+            "1    recipes have faults, or a prompt failed",
+            "2    wrong usage",
+        ):
+            assert code in out
+
+    def test_a_reader_that_has_seen_enough(self, faulty):
+        """
+        ``promptkit check | head`` ends without a word about it.
+        """
+        process = subprocess.Popen(
+            [sys.executable, "-u", "-m", "promptkit", "check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        process.stdout.close()
+
+        assert process.wait(timeout=20) == 1
+        assert process.stderr.read() == b""
+        process.stderr.close()
+
+    def test_the_console_script_is_the_module(self):
+        """
+        ``promptkit`` and ``python -m promptkit`` are one program.
+        """
+        script = Path(sys.executable).with_name("promptkit")
+        said = [
+            subprocess.run([*command, "--version"], capture_output=True, text=True, check=True).stdout
+            for command in ([script], [sys.executable, "-m", "promptkit"])
+        ]
+
+        assert said == [f"promptkit {VERSION}\n"] * 2

@@ -1,0 +1,255 @@
+"""The command line: how it is used, what is refused, and how that is said."""
+
+import sys
+
+import pytest
+
+from promptkit.cli import main
+from promptkit.cli.options import parse
+
+COMMANDS = ("serve", "list", "render", "check")
+
+
+def refused(capsys, *argv):
+    """The line that refuses a command line; the exit code is that of wrong usage."""
+    with pytest.raises(SystemExit) as ended:
+        main(argv)
+    said = capsys.readouterr()
+    assert (ended.value.code, said.out) == (2, "")
+    assert said.err.startswith("usage: promptkit")
+    return said.err.splitlines()[-1]
+
+
+class TestCommands:
+    @pytest.mark.parametrize(
+        ("typed", "hint"),
+        [
+            ("lst", "; did you mean 'list'?"),
+            ("Serve", "; did you mean 'serve'?"),
+            ("chekc", "; did you mean 'check'?"),
+            ("frobnicate", ""),
+            ("\x1b[31mlist", "; did you mean 'list'?"),
+        ],
+    )
+    def test_an_unknown_command(self, typed, hint, capsys):
+        """
+        The nearest command is named.
+        """
+        assert refused(capsys, typed) == f"promptkit: error: unknown command {typed!r}{hint}"
+
+    def test_no_command(self, capsys):
+        """
+        All of them are named.
+        """
+        assert refused(capsys) == "promptkit: error: name a command: serve, list, render, check"
+
+    @pytest.mark.parametrize(
+        ("argv", "said"),
+        [
+            (["list", "--jsn"], "promptkit list: error: unknown option '--jsn'; did you mean '--json'?"),
+            (["check", "-jsno"], "promptkit check: error: unknown option '-jsno'; did you mean '--json'?"),
+            (
+                ["serve", "--max-rendrs=3"],
+                "promptkit serve: error: unknown option '--max-rendrs'; did you mean '--max-renders'?",
+            ),
+            (
+                ["list", "a", "--jso\x1bn"],
+                r"promptkit list: error: unknown option '--jso\x1bn'; did you mean '--json'?",
+            ),
+            (["--versoin"], "promptkit: error: unknown option '--versoin'; did you mean '--version'?"),
+            (["list", "--\udcff"], "promptkit list: error: unknown option '--\\udcff'"),
+        ],
+        ids=str,
+    )
+    def test_an_unknown_option(self, argv, said, capsys):
+        """
+        The nearest option is named.
+        """
+        assert refused(capsys, *argv) == said
+
+    def test_too_many_words(self, capsys):
+        """
+        The first that has no meaning is named.
+        """
+        assert refused(capsys, "list", "a", "b") == "promptkit list: error: 'b' is one word too many"
+
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_help_is_a_command(self, name, capsys):
+        """
+        ``promptkit help list`` is ``promptkit list --help``, and ``promptkit help`` that of all.
+        """
+        said = []
+        for argv in (["help", name], [name, "--help"], ["help"], ["--help"]):
+            with pytest.raises(SystemExit) as ended:
+                main(argv)
+            assert not ended.value.code
+            said.append(capsys.readouterr().out)
+
+        assert said[0] == said[1]
+        assert said[2] == said[3]
+        assert all(f"    {command} " in said[2] for command in COMMANDS)
+
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_what_may_be_left_out_stands_in_brackets(self, name, capsys):
+        """
+        The usage tells what is optional, and the help what is taken in its place.
+        """
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        out = " ".join(capsys.readouterr().out.split())
+
+        words = "[TARGET] NAME [KEY=VALUE ...]" if name == "render" else "[TARGET]"
+        assert words in out
+        assert "(default: the folder recipes, else prompts)" in out
+
+
+class TestTarget:
+    @pytest.mark.parametrize(
+        ("folders", "expected"),
+        [
+            (["recipes", "prompts"], "recipes"),
+            (["prompts"], "prompts"),
+            (["recipes"], "recipes"),
+            ([], "recipes"),
+        ],
+        ids=str,
+    )
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_what_is_left_out(self, name, folders, expected, tmp_path, monkeypatch):
+        """
+        It is the folder `recipes`, else the folder `prompts`, for every command.
+        """
+        monkeypatch.chdir(tmp_path)
+        for folder in folders:
+            (tmp_path / folder).mkdir()
+
+        assert parse([name, *(["greet"] if name == "render" else [])]).target == expected
+
+    @pytest.mark.parametrize("name", COMMANDS)
+    def test_an_empty_one(self, name, capsys):
+        """
+        It is what a script's unset variable gives, and names nothing.
+        """
+        said = refused(capsys, name, "", "greet") if name == "render" else refused(capsys, name, "")
+
+        assert said.endswith("argument TARGET: it is empty: name a folder, a file or a module")
+
+    @pytest.mark.parametrize(
+        ("words", "target", "name", "arguments"),
+        [
+            ("greet", None, "greet", []),
+            ("greet a=1", None, "greet", ["a=1"]),
+            ("greet a=1 b=2", None, "greet", ["a=1", "b=2"]),
+            ("recipes greet", "recipes", "greet", []),
+            ("recipes greet a=1 b=2", "recipes", "greet", ["a=1", "b=2"]),
+            ("./a=b greet a=1", "./a=b", "greet", ["a=1"]),
+            ("--json recipes greet a=1", "recipes", "greet", ["a=1"]),
+            ("recipes --json greet a=1", "recipes", "greet", ["a=1"]),
+            ("greet my-key=1", None, "greet", ["my-key=1"]),
+            ("greet --json a=1", None, "greet", ["a=1"]),
+            ("recipes greet a=1 --json b=2", "recipes", "greet", ["a=1", "b=2"]),
+            ("greet a=-1 b=--json", None, "greet", ["a=-1", "b=--json"]),
+        ],
+    )
+    def test_words_of_render(self, words, target, name, arguments):
+        """
+        Of the words before the first argument the last is the name, wherever options stand.
+        """
+        options = parse(["render", *words.split()])
+
+        assert (options.target if options.has_target else None) == target
+        assert (options.name, options.arguments) == (name, arguments)
+        assert options.json == ("--json" in words.split())
+
+    @pytest.mark.parametrize("words", ["", "a=1", "a=1 b=2", "--json"])
+    def test_no_name(self, words, capsys):
+        """
+        A prompt has to be named.
+        """
+        said = refused(capsys, "render", *words.split())
+
+        assert said == "promptkit render: error: the following arguments are required: NAME"
+
+
+SECONDS = ("--timeout", "--rate", "--completion-rate", "--grace")
+NUMBERS = (
+    "--page-size",
+    "--max-renders",
+    "--max-line",
+    "--max-held",
+    "--max-depth",
+    "--max-values",
+    "--max-messages",
+    "--max-arguments",
+    "--max-argument",
+    "--max-reply",
+)
+
+
+class TestValues:
+    @pytest.mark.parametrize("option", SECONDS)
+    @pytest.mark.parametrize("text", ["inf", "-inf", "nan", "-1", "1e400", "1e300", "", "x", "1e9001", "1,5"])
+    def test_seconds(self, option, text, capsys):
+        """
+        What no clock can count is refused in a sentence.
+        """
+        said = refused(capsys, "serve", f"{option}={text}")
+
+        assert f"argument {option}: {text!r} is not a number" in said
+
+    @pytest.mark.parametrize("option", NUMBERS)
+    @pytest.mark.parametrize(
+        "text",
+        ["0", "-1", "1e9", "1.5", "", "x", "٣", "9" * 30, "9" * 5000, "1_0", "0x10", " 1", "²"],
+        ids=lambda text: text[:10],
+    )
+    def test_whole_numbers(self, option, text, capsys):
+        """
+        Anything but a whole number is refused in a sentence, whatever its length.
+        """
+        said = refused(capsys, "serve", f"{option}={text}")
+
+        assert f"argument {option}: {text!r} is not a whole number from 1 to 1,000,000,000,000" in said
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", " ", "a\x1b[31mb", "a\nb", "a\x00b", "\u202eabc", "a\u200b", "a\udcff", "a\x85"],
+        ids=ascii,
+    )
+    def test_a_name_that_cannot_be_shown(self, text, capsys):
+        """
+        Clients show the name, so that it shows something, and orders a terminal about nowhere.
+        """
+        said = refused(capsys, "serve", "--name", text)
+
+        assert "argument --name: " in said
+        assert said.isprintable()
+
+    @pytest.mark.parametrize("text", ["mine", "プロンプト 集", "日本語　名", "👩🏽‍💻", "Ünïcode", "می‌خواهم"])
+    def test_a_name_of_any_script(self, text):
+        """
+        Names are for people.
+        """
+        assert parse(["serve", "--name", text]).name == text
+
+    def test_no_grace(self):
+        """
+        Nothing need be waited for; and what counts is what was meant.
+        """
+        options = parse(["serve", "--grace", "0", "--timeout", "1e-3", "--max-line", "1000000000000"])
+
+        assert (options.grace, options.timeout, options.max_line) == (0, 0.001, 10**12)
+
+
+def test_a_server_waits_for_no_help():
+    """
+    A line that is understood imports nothing that only faults need.
+    """
+    import subprocess
+
+    script = "import sys; from promptkit.cli.options import parse; parse(['serve', 'x']); print(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert {"promptkit.fragments.invisible", "promptkit.errors", "difflib", "shutil"} & set(
+        ran.stdout.split()
+    ) == set()

@@ -1,0 +1,300 @@
+import json
+from typing import Annotated, Literal
+
+import pytest
+
+from promptkit import Arg, ArgumentErrors, prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes, load
+from promptkit.errors.diagnostics import Rule
+from tests.mistakes import FOUND, SIX_MISTAKES
+
+
+def test_every_fault_is_found_in_one_pass(recipes, tmp_path, monkeypatch):
+    """
+    Six mistakes in three files are six diagnostics, each with file, line and remedy.
+    """
+    folder = recipes(**SIX_MISTAKES)
+    monkeypatch.chdir(tmp_path)
+
+    found = compile(load(folder)).diagnostics
+
+    assert "\n".join(map(str, found)) == FOUND
+
+
+def test_what_is_sound_is_served(recipes):
+    """
+    The faults of one prompt do not keep another from being served; of two of one name the first is.
+    """
+    catalog = compile(load(recipes(**SIX_MISTAKES)))
+
+    assert list(catalog) == ["plan"]
+    assert "first" in str(catalog.render("plan"))
+    assert not catalog.healthy
+
+
+def test_equal_input_gives_an_equal_catalog(recipes):
+    """
+    Compiling twice finds the same, in the same order.
+    """
+    folder = recipes(**SIX_MISTAKES)
+
+    first, second = compile(load(folder)), compile(load(folder))
+
+    assert first.diagnostics == second.diagnostics
+    assert list(first) == list(second)
+
+
+def test_two_files_may_not_share_a_name(recipes, tmp_path, monkeypatch):
+    """
+    An equal name in another file is an error at the later place that names the earlier one.
+    """
+    source = "from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return ''\n"
+    folder = recipes(a=source, b=source)
+    monkeypatch.chdir(tmp_path)
+
+    (found,) = compile(load(folder)).diagnostics
+
+    assert (
+        str(found.location),
+        found.message,
+    ) == ("recipes/b.py:3", "prompt 'plan': already defined at recipes/a.py:3")
+
+
+def test_a_name_is_taken_also_by_a_prompt_at_fault(recipes):
+    """
+    Else mending the first of two would bring up another fault.
+    """
+    folder = recipes(
+        a="from promptkit import prompt\n\n@prompt\ndef plan(a) -> str:\n    return a\n",
+        b="from promptkit import prompt\n\n@prompt\ndef plan() -> str:\n    return ''\n",
+    )
+
+    catalog = compile(load(folder))
+
+    rules = [diagnostic.rule for diagnostic in catalog.diagnostics]
+    assert rules == [Rule.MISSING_ANNOTATION, Rule.DUPLICATE_NAME]
+    assert list(catalog) == []
+
+
+def test_no_prompts_is_a_warning(recipes):
+    """
+    A folder without prompts is served, with a warning.
+    """
+    catalog = compile(load(recipes(nothing="")))
+
+    assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.NO_PROMPTS]
+    assert catalog.healthy
+
+
+@pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"], ids=["plain", "future"])
+@pytest.mark.parametrize(
+    ("parameters", "rule", "message"),
+    [
+        ("a", Rule.MISSING_ANNOTATION, "parameter 'a' has no annotation"),
+        ("*a: str", Rule.VARIADIC_PARAMETER, "parameter '*a' has no fixed name"),
+        ("**a: str", Rule.VARIADIC_PARAMETER, "parameter '**a' has no fixed name"),
+        ("a: str, /", Rule.POSITIONAL_ONLY, "parameter 'a' is positional-only"),
+        ("a: object", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type object"),
+        ("a: int | type", Rule.UNSUPPORTED_TYPE, "no client can fill parameter 'a' of type int | type"),
+        ("a: int = None", Rule.DEFAULT_MISFIT, "parameter 'a' has the default None, which is not int"),
+        (
+            "a: Literal['x'] = 'y'",
+            Rule.DEFAULT_MISFIT,
+            "parameter 'a' has the default 'y', which is not Literal['x']",
+        ),
+        (
+            "a: 'Nowhere'",
+            Rule.UNRESOLVED_ANNOTATION,
+            "the annotation of parameter 'a' cannot be resolved: name 'Nowhere' is not defined",
+        ),
+    ],
+)
+def test_a_parameter_at_fault(recipes, future, parameters, rule, message):
+    """
+    Each fault of a signature has its own code, with string annotations and without.
+    """
+    folder = recipes(
+        at_fault=f"{future}from typing import Literal\nfrom promptkit import prompt\n\n"
+        f"@prompt\ndef p({parameters}) -> str:\n    return ''\n",
+    )
+
+    (found,) = compile(load(folder)).diagnostics
+
+    assert (rule, f"prompt 'p': {message}") == (found.rule, found.message)
+    assert found.location.line in (4 + bool(future), 5 + bool(future))  # from the decorator on
+
+
+@pytest.mark.parametrize(
+    ("name", "suggested"),
+    [
+        ("my prompt", "my-prompt"),
+        ("a" * 65, "a" * 64),
+        ("", "prompt"),
+        ("レビュー", "prompt"),
+        ("a/b", "a-b"),
+    ],
+)
+def test_a_bad_name_comes_with_a_good_one(name, suggested):
+    """
+    A name that some client cannot show is refused with one that all can.
+    """
+
+    @prompt(name=name)
+    def review() -> str:
+        return ""
+
+    (found,) = compile(Recipes(prompts=(review,))).diagnostics
+
+    assert (Rule.BAD_NAME, f"call it {suggested!r}") == (found.rule, found.remedy)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"meta": {"a": object()}}, {"description": "\ud800"}, {"title": "\ud800"}],
+    ids=["object", "description", "title"],
+)
+def test_what_could_not_be_listed_is_reported(options):
+    """
+    One prompt that could not be sent does not take the list of all prompts with it.
+    """
+
+    @prompt(**options)
+    def review() -> str:
+        return ""
+
+    catalog = compile(Recipes(prompts=(review,)))
+
+    assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.BAD_METADATA]
+    assert not catalog
+
+
+class Failing:
+    def __iter__(self):
+        return iter([1 / 0])
+
+
+@pytest.mark.parametrize(
+    ("complete", "message", "remedy"),
+    [
+        (3, "cannot be completed: ", ""),
+        (lambda a, b, c: [], "cannot be completed: ", ""),
+        (Failing(), "cannot be completed: division by zero", "give complete= a list of values"),
+    ],
+    ids=["number", "function of three", "values that fail"],
+)
+def test_what_cannot_be_completed_is_reported(complete, message, remedy):
+    """
+    A source of completions that could not be asked is found before anybody types.
+    """
+
+    @prompt
+    def review(diff: Annotated[str, Arg(complete=complete)]) -> str:
+        return diff
+
+    (found,) = compile(Recipes(prompts=(review,))).diagnostics
+
+    assert found.rule is Rule.BAD_COMPLETION
+    assert message in found.message
+    assert remedy in found.remedy
+
+
+def test_completion_comes_from_the_type_or_from_the_author():
+    """
+    Choices complete themselves; what the author says counts first, and sees what was chosen.
+    """
+
+    @prompt
+    def review(
+        language: Literal["python", "rust", "go"],
+        strict: bool,  # noqa: FBT001 (people write it)
+        file: Annotated[str, Arg(complete=lambda typed, chosen: [f"a.{chosen.get('language')}", "b"])],
+        diff: str,
+        tone: Annotated[Literal["plain", "warm"], Arg(complete=["warm"])] = "plain",
+    ) -> str:
+        return ""
+
+    catalog = compile(Recipes(prompts=(review,)))
+
+    assert catalog.complete("review", "language", "").values == ("python", "rust", "go")
+    assert catalog.complete("review", "language", "R").values == ("rust",)
+    assert catalog.complete("review", "strict", "y").values == ("yes",)
+    assert catalog.complete("review", "file", "a", {"language": "go"}).values == ("a.go",)
+    assert catalog.complete("review", "tone", "").values == ("warm",)
+    assert catalog.complete("review", "diff", "x").values == ()
+    with pytest.raises(ArgumentErrors, match="did you mean 'file'"):
+        catalog.complete("review", "fil", "")
+
+
+def test_resources_are_checked_too(recipes):
+    """
+    A resource whose template and parameters disagree is reported with the prompts' faults.
+    """
+    folder = recipes(
+        logs="""
+            from promptkit import resource
+
+            @resource("logs://recent{?timeframe}")
+            def logs(period: str) -> str:
+                return period
+        """,
+    )
+
+    found = compile(load(folder)).diagnostics
+
+    assert [diagnostic.message for diagnostic in found] == [
+        "resource 'logs': parameter 'period: str' is not in the template 'logs://recent{?timeframe}'",
+        "resource 'logs': the template's variable 'timeframe' is no parameter of the function",
+    ]
+
+
+def test_a_diagnostic_is_data_for_machines(recipes):
+    """
+    Everything that the text says is a member of its own.
+    """
+    folder = recipes(bare="from promptkit import prompt\n\n@prompt\ndef p(a) -> str:\n    return a\n")
+
+    (found,) = compile(load(folder)).diagnostics
+
+    assert {
+        "code": "PK301",
+        "rule": "missing-annotation",
+        "severity": "error",
+        "message": "prompt 'p': parameter 'a' has no annotation",
+        "remedy": "write its type, as in 'a: str'",
+        "file": str(folder / "bare.py"),
+        "line": 4,
+        "column": 7,
+        "end_column": 8,
+    } == json.loads(json.dumps(found.as_data()))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        (
+            "class D(str):\n    def __eq__(self, other): raise SystemExit\n    __hash__ = None\n"
+            "    def __repr__(self): raise SystemExit\n\n@prompt\ndef p(a: str = D()) -> str:\n    return a\n"
+        ),
+        (
+            "class L(list):\n    def __iter__(self): raise BaseException\n\n@prompt\n"
+            "def p(a: Annotated[str, Arg(complete=L())]) -> str:\n    return a\n"
+        ),
+        (
+            "class A:\n    def __class_getitem__(cls, key): raise GeneratorExit\n\n@prompt\n"
+            "def p(a: 'A[1]') -> str:\n    return a\n"
+        ),
+    ],
+    ids=["default", "completer", "annotation"],
+)
+def test_what_authors_objects_raise(recipes, source):
+    """
+    Defaults, annotations and completers may raise anything: the others are served.
+    """
+    head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n\n"
+    folder = recipes(odd=head + source, sound=f"{head}@prompt\ndef plan() -> str:\n    return ''\n")
+
+    catalog = compile(load(folder))
+
+    assert "plan" in catalog
+    assert str(catalog.diagnostics)

@@ -1,0 +1,291 @@
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from promptkit.compiler.loading.loader import load
+
+FUNCTION = "write a function with @prompt that returns an f-string"
+NO_SYSTEM = "MCP has no system role: begin the first user(...) with it"
+LIES = "it lies at {}, and names begin at the project's root, ROOT"
+PIP = f"{shlex.quote(sys.executable)} -m pip install"
+
+
+@pytest.fixture
+def broken(recipes, tmp_path, monkeypatch):
+    """A function that says what is wrong with a recipe of that source, beside a few other files."""
+    recipes(folder="project/lib", tool="x = 1")
+    recipes(folder="project/vendor/deep", inner="x = 1")
+    folder = recipes(folder="project/recipes", helpers="x = 1", _shared="x = 1")
+    (folder / "text.md").write_text("x")
+    monkeypatch.chdir(tmp_path)
+
+    def diagnose(source):
+        recipes(folder="project/recipes", broken=source)
+        (found,) = [one for one in load(folder).diagnostics if "'broken'" in one.message]
+        return found
+
+    return diagnose
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("source", "remedy"),
+        [
+            ("from promptkit import promt", "did you mean 'prompt'?"),
+            ("from promptkit import Assistant", "did you mean 'assistant'?"),
+            ("from promptkit.fragments import codeblock", "did you mean 'code_block'?"),
+            ("from promptkit import code_block", "write 'from promptkit.fragments import code_block'"),
+            ("from promptkit import codeblock", "did you mean 'code_block' of promptkit.fragments?"),
+            ("from promptkit.fragments import prompt", "write 'from promptkit import prompt'"),
+            ("from promptkit.language.messages import user", "write 'from promptkit import user'"),
+            ("from promptkit import ArgumentError", "did you mean 'ArgumentErrors'?"),
+            ("from promptkit.fragment import code_block", "did you mean 'promptkit.fragments'?"),
+            ("import promptkit\n\n@promptkit.promt\ndef p(): ...", "did you mean 'prompt'?"),
+            ("from pathlib import Pth", "did you mean 'Path'?"),
+            ("from attrs import forzen", "did you mean 'frozen'?"),
+            ("from ._shard import x", "did you mean '_shared'?"),
+            ("from .helpers import nothing", "correct the name: recipes_recipes.helpers has no 'nothing'"),
+            ("import json\njson.dmps({})", "did you mean 'dumps'?"),
+            ("promtp", "did you mean 'prompt'?"),
+            ("@prompt\ndef p(): ...", "import it: from promptkit import prompt"),
+            ("bullets(['a'])", "import it: from promptkit.fragments import bullets"),
+            ("x: Literal['a']", "import it: from typing import Literal"),
+            ("os.getcwd()", "import it: import os"),
+            ("'x'.uper()", "did you mean 'upper'?"),
+            ("x = 1\n{}[x]", "correct the line; the other recipes are served all the same"),
+            ("x = nothing_of_this_name", "define it, or correct the name"),
+            ("from promptkit.language.content import usr", "did you mean 'user' of promptkit?"),
+            ("from promptkit import SystemMessage", NO_SYSTEM),
+            ("import promptkit\npromptkit.system('a')", NO_SYSTEM),
+            ("from promptkit import HumanMessage", "write 'from promptkit import user', and user(...)"),
+            (
+                "from promptkit import PromptTemplate",
+                "write a function with @prompt that returns an f-string",
+            ),
+            ("from promptkit import Field", "write Arg('...') in Annotated"),
+            ("from promptkit import TextContent", "did you mean 'Text'?"),
+            ("from promptkit import Audio\nAudio.from_file('a')", "write .from_path(...)"),
+            ("from . import _nothing", "no file beside the recipe is called _nothing.py: correct the name"),
+        ],
+    )
+    def test_the_nearest_name_is_offered(self, source, remedy, broken):
+        """
+        Whatever was misspelt, and whatever was not imported, is said by its public name.
+        """
+        found = broken(source)
+
+        assert found.remedy == remedy
+        assert "Did you mean" not in found.message
+        assert ".py)" not in found.message
+
+
+class TestModules:
+    @pytest.mark.parametrize(
+        ("source", "remedy"),
+        [
+            ("import no_such_module", f"install it: {PIP} no_such_module"),
+            ("import no_such.module", f"install it: {PIP} no_such"),
+            ("import bs4", f"install it: {PIP} beautifulsoup4"),
+            ("import dotenv", f"install it: {PIP} python-dotenv"),
+            ("import jsn", f"did you mean 'json'? or install it: {PIP} jsn"),
+            (
+                "import helprs",
+                f"did you mean 'helpers', which lies beside the recipe? or install it: {PIP} helprs",
+            ),
+            (
+                "import inner",
+                f"{LIES.format('vendor/deep/inner.py')}: write 'from vendor.deep.inner import ...'",
+            ),
+            (
+                "from tool import x",
+                f"{LIES.format('lib/tool.py')}: write 'from lib.tool import ...'",
+            ),
+        ],
+    )
+    def test_a_missing_one(self, source, remedy, broken, tmp_path):
+        """
+        Where it lies, if it does; else a whole command to copy.
+        """
+        pytest.importorskip("pip")
+
+        assert broken(source).remedy == remedy.replace("ROOT", str(tmp_path / "project"))
+
+    def test_the_command_can_be_copied(self, broken, monkeypatch):
+        """
+        A path with blanks is quoted.
+        """
+        monkeypatch.setattr(sys, "executable", "/my tools/python")
+
+        assert broken("import no_such_module").remedy.endswith(
+            "'/my tools/python' -m pip install no_such_module"
+        )
+
+    def test_an_environment_without_pip(self, broken, monkeypatch):
+        """
+        Uv makes such, and installs into them.
+        """
+        monkeypatch.setattr("promptkit.compiler.remedies.missing_modules.find_spec", lambda _: None)
+
+        assert broken("import no_such_module").remedy == (
+            f"install it: uv pip install --python {shlex.quote(sys.executable)} no_such_module"
+        )
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        "source",
+        ["open({!r})", "from pathlib import Path\nPath({!r}).read_text()", "import os\nos.listdir({!r})"],
+    )
+    def test_a_relative_one(self, source, broken, tmp_path):
+        """
+        The error names the folder that was searched, and how to name a file beside the recipe.
+        """
+        looked, write = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
+        beside = f"to have it beside the recipe, in {tmp_path / 'project/recipes'}"
+
+        there, gone = broken(source.format("text.md")), broken(source.format("gone.md"))
+
+        assert there.remedy == f"{looked}, and lies beside the recipe: {write} / 'text.md'"
+        assert gone.remedy == f"{looked}; {beside}, {write} / 'gone.md'"
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("call", "remedy"),
+        [
+            ("prompt(template='x')", "the text is what the function returns: return f'...{name}...'"),
+            ("prompt(messages=[])", "the text is what the function returns: return f'...{name}...'"),
+            ("prompt(arguments=[])", "arguments are the function's parameters: def name(topic: str)"),
+            ("prompt(temperature=1)", "MCP prompts carry no settings of a model; the client chooses them"),
+            ("prompt(titel='x')", "did you mean 'title'?"),
+            ("resource('a:b', mimetype='x')", "did you mean 'mime_type'?"),
+            ("Arg('x', desc='y')", "did you mean 'description'?"),
+            ("Arg('x', xyz='y')", "Arg takes description, title, examples, complete, secret"),
+            ("Text('x', prio=1)", "did you mean 'priority'?"),
+            ("code_block('x', lang='y')", "did you mean 'language'?"),
+        ],
+    )
+    def test_an_unknown_one(self, call, remedy, broken):
+        """
+        For options of other frameworks the error names promptkit's; otherwise it names the nearest option.
+        """
+        source = "from promptkit import *\nfrom promptkit.fragments import *\n"
+
+        found = broken(f"{source}\n{call}")
+
+        assert found.remedy.startswith(remedy)
+        assert (Path(found.location.file).name, found.location.line) == ("broken.py", 4)
+
+
+class TestCalls:
+    @pytest.mark.parametrize(
+        ("call", "remedy"),
+        [
+            ("Prompt(len)", "decorate the function with @prompt"),
+            ("user('a', role='user')", "write it as user(*parts)"),
+            ("Message('user')", "write it as Message(role, content)"),
+            ("Arg(choices=['a'])", "write the choices as the type: Annotated[Literal['a', 'b'], Arg(...)]"),
+            ("Arg(required=True)", "write the default in the signature; an argument without one is required"),
+            ("Arg(min=1)", "limit it with msgspec.Meta(ge=..., pattern=..., ...) in Annotated"),
+            ("Image(path='a.png')", "write Image.from_path(...)"),
+            ("Text(content='a')", "did you mean 'text'?"),
+            ("Message('user', text='a')", "did you mean 'content'?"),
+        ],
+    )
+    def test_what_is_called_in_another_way(self, call, remedy, broken):
+        """
+        The signature is shown, or what is written in place of another framework's word.
+        """
+        assert broken(f"import promptkit\nfrom promptkit import *\n{call}").remedy == remedy
+
+
+def test_an_environment_variable_that_is_not_set(broken, monkeypatch):
+    """
+    Clients start servers in an environment of their own.
+    """
+    monkeypatch.delenv("TEAM", raising=False)
+
+    found = broken("import os\nos.environ['TEAM']")
+
+    assert found.remedy == "set TEAM where the server is started, or write os.environ.get('TEAM', '...')"
+    assert found.location.line == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("txet.md", "did you mean 'text.md'?"),
+        ("picture.png", "put the file into {folder}, or correct its name"),
+        ("gone/text.md", "there is no folder {folder}/gone: correct the path"),
+    ],
+)
+def test_an_absolute_file(name, remedy, broken, tmp_path):
+    """
+    The nearest file of its folder is offered.
+    """
+    found = broken(f"from pathlib import Path\n(Path(__file__).parent / {name!r}).read_text()")
+
+    assert found.remedy == remedy.format(folder=tmp_path / "project/recipes")
+
+
+@pytest.mark.parametrize(
+    ("module", "meant"),
+    [("datetimee", "datetime"), ("msgspecc", "msgspec"), ("mgsspec", "msgspec"), ("xyzzy", None)],
+)
+def test_a_misspelt_module_is_not_just_installed(module, meant, broken):
+    """
+    The nearest installed module is named first: a misspelt name may be a malicious package.
+    """
+    remedy = broken(f"import {module}").remedy
+
+    assert remedy.startswith(f"did you mean {meant!r}? or install it: " if meant else "install it: ")
+
+
+class TestPlace:
+    @pytest.mark.parametrize(
+        ("source", "line"),
+        [
+            ("from promptkit import Text\n\nText(3)", 3),
+            ("from promptkit import prompt\n\n@prompt(timeout=-1)\ndef p(): ...", 3),
+            ("import attrs\n\n@attrs.frozen\nclass A:\n    x: int = attrs.field(converter=int)\n\nA('x')", 7),
+            ("import json\n\njson.loads('{')", 3),
+            ("import importlib\n\nimportlib.import_module('no_such')", 3),
+            ("from typeguard import typechecked\n\n@typechecked\ndef f(x: int): ...\n\nf('a')", 4),
+        ],
+        ids=["promptkit", "decorator", "attrs", "json", "importlib", "typeguard"],
+    )
+    def test_internals_are_not_pointed_at(self, source, line, broken):
+        """
+        The place is the author's line, not one in promptkit, its libraries or Python's library.
+        """
+        found = broken(source)
+
+        assert (Path(found.location.file).name, found.location.line) == ("broken.py", line)
+
+    def test_the_authors_own_modules_are(self, recipes, tmp_path, monkeypatch):
+        """
+        A fault in what a recipe imports is shown where it is.
+        """
+        recipes(folder="project/lib", faulty="def fail():\n    1 / 0")
+        monkeypatch.syspath_prepend(tmp_path / "project")
+
+        folder = recipes(folder="project/recipes", broken="from lib.faulty import fail\n\nfail()")
+        (found,) = load(folder).diagnostics
+
+        assert (found.location.file, found.location.line) == (str(tmp_path / "project/lib/faulty.py"), 2)
+
+
+def test_an_odd_exception_is_one_diagnostic(broken):
+    """
+    What an exception says of itself may be anything, or fail.
+    """
+    source = """
+        class Odd(ImportError):
+            name = property(lambda self: 1 / 0)
+
+        raise Odd
+    """
+
+    assert broken(source).remedy == "correct the line; the other recipes are served all the same"

@@ -1,0 +1,1255 @@
+import errno
+import gc
+import importlib.util
+import os
+import shutil
+import sys
+import threading
+import time
+import weakref
+from pathlib import Path
+from queue import Queue
+
+import pytest
+
+from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.reloading import Reloader
+from promptkit.compiler.loading.watched_files import find_files
+
+PATIENCE = 10
+
+GREET = '''
+from promptkit import prompt
+
+@prompt
+def {name}() -> str:
+    """Say hello."""
+    return {says!r}
+'''
+BROKEN = "def broken(:\n"
+
+#: Lets a test know that a recipe is being imported.
+RAN = "import sys; sys.imported.put(__name__)"
+
+
+def greet(says, name="greet"):
+    return GREET.format(says=says, name=name)
+
+
+class Author:
+    """
+    Writes recipes while they are watched, and sees what comes of it.
+    """
+
+    def __init__(self, folder, target=None):
+        self.folder = folder
+        self.published, self.complaints = Queue(), Queue()
+        self.reloader = Reloader(target or folder, self.complaints.put)
+        self.first = self.reloader.load()
+
+    def start(self):
+        """Begin to watch."""
+        self.reloader.start(self.published.put)
+
+    def write(self, name, source):
+        """Write a file of the recipes."""
+        (self.folder / name).write_text(source)
+
+    def next(self):
+        """The catalog that is published next."""
+        return self.published.get(timeout=PATIENCE)
+
+    def wait_for(self, **said):
+        """The first catalog from now on in which prompts say just that."""
+        while texts(catalog := self.next()) != said:
+            pass
+        return catalog
+
+    def wait_for_import(self):
+        """Go on once a recipe that has `RAN` was imported."""
+        sys.imported.get(timeout=PATIENCE)
+
+    def codes(self):
+        """What is complained about next."""
+        return [found.rule.value for found in self.complaints.get(timeout=PATIENCE).diagnostics]
+
+
+def texts(catalog):
+    """What the prompts of a catalog say, by name."""
+    return {name: prompt.render().messages[0].content.text for name, prompt in catalog.items()}
+
+
+@pytest.fixture
+def author(recipes, monkeypatch):
+    """A function that makes an author of recipes, who is watched once `start` is called."""
+    monkeypatch.setattr(sys, "imported", Queue(), raising=False)
+    monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET", 10)
+    monkeypatch.setattr("promptkit.compiler.loading.reloading._ROUND", 50)
+    authors = []
+
+    def make(target=None, **files):
+        folder = recipes(**files)
+        authors.append(Author(folder, target and folder / target))
+        return authors[-1]
+
+    yield make
+    for made in authors:
+        made.reloader.close()
+    for thread in threading.enumerate():
+        if thread.name == "promptkit-reload":
+            thread.join(PATIENCE)
+
+
+@pytest.fixture
+def watched(author):
+    """The same, with the watching known to be under way."""
+
+    def make(target=None, **files):
+        made = author(target, **files)
+        (made.folder / "_probe.py").write_text("")
+        made.start()
+        made.next()
+        return made
+
+    return make
+
+
+class TestWhatIsPublished:
+    def test_an_edit(self, watched):
+        """
+        The new version of an edited recipe is served.
+        """
+        author = watched(greet=greet("one"))
+        author.write("greet.py", greet("two"))
+
+        assert texts(author.next()) == {"greet": "two"}
+
+    def test_a_file_that_is_replaced(self, watched):
+        """
+        Many editors write beside the file, and then rename.
+        """
+        author = watched(greet=greet("one"))
+        author.write(".greet.py.tmp", greet("two"))
+        (author.folder / ".greet.py.tmp").replace(author.folder / "greet.py")
+
+        assert texts(author.next()) == {"greet": "two"}
+
+    def test_files_come_and_go(self, watched):
+        """
+        New, renamed and deleted recipes change what is served.
+        """
+        author = watched(greet=greet("one"))
+        author.write("part.py", greet("bye", "part"))
+        author.wait_for(greet="one", part="bye")
+        (author.folder / "part.py").rename(author.folder / "leave.py")
+        author.wait_for(greet="one", part="bye")
+        (author.folder / "leave.py").unlink()
+
+        author.wait_for(greet="one")
+
+    def test_a_helper(self, watched):
+        """
+        What recipes import from beside them counts like themselves, whatever it is imported as.
+        """
+        author = watched(
+            _text="WORD = 'one'",
+            greet=greet("")
+            .replace("return ''", "return WORD")
+            .replace("\n", "\nfrom _text import WORD\n", 1),
+        )
+        author.write("_text.py", "WORD = 'two'")
+
+        assert texts(author.next()) == {"greet": "two"}
+
+    def test_a_folder_below(self, watched):
+        """
+        A folder that is made while it is watched is watched, too.
+        """
+        author = watched(greet=greet("one"))
+        nook = author.folder / "nook"
+        nook.mkdir()
+        (nook / "word.py").write_text("WORD = 'two'")
+        late = greet("").replace("return ''", "return WORD")
+        author.write("greet.py", f"from nook.word import WORD\n{late}")
+        author.wait_for(greet="two")
+        (nook / "word.py").write_text("WORD = 'tri'")
+
+        author.wait_for(greet="tri")
+
+    def test_what_a_recipe_reads_elsewhere(self, watched, tmp_path, png):
+        """
+        A picture outside of the folder is watched if it was read when the recipe was imported.
+        """
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        picture = elsewhere / "dot.png"
+        picture.write_bytes(png)
+        author = watched(
+            greet=f"""
+            from promptkit import Image, prompt
+            DOT = Image.from_path({str(picture)!r})
+
+            @prompt
+            def greet() -> str:
+                return str(len(DOT.data))
+            """
+        )
+        picture.write_bytes(png + b"\0")
+
+        assert texts(author.next()) == {"greet": str(len(png) + 1)}
+
+    def test_the_neighbours_of_a_file(self, watched):
+        """
+        Of a single file, the Python files beside it count: it may import them.
+        """
+        author = watched(
+            target="greet.py", greet="from ._text import WORD\n" + greet("one"), _text="WORD = 1"
+        )
+        author.write("notes.txt", "no recipe")
+        author.write("_text.py", "WORD = 2; raise ValueError")
+
+        assert author.codes() == ["PK101"]
+
+    def test_a_change_before_the_watching_began(self, author):
+        """
+        What was edited between loading and watching is not missed.
+        """
+        made = author(greet=greet("one"))
+        made.write("greet.py", greet("two"))
+        made.start()
+
+        assert texts(made.next()) == {"greet": "two"}
+
+    def test_nothing_that_does_not_matter(self, watched):
+        """
+        Tests, caches and editors' files cause no reload.
+        """
+        author = watched(greet=greet("one"))
+        for name in ("test_greet.py", ".greet.py.swp", "greet.py~", "#greet.py#"):
+            author.write(name, BROKEN)
+        author.write("greet.py", greet("two"))
+
+        assert texts(author.next()) == {"greet": "two"}
+        assert author.published.empty()
+
+
+class TestWhatIsHeldBack:
+    def test_a_broken_edit(self, watched, capsys):
+        """
+        While a file is broken its last good version is served, and the author sees the fault.
+        """
+        author = watched(greet=greet("one"))
+        author.write("greet.py", BROKEN)
+        codes = author.codes()
+        author.write("greet.py", greet("two"))
+
+        assert codes == ["PK101"]
+        assert texts(author.next()) == {"greet": "two"}
+        assert capsys.readouterr().err == "promptkit: reloaded; still as before, until mended: greet.py\n"
+
+    def test_a_complaint_is_made_once(self, watched):
+        """
+        Saving a broken file again reports nothing that was reported before.
+        """
+        author = watched(greet=greet("one"))
+        author.write("greet.py", BROKEN)
+        first = author.codes()
+        author.write("greet.py", f"{RAN}\n1 / 0")
+        author.wait_for_import()
+        second = author.codes()
+        author.write("greet.py", f"{RAN}\n1 / 0")
+        author.wait_for_import()
+        author.write("other.py", BROKEN)
+
+        assert (first, second) == (["PK101"], ["PK101"])
+        assert author.codes() == ["PK101", "PK101"]
+
+    def test_what_fails_as_a_whole(self, watched):
+        """
+        If the object is gone that the target names, the last one is served until it is back.
+        """
+        author = watched(target="greet.py:greet", greet=greet("one"))
+        author.write("greet.py", RAN + greet("two", "renamed"))
+        author.wait_for_import()
+        author.write("greet.py", greet("tri"))
+
+        author.wait_for(greet="tri")
+
+    def test_what_was_broken_before_holds_nothing_back(self, watched):
+        """
+        A file that could never be served does not keep the others from being edited.
+        """
+        author = watched(greet=greet("one"), bad=BROKEN)
+        author.write("greet.py", greet("two"))
+
+        assert texts(author.next()) == {"greet": "two"}
+        assert author.complaints.empty()
+
+    def test_a_folder_that_is_empty_for_a_while(self, watched):
+        """
+        All recipes do not vanish from a client because a branch is being switched.
+        """
+        author = watched(greet=greet("one"))
+        (author.folder / "greet.py").unlink()
+        codes = author.codes()
+        author.write("greet.py", greet("two"))
+
+        assert codes == ["PK102"]
+        assert texts(author.next()) == {"greet": "two"}
+
+    @pytest.mark.parametrize(
+        "source",
+        ["raise SystemExit(3)", "raise KeyboardInterrupt", "print('x'); 1 / 0", "import nowhere_at_all"],
+    )
+    def test_whatever_an_import_does(self, watched, source):
+        """
+        Nothing that a recipe raises ends the watching.
+        """
+        author = watched(greet=greet("one"))
+        author.write("extra.py", f"{RAN}\n{source}")
+        author.wait_for_import()
+        author.write("extra.py", greet("last", "last"))
+
+        author.wait_for(greet="one", last="last")
+
+    def test_a_late_import_of_what_is_served_finds_its_own(self, watched):
+        """
+        A prompt that imports a helper only when it is rendered is not hit by the helper's breaking.
+        """
+        late = '''
+        from promptkit import prompt
+
+        @prompt
+        def greet() -> str:
+            """Say hello."""
+            from ._text import WORD
+            return WORD
+        '''
+        author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
+        served = author.first
+        author.write("_text.py", BROKEN)
+        author.codes()
+
+        assert texts(served) == {"greet": "one"}
+
+    def test_a_publisher_that_fails(self, author, capsys):
+        """
+        It is reported, and the next change is published all the same.
+        """
+        made = author(greet=greet("one"))
+        seen = Queue()
+        refusals = [RuntimeError("no room")]
+
+        def publish(catalog):
+            seen.put(texts(catalog))
+            if refusals:
+                raise refusals.pop()
+
+        made.write("greet.py", greet("two"))
+        made.reloader.start(publish)
+        first = seen.get(timeout=PATIENCE)
+        made.write("greet.py", greet("tri"))
+        second = seen.get(timeout=PATIENCE)
+        said = "promptkit: cannot publish the changed recipes: RuntimeError: no room\n"
+
+        assert (first, second) == ({"greet": "two"}, {"greet": "tri"})
+        assert capsys.readouterr().err == said
+
+
+BAD_PROMPT = """
+@prompt
+def bad(text) -> str:
+    return text
+"""
+NOTE = """
+from promptkit import resource
+
+@resource("note:{word}")
+def note() -> str:
+    return {says!r}
+"""
+
+
+def note(says, word="it"):
+    return NOTE.format(says=says, word=word)
+
+
+class TestEachFileByItself:
+    def test_a_broken_file_keeps_its_prompts_while_others_go_on(self, watched, capsys):
+        """
+        While one file is broken, others are edited, added and removed; at each reload it is said
+        which are old, and which have a fault.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"), leave=greet("go", "leave"))
+        author.write("greet.py", BROKEN)
+        author.codes()
+        author.write("part.py", greet("see you", "part"))
+        author.wait_for(greet="one", part="see you", leave="go")
+        author.write("extra.py", greet("more", "extra"))
+        author.wait_for(greet="one", part="see you", leave="go", extra="more")
+        (author.folder / "leave.py").unlink()
+        author.wait_for(greet="one", part="see you", extra="more")
+        author.write("greet.py", greet("two"))
+        author.wait_for(greet="two", part="see you", extra="more")
+
+        said = capsys.readouterr().err.splitlines()
+        assert set(said) == {"promptkit: reloaded; still as before, until mended: greet.py"}
+        assert len(said) >= 4
+
+    def test_a_file_is_kept_whole(self, watched):
+        """
+        One prompt at fault keeps the sound ones of its file as they were, too: they belong together.
+        """
+        author = watched(pair=greet("one") + greet("bye", "part"), other=greet("x", "other"))
+        author.write("pair.py", greet("two") + greet("see you", "part") + BAD_PROMPT)
+        codes = author.codes()
+        author.write("other.py", greet("y", "other"))
+
+        author.wait_for(greet="one", part="bye", other="y")
+        assert codes == ["PK301"]
+
+    def test_what_was_at_fault_from_the_start_is_taken_when_it_gets_better(self, watched, capsys):
+        """
+        A file that never was sound is served as far as it can be, until it loses something.
+        """
+        author = watched(pair=greet("one") + BAD_PROMPT)
+        author.write("pair.py", greet("two") + BAD_PROMPT)
+        author.wait_for(greet="two")
+        author.write("pair.py", BROKEN)
+        author.codes()
+        author.write("other.py", greet("x", "other"))
+        author.wait_for(greet="two", other="x")
+        author.write("pair.py", greet("tri"))
+
+        author.wait_for(greet="tri", other="x")
+        assert "promptkit: reloaded; at fault: pair.py" in capsys.readouterr().err
+
+    def test_a_file_that_was_broken_from_the_start_is_mended(self, watched):
+        """
+        It is served as soon as it can be imported.
+        """
+        author = watched(greet=greet("one"), late=BROKEN)
+        author.write("late.py", greet("now", "late"))
+
+        author.wait_for(greet="one", late="now")
+
+    def test_a_fault_that_moves(self, watched):
+        """
+        The fault of one file is mended while that of another begins.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        author.write("greet.py", BROKEN)
+        author.codes()
+        author.write("part.py", BROKEN)
+        author.codes()
+        author.write("greet.py", greet("two"))
+        author.wait_for(greet="two", part="bye")
+        author.write("part.py", greet("see you", "part"))
+
+        author.wait_for(greet="two", part="see you")
+
+    def test_a_broken_helper(self, watched):
+        """
+        Each file that imports a broken helper is kept; the others are not.
+        """
+        uses = "from _text import WORD\n"
+        author = watched(
+            _text="WORD = 'w'",
+            greet=uses + greet("").replace("return ''", "return WORD"),
+            part=uses + greet("", "part").replace("return ''", "return WORD"),
+            other=greet("x", "other"),
+        )
+        author.write("_text.py", BROKEN)
+        author.codes()
+        author.write("other.py", greet("y", "other"))
+        author.wait_for(greet="w", part="w", other="y")
+        author.write("_text.py", "WORD = 'v'")
+
+        author.wait_for(greet="v", part="v", other="y")
+
+    def test_a_prompt_of_a_helper(self, watched):
+        """
+        Of a prompt that two files hold of a helper, the youngest is served when one file is kept.
+        """
+        author = watched(
+            _text=greet("one"), first="from ._text import greet", second="from ._text import greet"
+        )
+        author.write("first.py", BROKEN)
+        author.codes()
+        author.write("_text.py", greet("two"))
+        author.wait_for(greet="two")
+        author.write("second.py", BROKEN)
+        author.codes()
+        author.write("third.py", greet("x", "third"))
+
+        author.wait_for(greet="two", third="x")
+
+    def test_the_init_of_the_package(self, watched):
+        """
+        While it is broken every file is kept, and files that are removed go.
+        """
+        author = watched(__init__="", greet=greet("one"), part=greet("bye", "part"))
+        author.write("__init__.py", BROKEN)
+        codes = author.codes()
+        (author.folder / "part.py").unlink()
+        author.wait_for(greet="one")
+        author.write("__init__.py", "")
+        author.write("greet.py", greet("two"))
+
+        author.wait_for(greet="two")
+        assert codes == ["PK101"]
+
+    def test_a_duplicate_that_an_edit_makes(self, watched):
+        """
+        What a file has been serving remains its own, whichever file comes first.
+        """
+        author = watched(b=greet("bee") + greet("mine", "own"), c=greet("x", "c"))
+        author.write("a.py", greet("usurped") + greet("a", "first"))
+        (found,) = author.complaints.get(timeout=PATIENCE).diagnostics
+        author.wait_for(greet="bee", own="mine", c="x", first="a")
+        author.write("c.py", greet("y", "c") + greet("mine, too", "own"))
+        author.codes()
+        author.write("a.py", greet("a2", "first"))
+        author.wait_for(greet="bee", own="mine", c="x", first="a2")
+        author.write("b.py", greet("bee"))
+
+        author.wait_for(greet="bee", own="mine, too", c="y", first="a2")
+        assert found.location.file == str(author.folder / "a.py")
+        assert f"already defined at {author.folder / 'b.py'}" in found.message
+
+    def test_a_prompt_that_moves_out_of_a_broken_file(self, watched):
+        """
+        A file that is sound has precedence over what a broken one declared before.
+        """
+        author = watched(a=greet("one") + greet("bye", "part"))
+        author.write("a.py", BROKEN)
+        author.codes()
+        author.write("b.py", greet("two"))
+
+        author.wait_for(greet="two", part="bye")
+
+    def test_resources_are_kept_like_prompts(self, watched):
+        """
+        A file with resources alone keeps them, and a folder of those is not emptied either.
+        """
+        author = watched(a=note("one"), b=note("two", "that"))
+        author.write("a.py", BROKEN)
+        author.codes()
+        author.write("b.py", note("tri", "that"))
+        catalog = author.next()
+        while catalog.read("note:that").text != "tri":
+            catalog = author.next()
+        (author.folder / "b.py").unlink()
+        (author.folder / "a.py").unlink()
+        author.complaints.get(timeout=PATIENCE)
+        author.write("c.py", note("for", "more"))
+        last = author.next()
+        while [found.uri_template for found in last.resources] != ["note:more"]:
+            last = author.next()
+
+        assert catalog.read("note:it").text == "one"
+        assert last.read("note:more").text == "for"
+
+    def test_one_object_of_a_file(self, watched):
+        """
+        A single file is kept, too, while it is broken, whatever of it is named.
+        """
+        author = watched(target="greet.py:greet", greet=greet("one"))
+        author.write("greet.py", BROKEN)
+        author.codes()
+        author.write("greet.py", greet("two"))
+
+        author.wait_for(greet="two")
+
+    def test_a_broken_rename(self, watched):
+        """
+        A file that is renamed is another file: the old one is gone.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        (author.folder / "greet.py").rename(author.folder / "hello.py")
+        author.wait_for(greet="one", part="bye")
+        author.write("hello.py", BROKEN)
+        author.codes()
+        author.write("part.py", greet("see you", "part"))
+
+        author.wait_for(greet="one", part="see you")
+
+    def test_a_late_import_in_a_sound_file(self, watched):
+        """
+        What a sound file imports when it is rendered is there, though it cannot be imported anew.
+        """
+        late = greet("").replace("return ''", "from ._text import WORD; return WORD")
+        author = watched(greet=late, other="from ._text import WORD", _text="WORD = 'one'")
+        author.write("_text.py", BROKEN)
+        author.codes()
+        author.write("part.py", greet("bye", "part"))
+
+        author.wait_for(greet="one", part="bye")
+
+
+class TestTheProject:
+    @pytest.fixture
+    def project(self, tmp_path, monkeypatch):
+        """The project's folder, with a module of its own."""
+        monkeypatch.delitem(sys.modules, "lib", raising=False)
+        monkeypatch.delitem(sys.modules, "lib.util", raising=False)
+        (tmp_path / "pyproject.toml").touch()
+        lib = tmp_path / "lib"
+        lib.mkdir()
+        (lib / "util.py").write_text("WORD = 'one'")
+        return lib
+
+    def test_an_edit_of_the_projects_module(self, watched, project):
+        """
+        What recipes import from their project is watched, and imported anew when it has changed.
+        """
+        uses = "from lib.util import WORD\n" + greet("").replace("return ''", "return WORD")
+        author = watched(greet=uses)
+        (project / "util.py").write_text("WORD = 'two'")
+        author.wait_for(greet="two")
+        (project / "util.py").write_text(BROKEN)
+        author.codes()
+        author.write("part.py", greet("bye", "part"))
+        author.wait_for(greet="two", part="bye")
+        (project / "util.py").write_text("WORD = 'tri'")
+
+        author.wait_for(greet="tri", part="bye")
+
+    def test_the_projects_module_is_broken_from_the_start(self, watched, project):
+        """
+        Its mending is seen.
+        """
+        (project / "util.py").write_text(BROKEN)
+        author = watched(greet="from lib import util\n" + greet("one"))
+        (project / "util.py").write_text("")
+
+        author.wait_for(greet="one")
+
+    @pytest.mark.parametrize(
+        ("code", "file"),
+        [
+            ("import lost", "lost.py"),
+            ("import lost", "lost/__init__.py"),
+            ("from lost.deep import word", "lost/deep.py"),
+            ("from lib.lost import word", "lib/lost.py"),
+        ],
+    )
+    def test_a_module_that_is_yet_to_be_made(self, watched, project, code, file):
+        """
+        Once a missing module of the project is there, the recipe that asked for it is served.
+        """
+        for name in ("lost", "lost.deep", "lib.lost"):
+            sys.modules.pop(name, None)
+        author = watched(greet=f"{code}\n{greet('one')}", part=greet("bye", "part"))
+        made = project.parent / file
+        made.parent.mkdir(exist_ok=True)
+        made.write_text("word = 1")
+
+        author.wait_for(greet="one", part="bye")
+
+    def test_a_sibling_that_takes_its_place(self, watched, project):
+        """
+        A module beside the recipes counts more than the project's, also if it is made later.
+        """
+        uses = "from lib.util import WORD\n" + greet("").replace("return ''", "return WORD")
+        author = watched(greet=uses)
+        (author.folder / "lib").mkdir()
+        author.write("lib/util.py", "WORD = 'near'")
+
+        author.wait_for(greet="near")
+
+    @pytest.mark.parametrize("place", ["recipes", "recipes/inner", "src"])
+    def test_modules_on_the_path(self, watched, project, monkeypatch, place):
+        """
+        However recipes make modules of their project importable, these are imported anew.
+        """
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        monkeypatch.delitem(sys.modules, "spoken", raising=False)
+        folder = project.parent / place
+        folder.mkdir(exist_ok=True, parents=True)
+        (folder / "spoken.py").write_text("WORD = 'one'")
+        uses = f"import sys\nsys.path.insert(0, {str(folder)!r})\nfrom spoken import WORD\n"
+        author = watched(greet=uses + greet("").replace("return ''", "return WORD"))
+        (folder / "spoken.py").write_text("WORD = 'two'")
+
+        author.wait_for(greet="two")
+
+    def test_modules_of_other_finders(self, watched, project, monkeypatch):
+        """
+        What an editable installation finds in the project is the project's, too.
+        """
+        monkeypatch.delitem(sys.modules, "spoken", raising=False)
+        (project / "spoken.py").write_text("WORD = 'one'")
+
+        class Editable:
+            @staticmethod
+            def find_spec(name, path=None, target=None):
+                found = importlib.util.spec_from_file_location(name, project / "spoken.py")
+                return found if name == "spoken" else None
+
+        monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Editable])
+        author = watched(greet="from spoken import WORD\n" + greet("").replace("return ''", "return WORD"))
+        (project / "spoken.py").write_text("WORD = 'two'")
+
+        author.wait_for(greet="two")
+
+    def test_an_edit_of_a_recipe_leaves_the_project_alone(self, watched, project):
+        """
+        What a module of the project registers when it is imported is registered once.
+        """
+        (project / "util.py").write_text(f"{RAN}")
+        author = watched(greet="import lib.util\n" + greet("one"))
+        author.wait_for_import()
+        author.write("greet.py", "import lib.util\n" + greet("two"))
+        author.wait_for(greet="two")
+
+        assert sys.imported.empty()
+
+
+class TestImportsThatHang:
+    @pytest.fixture(autouse=True)
+    def soon(self, monkeypatch):
+        """What hangs is reported soon."""
+        monkeypatch.setattr("promptkit.compiler.loading.reloading._SLOW", 0.2)
+
+    @pytest.mark.parametrize(
+        "hangs",
+        ["while True: pass", "import sys; sys.release.wait()", "from ._endless import x"],
+        ids=["python", "waiting", "helper"],
+    )
+    def test_later_edits_are_served(self, watched, capsys, monkeypatch, hangs):
+        """
+        The hanging file is named; edits of others are served, and so is the file once it is mended.
+        """
+        monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
+        author = watched(greet=greet("one"), part=greet("bye", "part"), zoo=greet("z", "zoo"))
+        author.write("_endless.py", "import time\nwhile True: time.sleep(0.01)")
+        author.write("greet.py", f"{RAN}\n{hangs}\n" + greet("two"))
+        author.wait_for_import()
+        author.write("part.py", greet("see you", "part"))
+        author.wait_for(greet="one", part="see you", zoo="z")
+        author.write("greet.py", greet("tri"))
+        author.wait_for(greet="tri", part="see you", zoo="z")
+        sys.release.set()
+
+        said = capsys.readouterr().err
+        assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s" in said
+        assert "still as before, until mended: greet.py" in said
+
+    def test_a_compilation_that_hangs(self, watched):
+        """
+        What runs of a file after its import, such as completers, hangs no less.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        endless = f"""
+from typing import Annotated
+from promptkit import Arg, prompt
+{RAN}
+
+class Endless:
+    def __iter__(self):
+        while True: pass
+
+@prompt
+def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
+    return a
+"""
+        author.write("greet.py", endless)
+        author.wait_for_import()
+        author.write("part.py", greet("see you", "part"))
+        author.wait_for(greet="one", part="see you")
+        author.write("greet.py", greet("two"))
+
+        author.wait_for(greet="two", part="see you")
+
+    @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
+    def test_a_package_that_is_mended(self, watched, target):
+        """
+        While the package's own import hangs, all is kept; once it is mended, the files of that moment are
+        served.
+        """
+        author = watched(target=target, __init__="", greet=greet("one"))
+        author.write("__init__.py", f"{RAN}\nwhile True: pass")
+        author.wait_for_import()
+        author.write("greet.py", greet("two"))
+        codes = author.codes()
+        author.write("__init__.py", "")
+
+        author.wait_for(greet="two")
+        assert codes == ["PK101"]
+
+    def test_a_helper_that_is_mended(self, watched):
+        """
+        A recipe whose helper hangs is tried again when the helper is written.
+        """
+        author = watched(greet=greet("one"), _text="")
+        author.write("_text.py", f"{RAN}\nwhile True: pass")
+        author.write("greet.py", "from . import _text\n" + greet("two"))
+        author.wait_for_import()
+        author.write("part.py", greet("bye", "part"))
+        author.wait_for(greet="one", part="bye")
+        author.write("_text.py", "")
+
+        author.wait_for(greet="two", part="bye")
+
+    def test_the_end_while_an_import_hangs(self, watched):
+        """
+        The watching ends soon all the same.
+        """
+        author = watched(greet=greet("one"))
+        author.write("greet.py", f"{RAN}\nwhile not sys.over: pass")
+        sys.over = False
+        author.wait_for_import()
+        (thread,) = [t for t in threading.enumerate() if t.name == "promptkit-reload"]
+        author.reloader.close()
+        thread.join(PATIENCE)
+        sys.over = True
+
+        assert not thread.is_alive()
+
+
+class TestWatching:
+    def test_a_folder_that_is_replaced(self, watched, capsys):
+        """
+        A folder that goes and comes back is watched again.
+        """
+        author = watched(greet=greet("one"))
+        away = author.folder.with_name("away")
+        author.folder.rename(away)
+        (away / "greet.py").write_text(greet("two"))
+        away.rename(author.folder)
+        author.wait_for(greet="two")
+        shutil.rmtree(author.folder)
+        author.folder.mkdir()
+        author.write("greet.py", greet("tri"))
+        author.wait_for(greet="tri")
+        author.write("greet.py", greet("for"))
+
+        author.wait_for(greet="for")
+
+    def test_a_link_to_a_folder_that_is_turned(self, author, recipes, tmp_path):
+        """
+        Where the target is a symbolic link, another folder may take its place.
+        """
+        recipes(folder="first", greet=greet("one"))
+        recipes(folder="second", greet=greet("two"))
+        link = tmp_path / "now"
+        link.symlink_to("first")
+        made = Author(tmp_path, link)
+        made.start()
+        (tmp_path / "next").symlink_to("second")
+        (tmp_path / "next").replace(link)
+        made.wait_for(greet="two")
+        (tmp_path / "second" / "greet.py").write_text(greet("tri"))
+        made.wait_for(greet="tri")
+        made.reloader.close()
+
+    def test_when_it_cannot_be_done(self, author, monkeypatch, capsys):
+        """
+        If the system refuses to watch, one line reports it, and edits are found by polling.
+        """
+
+        def refuse(*_, **__):
+            raise OSError("OS file watch limit reached")
+            yield
+
+        monkeypatch.setattr("watchfiles.watch", refuse)
+        monkeypatch.setattr("promptkit.compiler.loading.reloading._POLL", 0.05)
+        made = author(greet=greet("one"))
+        made.start()
+        made.write("greet.py", greet("two"))
+        made.wait_for(greet="two")
+        made.write("greet.py", greet("tri"))
+        made.wait_for(greet="tri")
+
+        assert capsys.readouterr().err == (
+            f"promptkit: {str(made.folder)!r} cannot be watched, and is looked at every second: "
+            "OS file watch limit reached\n"
+        )
+
+    def test_a_file_that_is_replaced_all_the_time(self, watched):
+        """
+        However fast a file is replaced, what is served in the end is what was written last.
+        """
+        author = watched(greet=greet("000"), part=greet("bye", "part"))
+        until = time.monotonic() + 2
+        number = 0
+        while time.monotonic() < until:
+            number += 1
+            author.write(".new", greet(f"{number:03}"))
+            (author.folder / ".new").replace(author.folder / "greet.py")
+            author.reloader._stop.wait(0.01)  # it is never set
+        last = {"greet": f"{number:03}", "part": "bye"}
+        seen = [author.next()]
+        while texts(seen[-1]) != last:
+            seen.append(author.next())
+
+        assert [catalog for catalog in seen if not catalog.healthy or len(catalog) != 2] == []
+
+    def test_a_file_that_is_being_written(self, author, monkeypatch):
+        """
+        A file may be empty for a moment while it is written, and is not read at that moment.
+        """
+        made = author(greet=greet("one"), part=greet("bye", "part"))
+        monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET", 60_000)
+        made.reloader._publish = made.published.put
+        made.write("greet.py", "")
+        made.reloader._reload()
+        before = made.published.qsize()
+        os.utime(made.folder / "greet.py", (1, 1))
+        os.utime(made.folder / "part.py", (1, 1))
+        made.reloader._reload()
+
+        assert (before, texts(made.next())) == (0, {"part": "bye"})
+
+    def test_closing(self, author):
+        """
+        It ends soon, and does not wait.
+        """
+        made = author(greet=greet("one"))
+        made.start()
+        (thread,) = [t for t in threading.enumerate() if t.name == "promptkit-reload"]
+        made.reloader.close()
+        thread.join(PATIENCE)
+
+        assert not thread.is_alive()
+
+    def test_a_module_is_not_watched(self, recipes, tmp_path, monkeypatch):
+        """
+        A dotted module is Python's own to find, and is loaded once.
+        """
+        recipes(folder="wardrobe", __init__="", hello=greet("one"))
+        monkeypatch.chdir(tmp_path)
+        threads = threading.active_count()
+        reloader = Reloader("wardrobe.hello", print)
+        catalog = reloader.load()
+        reloader.start(print)
+
+        assert texts(catalog) == {"greet": "one"}
+        assert threading.active_count() == threads
+
+
+class TestLoadingAgain:
+    @pytest.fixture(autouse=True)
+    def bytecode(self, monkeypatch):
+        """Bytecode is written, whatever the environment says."""
+        monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def test_edits_within_one_second(self, recipes):
+        """
+        Python's own check of bytecode does not see an edit of the same length in the same second.
+        """
+        said = []
+        for word in ("one", "two", "tri"):
+            folder = recipes(greet="from ._text import WORD\n" + greet(word), _text=f"WORD = {word!r}")
+            for file in folder.glob("*.py"):
+                os.utime(file, (1_700_000_000, 1_700_000_000))
+            (prompt,) = load(folder).prompts
+            said.append((prompt(), prompt.function.__globals__["WORD"]))
+
+        assert said == [("one", "one"), ("two", "two"), ("tri", "tri")]
+
+    def test_what_was_read(self, recipes, png):
+        """
+        The loader knows which files recipes have read or looked for: themselves, helpers, media.
+        """
+        folder = recipes(
+            greet="""
+            from promptkit import Image
+            from . import _text
+            DOT = Image.from_path("dot.png")
+            GONE = Image.from_path("gone.png")
+            """,
+            _text="",
+            other="",
+        )
+        (folder / "dot.png").write_bytes(png)
+
+        assert {file.name for file in load(folder / "greet.py").read} == {
+            "greet.py",
+            "_text.py",
+            "dot.png",
+            "gone.png",
+        }
+
+    def test_bytecode_is_kept_for_the_next_process(self, recipes):
+        """
+        The next process loads what was reloaded from bytecode that is up to date.
+        """
+        folder = recipes(greet=greet("one"))
+        load(folder)
+        recipes(greet=greet("two"))
+        load(folder)
+        cached = Path(importlib.util.cache_from_source(str(folder / "greet.py"))).read_bytes()
+
+        assert b"two" in cached
+
+    def test_nothing_of_the_last_time_is_kept(self, recipes):
+        """
+        Modules, prompts and types of a catalog are free once it is not served any more.
+        """
+        folder = recipes(
+            _shape="import attrs\n@attrs.frozen\nclass Shape:\n    side: int",
+            greet='''
+            from dataclasses import dataclass
+            from enum import Enum
+            from typing import NamedTuple, TypedDict
+            import msgspec
+            from promptkit import prompt
+            from ._shape import Shape
+
+            class Colour(Enum):
+                RED = "red"
+
+            @dataclass
+            class Point:
+                x: int
+
+            class Struct(msgspec.Struct):
+                y: int
+
+            class Row(TypedDict):
+                z: int
+
+            class Pair(NamedTuple):
+                a: int
+
+            @prompt
+            def greet(c: Colour, p: list[Point], s: Struct, r: Row, q: Pair, t: Shape | None = None) -> str:
+                """Say hello."""
+                return "hello"
+            ''',
+        )
+        given = {
+            "c": "red",
+            "p": '[{"x": 1}]',
+            "s": '{"y": 1}',
+            "r": '{"z": 1}',
+            "q": "[1]",
+            "t": '{"side": 1}',
+        }
+        reloader = Reloader(folder, print)
+        catalog = reloader.load()
+        catalog.render("greet", given)
+        module = sys.modules[catalog["greet"].renderer.function.__module__]
+        own = [
+            value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__
+        ]
+        held = [weakref.ref(value) for value in (module, *own)]
+        del module, own, catalog
+        served = []
+        reloader._publish = served.append
+        os.utime(folder / "_shape.py", (1, 1))
+        for _ in range(3):
+            os.utime(folder / "greet.py", (1, 1))
+            reloader._reload()
+            served.pop().render("greet", given)
+        gc.collect()
+
+        assert len(held) == 7
+        assert [ref() for ref in held if ref() is not None] == []
+
+
+class TestFindingFiles:
+    def test_what_matters(self, tmp_path):
+        """
+        Everything below a folder but what is hidden, made by machines, or a test.
+        """
+        for name in ("a.py", "b/c.txt", ".git/d", "__pycache__/e", "test_f.py", "g.py~", "conftest.py"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).touch()
+        found = find_files(tmp_path)
+
+        assert sorted(Path(path).relative_to(tmp_path).as_posix() for path in found.files) == [
+            "a.py",
+            "b/c.txt",
+        ]
+        assert found.watchable == [str(tmp_path), str(tmp_path / "b")]
+
+    def test_links(self, tmp_path):
+        """
+        The file behind a symbolic link matters, and no circle of links is walked for ever.
+        """
+        real = tmp_path / "real.py"
+        real.touch()
+        folder = tmp_path / "recipes"
+        folder.mkdir()
+        (folder / "a.py").symlink_to(real)
+        (folder / "round").symlink_to(folder)
+        found = find_files(folder)
+
+        assert found.concerns(str(real))
+        assert set(found.files) == {str(folder / "a.py"), str(real)}
+
+    def test_a_file_that_is_not_there_yet(self, tmp_path):
+        """
+        A file that a recipe looked for and did not find is watched for.
+        """
+        found = find_files(tmp_path / "recipes", [tmp_path / "dot.png"])
+        (tmp_path / "dot.png").touch()
+
+        assert found.concerns(str(tmp_path / "dot.png"))
+        assert found.files != find_files(tmp_path / "recipes", [tmp_path / "dot.png"]).files
+
+    @pytest.fixture
+    def deep(self, tmp_path):
+        """A folder with 1,200 others in one another, which pytest could not remove."""
+        here = os.open(tmp_path, os.O_RDONLY)
+        for _ in range(1200):
+            os.mkdir("d", dir_fd=here)
+            below = os.open("d", os.O_RDONLY, dir_fd=here)
+            os.close(here)
+            here = below
+        os.close(here)
+        yield tmp_path
+        top, rest = tmp_path / "d", tmp_path / "rest"
+        while (top / "d").exists():
+            (top / "d").rename(rest)
+            top.rmdir()
+            rest.rename(top)
+
+    def test_folders_within_folders(self, deep):
+        """
+        However deep they are, as many are walked as have a path that the system takes.
+        """
+        (deep / "a.py").touch()
+        found = find_files(deep)
+
+        assert set(found.files) == {str(deep / "a.py")}
+        assert len(found.watchable) == 1201
+
+    def test_too_many_folders(self, tmp_path, monkeypatch):
+        """
+        A walk comes to an end, and says that it did not see everything.
+        """
+        monkeypatch.setattr("promptkit.compiler.loading.watched_files._MOST_FOLDERS", 3)
+        for name in "abcd":
+            (tmp_path / name).mkdir()
+
+        found = find_files(tmp_path)
+
+        assert len(found.inside) == 3
+        assert "further folders: there are too many" in found.passed_over[0]
+
+    @pytest.mark.parametrize("end", ["loop", "nowhere", "a.py/x", "x" * 300])
+    def test_links_that_lead_nowhere(self, tmp_path, end):
+        """
+        They are files that are not there, and everything else is found.
+        """
+        (tmp_path / "a.py").touch()
+        (tmp_path / "loop").symlink_to(end)
+
+        assert str(tmp_path / "a.py") in find_files(tmp_path).files
+
+    @pytest.mark.parametrize("error", [errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG, errno.EIO])
+    def test_folders_that_cannot_be_looked_into(self, tmp_path, monkeypatch, error):
+        """
+        They are skipped with a message; a folder that has just gone is skipped without one.
+        """
+        for name in ("locked", "gone", "open"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "a.py").touch()
+        scandir = os.scandir
+
+        def refuse(path):
+            if str(path).endswith("locked"):
+                raise OSError(error, os.strerror(error), path)
+            if str(path).endswith("gone"):
+                raise FileNotFoundError(errno.ENOENT, "gone", path)
+            return scandir(path)
+
+        monkeypatch.setattr(os, "scandir", refuse)
+        found = find_files(tmp_path)
+
+        assert set(found.files) == {str(tmp_path / "open" / "a.py")}
+        assert found.passed_over == (f"{str(tmp_path / 'locked')!r}: {os.strerror(error)}",)
+
+    def test_names_that_are_no_text(self, tmp_path):
+        """
+        Their folders cannot be watched, their files can be looked at.
+        """
+        odd = os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9")
+        Path(odd).mkdir()
+        Path(odd, "a.py").touch()
+        found = find_files(tmp_path)
+
+        assert found.watchable == [str(tmp_path)]
+        assert str(Path(odd, "a.py")) in found.files
+        assert len(found.passed_over) == 1
+        assert found.passed_over[0].isprintable()
+
+
+class TestOddEntriesWhileWatching:
+    def test_the_others_are_watched(self, author, capsys):
+        """
+        Links, pipes and odd names among recipes, from the start and later, end no watch.
+        """
+        made = author(greet=greet("one"))
+        folder = made.folder
+
+        def litter(word):
+            (folder / f"loop{word}").symlink_to(f"loop{word}")
+            (folder / f"{word}.py").symlink_to(f"{word}.py")
+            (folder / f"up{word}").symlink_to(folder.parent, target_is_directory=True)
+            os.mkfifo(folder / f"pipe{word}.py")
+            Path(os.fsdecode(os.fsencode(folder) + b"/\xff" + word.encode())).mkdir()
+            Path(os.fsdecode(os.fsencode(folder) + b"/\xfe\n" + word.encode() + b".py")).write_text("")
+
+        litter("early")
+        made.start()
+        made.write("greet.py", greet("two"))
+        made.wait_for(greet="two")
+        litter("late")
+        made.write("greet.py", greet("tri"))
+        made.wait_for(greet="tri")
+        made.write("greet.py", greet("for"))
+        made.wait_for(greet="for")
+
+        said = capsys.readouterr().err
+        assert "\\udcffearly': its name is no UTF-8" in said
+        assert "cannot be watched" not in said
+
+    def test_a_current_folder_that_is_gone(self, author, tmp_path, monkeypatch):
+        """
+        Recipes are watched all the same.
+        """
+        gone = tmp_path / "gone"
+        gone.mkdir()
+        monkeypatch.chdir(gone)
+        gone.rmdir()
+        made = author(greet=greet("one"))
+        made.start()
+        made.write("greet.py", greet("two"))
+
+        made.wait_for(greet="two")
+
+    def test_a_file_that_becomes_unreadable(self, watched):
+        """
+        It is kept as it was, like one that is broken.
+        """
+        author = watched(greet=greet("one"), part=greet("bye", "part"))
+        (author.folder / "greet.py").unlink()
+        (author.folder / "greet.py").symlink_to("greet.py")
+        codes = author.codes()
+        author.write("part.py", greet("see you", "part"))
+
+        author.wait_for(greet="one", part="see you")
+        assert codes == ["PK101"]
+
+    def test_a_child_that_a_recipe_forks_while_it_is_reloaded(self, watched):
+        """
+        The child neither publishes nor watches: it ends where the import ends.
+        """
+        author = watched(greet=greet("one"))
+        forks = """
+import os, sys, warnings
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # newer Pythons warn of a fork beside threads
+    child = os.fork()
+if child: sys.imported.put(child)
+"""
+        author.write("greet.py", forks + greet("two"))
+        author.wait_for(greet="two")
+        child = sys.imported.get(timeout=PATIENCE)
+
+        assert os.waitpid(child, 0) == (child, 0)

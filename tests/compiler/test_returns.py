@@ -1,0 +1,189 @@
+import pytest
+
+from promptkit.errors.diagnostics import Rule
+
+RETURNS = """
+from collections.abc import (
+    AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import (
+    Annotated, Any, Literal, NamedTuple, NewType, Never, Optional, Protocol, TypedDict, TypeVar, Union,
+)
+from promptkit import Image, Message, Text, Workflow, prompt
+
+T = TypeVar("T")
+Number = NewType("Number", int)
+Words = NewType("Words", str)
+
+class Tone(Enum):
+    WARM = 1
+
+class Choice(str, Enum):
+    A = "a"
+
+@dataclass
+class Record:
+    text: str
+
+class Table(TypedDict):
+    text: str
+
+class Turn(NamedTuple):
+    role: str
+    text: str
+
+class Figure:
+    def savefig(self, file): ...
+
+class Shown(Protocol):
+    text: str
+
+@prompt
+def p() -> {annotation}:
+    return ""
+"""
+
+
+class TestReturns:
+    @pytest.mark.parametrize(
+        "annotation",
+        [
+            "int",
+            "bool",
+            "float",
+            "bytes",
+            "dict",
+            "dict[str, str]",
+            "set[str]",
+            "Path",
+            "Decimal",
+            "type",
+            "type[str]",
+            "Callable[[], str]",
+            "Literal[3]",
+            "Tone",
+            "Record",
+            "Table",
+            "Number",
+            "int | None",
+            "Optional[bytes]",
+            "Union[str, int]",
+            "list[int]",
+            "list[str | bytes]",
+            "tuple[str, int]",
+            "tuple[str, str]",
+            "list[tuple[str, str]]",
+            "Turn",
+            "Iterator[Turn]",
+            "Sequence[Mapping[str, str]]",
+            "Iterator[int]",
+            "Annotated[int, 'x']",
+            "'int'",
+            "list['int']",
+        ],
+    )
+    def test_what_no_message_can_hold(self, annotation, found):
+        """
+        A promise that would break every rendering is found before one.
+        """
+        (diagnostic,) = found(returns=RETURNS.format(annotation=annotation))
+
+        assert diagnostic.rule is Rule.BAD_RETURN
+        line = RETURNS.format(annotation=annotation).lstrip("\n").splitlines()[diagnostic.location.line - 1]
+        assert line[diagnostic.location.column - 1 : diagnostic.location.end - 1] == annotation
+
+    @pytest.mark.parametrize(
+        "annotation",
+        [
+            "str",
+            "None",
+            "Any",
+            "object",
+            "T",
+            "Never",
+            "Text",
+            "Image",
+            "Message",
+            "Workflow",
+            "str | None",
+            "Optional[Workflow]",
+            "Literal['a', None, False]",
+            "Words",
+            "Choice",
+            "Figure",
+            "Shown",
+            "list",
+            "list[str | Message]",
+            "tuple[str, ...]",
+            "tuple[str, Text]",
+            "tuple[str, str, str]",
+            "tuple[()]",
+            "Sequence[Message]",
+            "Iterable[str]",
+            "Iterator[str]",
+            "Generator[str, None, Workflow]",
+            "Awaitable[str]",
+            "Coroutine[int, int, str]",
+            "AsyncIterator[str]",
+            "AsyncGenerator[str, None]",
+            "Annotated[str, 'x']",
+            "'Workflow'",
+            "'Nowhere'",
+            "list['Nowhere']",
+            "'1 / 0'",
+            "3",
+        ],
+    )
+    def test_what_a_message_can_hold_and_what_is_not_known(self, annotation, found):
+        """
+        Nothing is reported that is right, may be right, or cannot be known.
+        """
+        assert found(returns=RETURNS.format(annotation=annotation)) == ()
+
+    @pytest.mark.parametrize(
+        ("head", "promised"),
+        [
+            ("def p() -> int:", None),
+            ("def p() -> Iterator[int]:", "int"),
+            ("def p() -> Generator[str, None, bytes]:", "bytes"),
+            ("def p() -> Generator[str, int, None]:", None),
+            ("async def p() -> AsyncIterator[int]:", "int"),
+            ("async def p() -> AsyncGenerator[str, int]:", None),
+        ],
+    )
+    def test_of_a_generator_its_items_count(self, head, promised, found):
+        """
+        What it is sent is its own affair, and one that is annotated as something else still yields.
+        """
+        recipe = RETURNS.partition("def p()")[0] + f"{head}\n    yield 'x'\n"
+
+        diagnostics = found(returns=recipe)
+
+        assert [f"promises {promised}," in d.message for d in diagnostics] == ([True] if promised else [])
+
+    def test_what_a_decorator_returns_is_its_own_affair(self, found):
+        """
+        It may make messages of what the function inside returns.
+        """
+        recipe = """
+            from functools import wraps
+            from promptkit import prompt
+
+            def shown(function):
+                @wraps(function)
+                def wrapper() -> str:
+                    return str(function())
+                return wrapper
+
+            @prompt
+            @shown
+            def numbers() -> int:
+                return 3
+        """
+
+        assert found(numbers=recipe) == ()

@@ -1,0 +1,540 @@
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.errors.diagnostics import WARNINGS, Rule
+
+HEAD = """
+import asyncio
+import json
+import os
+import re
+import textwrap
+from enum import Enum, StrEnum
+from pathlib import Path
+from string import Template
+from typing import Annotated
+
+import promptkit
+from promptkit import Arg, Image, Message, Text, assistant, prompt, resource, user
+from promptkit.fragments import bullets, code_block, section
+
+HELLO = "Hello {name}, look at {text}."
+STYLE = Path("style.md")
+Tags = list[str] | tuple[str, ...]
+ABOVE = Path(__file__).parent
+
+
+class Tone(Enum):
+    WARM = "warm"
+
+
+class Bare:
+    pass
+
+
+class Made:
+    def __new__(cls):
+        return "made"
+
+
+class Shown:
+    def __str__(self):
+        return "shown"
+
+
+class Plain(StrEnum):
+    WARM = "warm"
+
+
+def helper(text: str) -> str:
+    return text
+
+
+async def fetch(text: str) -> str:
+    return text
+
+
+def lines(text: str):
+    yield text
+
+
+@resource("logs://recent")
+def logs() -> str:
+    return "x"
+
+
+@prompt
+def other(text: str = "x") -> str:
+    return text
+
+"""
+
+BODY = """
+
+@prompt
+def subject(
+    name: str,
+    text: str = "x",
+    tone: Tone = Tone.WARM,
+    plain: Plain = Plain.WARM,
+    tags: Tags = (),
+    parts: list[str] = [],
+    count: Annotated[int, Arg("How many")] = 3,
+):
+    {body}
+"""
+
+ASYNC = BODY.replace("def subject", "async def subject")
+
+
+@pytest.fixture
+def rules(found):
+    """A function that says which rules the body of a prompt breaks, and with which remedies."""
+
+    def rules(body, kind=BODY, head=HEAD):
+        source = head + kind.replace("{body}", body.replace("\n", "\n    "))
+        return [(diagnostic.rule, diagnostic.remedy) for diagnostic in found(subject=source)]
+
+    return rules
+
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_no_false_alarm(recipes):
+    """
+    The recipes of promptkit itself, and the README's prompts, have no warnings.
+    """
+    blocks = [token.content for token in MarkdownIt().parse((ROOT / "README.md").read_text(encoding="utf-8"))]
+    sources = [block for block in blocks if "@prompt\n" in block and "import" in block]
+    folder = recipes(folder="readme", **{f"block{number}": source for number, source in enumerate(sources)})
+
+    found = [
+        one for place in (ROOT / "recipes", folder) for one in compile(load(place), lint=True).diagnostics
+    ]
+
+    assert [one for one in found if one.rule in WARNINGS] == []
+    assert sources
+
+
+class TestForgottenF:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return "Hello {name}"',
+            'return user("Hello", "of {text}")',
+            'yield "Hello {name.upper()}"',
+            'return "Hello " + "{name}"',
+            'return ["Hello", ("{name!r}", None)]',
+            'return "Hello {name:>10}" if name else "x"',
+            'return section("A", bullets(["{name}", "b"]))',
+            'said = "Hello {name}"\nreturn said',
+            'count = len(name)\nreturn "{count} letters"',
+            'return "{len(name)} letters"',
+            "return \"Tags: {', '.join(tags)}\"",
+            'return Message("user", "{name}")',
+            'return textwrap.dedent("""\n    Hello {name}\n""")',
+            'return "  Hello {name}".strip()',
+            "return HELLO",
+            'return promptkit.user("{name}")',
+            'return "\\n".join(["{name}", "b"])',
+            'for tag in tags:\n    yield "Tag {tag}"',
+            'return (f"Hello "\n    "{name}")',
+            'return user(f"{text}: " r"{name}" f"{text[0]}")',
+            'said = "Hello {name}"\nsaid += ", bye"\nreturn said',
+            'said = "Hello"\nsaid += " {name}"\nreturn user(said)',
+            'said = []\nsaid.append("Hello {name}")\nreturn "\\n".join(said)',
+            'said = text\nif tags:\n    said = "Hello {name}"\nreturn said',
+            'return ["{name}", "{name}"]',
+            'return "{name}\\n" * 2',
+        ],
+    )
+    def test_a_field_that_nothing_fills_in(self, body, rules):
+        """
+        Braces around something of the function's, in text that it says.
+        """
+        assert [rule for rule, _ in rules(body)] == [Rule.FORGOTTEN_F]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return f"Hello {name}"',
+            'return f"Braces {{name}} around {name}"',
+            'return "Hello {name}".format(name=name)',
+            "return HELLO.format(name=name, text=text)",
+            'said = "Hello {name}"\nreturn said.format(name=name)',
+            'said = "Hello {name}"\nsaid = said.format(name=name)\nreturn said',
+            'return "Hello {name}".format_map({"name": name})',
+            'return "Hello {name}".replace("{name}", name)',
+            'return Template("Hello {name}").substitute()',
+            'return re.sub(r"{name}", name, text)',
+            'return helper("{name}")',
+            'return "Hello {world}"',
+            'return "JSON: {\\"name\\": 1}"',
+            'return "Set {1, 2}, empty {}"',
+            'return "Not {name and more"',
+            'return code_block("print(f\\"{name}\\")", "python")',
+            '"""Hello {name}."""\nreturn name',
+            'said = "Hello {name}"\nreturn helper(said)',
+            'return "{name} " % ()',
+            'return "${name}"[1:]',
+            'return (f"{name} "\n    "{other} of {them}")',
+            'return ("{name} " f"{text}").format(name=name)',
+            'said = "{name}"\nsaid += "!"\nreturn said.format(name=name)',
+            'said = []\nsaid.append("{name}")\nreturn helper(said)',
+            'return "CSS such as a {text: red} is allowed."',
+            'return "The set {name, text} has two members."',
+            'return r"Show \\frac{name}{text} and \\sqrt[3]{name}, and match \\d{name}."',
+            'said = "x"\nsaid = said + "y"\nreturn said',
+        ],
+    )
+    def test_what_is_filled_in_or_meant(self, body, rules):
+        """
+        Formats, templates, patterns, code and docstrings are left alone, and so are names of nothing.
+        """
+        assert rules(body) == []
+
+    def test_a_helper_beside_the_recipe(self, found, recipes):
+        """
+        What a recipe imports from a helper is read, too.
+        """
+        recipes(_texts='def hello(name: str) -> str:\n    return "Hello {name}"\n')
+
+        (diagnostic,) = found(
+            subject="from promptkit import prompt\nfrom ._texts import hello\n\n"
+            "@prompt\ndef subject(name: str) -> str:\n    return hello(name)\n"
+        )
+
+        assert diagnostic.rule is Rule.FORGOTTEN_F
+        assert diagnostic.location.file.endswith("_texts.py")
+
+    def test_what_a_decorator_may_fill_in(self, rules):
+        """
+        A decorator may read text, or the docstring, as a template.
+        """
+        decorated = "\n\ndef filled(function):\n    return function\n" + BODY.replace(
+            "@prompt", "@prompt\n@filled"
+        )
+
+        assert rules('"""Hello {{ name }}."""\nreturn "Hello {name}"', decorated) == []
+
+
+class TestTemplates:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return "Hello {{ name }}"',
+            'return "Hello {{name}}"',
+            'return user("Hello {{ name | upper }}")',
+            'return "{% if name %}Hello{% endif %}"',
+            'return (f"Hello {name} "\n    "of {{text}}")',
+            'return "{% for tag in tags %}a{% endfor %}"',
+            'return "Hello ${name}"',
+            'return "Hello %(name)s"',
+            'return "Hello <%= name %>"',
+            '"""Review {{ anything }}."""\nreturn name',
+            '"""Review {% if x %}this{% endif %}."""\nreturn name',
+        ],
+    )
+    def test_what_is_never_read_as_one(self, body, rules):
+        """
+        Jinja and its like, in text or in a docstring.
+        """
+        assert [rule for rule, _ in rules(body)] == [Rule.TEMPLATE_SYNTAX]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return "Write a Helm chart with {{ .Values.image }}"',
+            'return "Explain {{ something }} of Jinja"',
+            'return "Explain ${HOME} and {% raw %}"',
+            'return f"{{{{ name }}}} is how Jinja shows {name}"',
+            'return "%(name)s" % {"name": name}',
+            '"""Explain {braces} and {% of something."""\nreturn name',
+        ],
+    )
+    def test_what_is_about_them(self, body, rules):
+        """
+        A prompt may speak of templates.
+        """
+        assert rules(body) == []
+
+
+class TestObjects:
+    @pytest.mark.parametrize(
+        ("body", "remedy"),
+        [
+            ('return f"{(tag for tag in tags)}"', "join them: ', '.join(...)"),
+            ('return f"{lines(text)}"', "join them: ', '.join(...)"),
+            ('return f"{fetch(text)}"', "await it, in an `async def` prompt"),
+            ('return f"{helper}"', "call it: helper(...)"),
+            ('return f"{other}"', "call it: other(...)"),
+            ('return f"{os.getcwd}"', "call it: os.getcwd(...)"),
+            ('return f"{len}"', "call it: len(...)"),
+            ('return f"{Tone}"', "call it: Tone(...)"),
+            ('return f"{name.upper}"', "call it: name.upper()"),
+            ('return f"{tone}"', "write {tone.value}"),
+            ('return f"{(lambda: name)}"', "call it"),
+            ('found = fetch(text)\nreturn f"{found}"', "await it, in an `async def` prompt"),
+            ('found = (tag for tag in tags)\nreturn f"{found}"', "join them: ', '.join(...)"),
+            ('return f"{map(str, tags)}"', "join them: ', '.join(...)"),
+            ('return f"{reversed(name)}"', "join them: ', '.join(...)"),
+            ('return f"{Bare()}"', "write its attributes, or give it a __str__"),
+            ('start = user("a")\nreturn f"{start} {name}"', "join turns with +, or write the text alone"),
+        ],
+    )
+    def test_what_has_no_text_of_its_own(self, body, remedy, rules):
+        """
+        In an f-string it would be shown as an object in memory, or by its name in the source.
+        """
+        assert rules(body) == [(Rule.OBJECT_IN_TEXT, remedy)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return f"{name} {text!r} {tags}"',
+            'return f"{plain} {tone.value} {tone.name}"',
+            'return f"{helper(text)} {len(tags)} {name.upper()}"',
+            'return f"{[tag for tag in tags]}"',
+            'helper = name\nreturn f"{helper}"',
+            'return f"{os.sep} {HELLO}"',
+            'return f"{list(lines(text))}"',
+            'return f"{range(3)} {Path(name)} {str(name)} {Shown()} {Made()}"',
+            'found = lines(text)\nfound = list(found)\nreturn f"{found}"',
+        ],
+    )
+    def test_what_has(self, body, rules):
+        """
+        Values, calls and lists are shown as they are meant.
+        """
+        assert rules(body) == []
+
+    def test_what_is_awaited(self, rules):
+        """
+        An awaited coroutine is what it returns.
+        """
+        assert rules('return f"{await fetch(text)}"', ASYNC) == []
+
+
+A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
+NO_SYSTEM = f"{A_TURN}; MCP has no system role: begin the first user(...) with it"
+
+
+class TestUnsendable:
+    @pytest.mark.parametrize(
+        ("body", "remedy"),
+        [
+            ('return {"role": "user", "content": name}', A_TURN),
+            ('return [{"role": "system", "content": "Be kind."}]', NO_SYSTEM),
+            ('yield {"role": "model", "parts": [name]}', A_TURN),
+            ('return [("system", "Be kind.")]', NO_SYSTEM),
+            ('return "user", name', A_TURN),
+            ('yield "user", f"Hello {name}"', A_TURN),
+            ('return [("user", tag) for tag in tags]', A_TURN),
+            ('return name or {"role": "user"}', A_TURN),
+            ('return {"a": 1}', "show it as text, with promptkit.fragments.json_block(...)"),
+            ("return {tag for tag in tags}", "put it in order, with sorted(...)"),
+            ('return {"a", "b"}', "put it in order, with sorted(...)"),
+            ("return 3", "make it text, with str(...) or an f-string"),
+            ("return len", "call it"),
+            (
+                "yield other",
+                "call the prompt: `return other(...)`, or `yield from other(...)` where it is a generator",
+            ),
+            ("return [logs]", "show it with .embed(...), or link to it with .link(...)"),
+            ("return fetch(text)", "await it, in an `async def` prompt"),
+            ("return user(name, [name])", "unpack it, with *"),
+            ('return user({"role": "user", "content": name})', A_TURN),
+            ('turns = [{"role": "user", "content": name}]\nreturn turns', A_TURN),
+            ('turns = []\nturns.append(("user", name))\nreturn turns', A_TURN),
+            ("return user(count)", "make it text, with str(...) or an f-string"),
+            ("return [name, count]", "make it text, with str(...) or an f-string"),
+            ("return user(parts)", "unpack it, with *"),
+            ("found = [name]\nreturn user(found)", "unpack it, with *"),
+            ("return user(name) + assistant(helper)", "call it"),
+            (
+                'return b"x"',
+                "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
+            ),
+        ],
+    )
+    def test_what_no_message_can_hold(self, body, remedy, rules):
+        """
+        What will fail whenever it is rendered is found in the source.
+        """
+        assert rules(body) == [(Rule.UNSENDABLE_VALUE, remedy)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return ["user", name]',
+            'return "a", "b", "c"',
+            'return name, Text("b")',
+            "return [user(name), assistant(text), None]",
+            "return user(*tags)",
+            "return user(name, None, False)",
+            "return other(text)",
+            "return [tag for tag in tags]",
+            "data = {'a': 1}\nreturn json.dumps(data)",
+            "def inner():\n    return {'a': 1}\nreturn str(inner())",
+            "return logs.embed()",
+            "return (tag for tag in tags)",
+            "other = name\nreturn other",
+            "return parts",
+            "return user(*parts)",
+            "count = str(count)\nreturn user(count)",
+            "found = {'a': name}\nfound = json.dumps(found)\nreturn found",
+            "found = []\nfound.append(user(name))\nfound.append(text)\nreturn found",
+        ],
+    )
+    def test_what_a_message_can_hold(self, body, rules):
+        """
+        What can be sent has no warning.
+        """
+        assert rules(body) == []
+
+
+class TestUndefinedNames:
+    @pytest.mark.parametrize(
+        ("body", "remedy"),
+        [
+            ("return nmae", "did you mean 'name'?"),
+            ("return helpr(name)", "did you mean 'helper'?"),
+            ("return quote(name)", "import it: from promptkit.fragments import quote"),
+            ("return datetime.now().isoformat()", "import it: from datetime import datetime"),
+            ("return random.choice(tags)", "import it: import random"),
+            ("return f'{xyzzy_of_nothing}'", "define it, or correct the name"),
+            ("def inner():\n    return nmae\nreturn inner()", "did you mean 'name'?"),
+        ],
+    )
+    def test_what_nothing_defines(self, body, remedy, rules):
+        """
+        It would fail only once a client asks.
+        """
+        assert rules(body) == [(Rule.UNDEFINED_NAME, remedy)]
+
+    def test_beside_an_import_of_all_names(self, rules):
+        """
+        What else is imported by a star does not hide it.
+        """
+        head = f"{HEAD}from promptkit.fragments import *\n"
+
+        assert rules("return nmae", head=head) == [(Rule.UNDEFINED_NAME, "did you mean 'name'?")]
+        assert rules("return quote(name)", head=head) == []
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "return later(name)",
+            "return given",
+            "try:\n    return nmae\nexcept NameError:\n    return name",
+            "x: 'Nowhere' = name\nreturn x",
+            "return __name__",
+            "if (found := name):\n    return found",
+        ],
+    )
+    def test_what_is_defined_somewhere(self, body, rules):
+        """
+        Below, or by what the module does.
+        """
+        head = f"{HEAD}globals()['given'] = 'x'\nNowhere = str\n"
+        kind = f"{BODY}\n\ndef later(name):\n    return name\n"
+
+        assert rules(body, kind, head) == []
+
+
+class TestImports:
+    @pytest.mark.parametrize(
+        ("body", "remedy"),
+        [
+            (
+                "from promptkit.fragments import codeblock\nreturn codeblock(name)",
+                "did you mean 'code_block'?",
+            ),
+            ("from promptkit import promt\nreturn name", "did you mean 'prompt'?"),
+            ("from json import dmps\nreturn dmps(name)", "did you mean 'dumps'?"),
+            ("import promptkit.fragment\nreturn name", "did you mean 'promptkit.fragments'?"),
+            ("import no_such_module_at_all\nreturn name", "install it: "),
+        ],
+    )
+    def test_what_would_fail(self, body, remedy, rules):
+        """
+        An import inside of a function is made only when a client asks.
+        """
+        (rule, said), *more = rules(body)
+
+        assert (rule, said[: len(remedy)], more) == (Rule.FAILING_IMPORT, remedy, [])
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            "from json import dumps\nreturn dumps(name)",
+            "import xml.dom.minidom\nreturn name",
+            "from os import path\nreturn path.join(name)",
+            "from promptkit.fragments import quote\nreturn quote(name)",
+            "try:\n    import no_such_module_at_all\nexcept ImportError:\n    pass\nreturn name",
+            "from beside import x\nreturn name",
+            "from lib.util import x\nreturn name",
+        ],
+    )
+    def test_what_would_not(self, body, rules, recipes):
+        """
+        Modules that are there, beside the recipe and in its project too, and those that may lack.
+        """
+        recipes(beside="x = 1")
+        recipes(folder="lib", util="x = 1")
+
+        assert rules(body) == []
+
+
+class TestPaths:
+    @pytest.mark.parametrize(
+        ("body", "path"),
+        [
+            ('return open("style.md").read()', "style.md"),
+            ('with open("a/b.md", encoding="utf-8") as file:\n    return file.read()', "a/b.md"),
+            ('return open("b.md", "r").read()', "b.md"),
+            ('return open(f"styles/{name}.md").read()', "styles/{name}.md"),
+            ('return Path("style.md").read_text()', "style.md"),
+            ('return Image((Path("a") / name).read_bytes())', "a"),
+            ('return (Path("a") / "b").read_text()', "a"),
+            ("return STYLE.read_text()", "style.md"),
+            ("return open(STYLE).read()", "style.md"),
+            ('folder = Path("notes")\nreturn folder.read_text()', "notes"),
+            ('place = "notes/a.md"\nreturn open(place).read()', "notes/a.md"),
+            ('return str(os.listdir("notes"))', "notes"),
+        ],
+    )
+    def test_what_is_looked_for_in_the_current_folder(self, body, path, rules):
+        """
+        A client starts the server in a folder of its own.
+        """
+        remedy = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
+
+        assert rules(body) == [(Rule.RELATIVE_PATH, remedy)]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return (ABOVE / "style.md").read_text()',
+            'return Path(__file__).with_name("style.md").read_text()',
+            'return open("/etc/hostname").read()',
+            "return open(name).read()",
+            "return str(os.listdir(ABOVE))",
+            'place = ABOVE / "a.md"\nreturn open(place).read()',
+            'return open(ABOVE / "style.md").read()',
+            'return Path("~/style.md").expanduser().read_text()',
+            'open("log.txt", "a").write(name)\nreturn name',
+            "return Path(name).read_text()",
+            'return Image.from_path("a.png")',
+        ],
+    )
+    def test_what_has_a_folder(self, body, rules):
+        """
+        Paths from the recipe on, whole ones, given ones, and what is written.
+        """
+        assert rules(body) == []

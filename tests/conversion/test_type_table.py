@@ -1,0 +1,378 @@
+# ruff: noqa: UP007, UP045 (people write types in every spelling)
+import datetime as dt
+import enum
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict, Union
+from uuid import UUID
+
+import attrs
+import msgspec
+import pytest
+
+from promptkit import ArgumentErrors, prompt, register_type
+from tests.ids import shown
+
+
+class Tone(enum.Enum):
+    WARM = "warm"
+    COLD = "Cold"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Corner(enum.Enum):
+    LEFT = (0, 0)
+    RIGHT = (1, 0)
+
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+@attrs.define
+class Place:
+    name: str
+    points: list[Point]
+    when: dt.date | None = None
+    path: Path = Path("here")
+
+
+@attrs.define
+class Node:
+    value: int
+    children: list["Node"] = attrs.Factory(list)
+
+
+@attrs.define
+class Even:
+    n: int = attrs.field()
+
+    @n.validator
+    def _check(self, _, value):
+        if value % 2:
+            msg = "n is odd"
+            raise ValueError(msg)
+
+
+class Circle(msgspec.Struct, tag="circle"):
+    radius: float
+
+
+class Square(msgspec.Struct, tag="square"):
+    side: Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Options(TypedDict):
+    depth: int
+    tags: NotRequired[list[str]]
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str = "r"
+
+
+@dataclass
+class Board:
+    cells: dict[str, list[Point]] = field(default_factory=dict)
+
+
+class Money:
+    def __init__(self, cents: int) -> None:
+        self.cents = cents
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Money) and self.cents == other.cents
+
+    __hash__ = None
+
+
+register_type(
+    Money,
+    lambda text: Money(round(float(text.removesuffix(" EUR")) * 100)),
+    expected="an amount, as in 3 EUR",
+    write=lambda money: f"{money.cents / 100} EUR",
+)
+
+UserId = NewType("UserId", int)
+Depth = Annotated[int, msgspec.Meta(ge=1, le=9)]
+Slug = Annotated[str, msgspec.Meta(pattern="^[a-z]+$", min_length=2)]
+NOON = dt.datetime(2026, 1, 31, 12)  # noqa: DTZ001 (it is read so)
+ID = UUID("12345678-1234-5678-1234-567812345678")
+
+#: A type, what a client sends, and what the function gets.
+VALUES = [
+    (str, "text", "text"),
+    (str, "", ""),
+    (str, " 5 ", " 5 "),
+    (str, "null", "null"),
+    (int, "5", 5),
+    (int, " -5 ", -5),
+    (int, "1_000", 1000),
+    (int, "9" * 40, int("9" * 40)),
+    (int, 5, 5),
+    (int, 5.0, 5),
+    (float, "2.5", 2.5),
+    (float, "1e3", 1000.0),
+    (float, 3, 3.0),
+    (float, "-0.5", -0.5),
+    (bool, "yes", True),
+    (bool, "ON", True),
+    (bool, "1", True),
+    (bool, "True", True),
+    (bool, "no", False),
+    (bool, "off", False),
+    (bool, "0", False),
+    (bool, " false ", False),
+    (bool, True, True),
+    (Decimal, "2.50", Decimal("2.50")),
+    (Decimal, "1E+3", Decimal(1000)),
+    (Decimal, 2.5, Decimal("2.5")),
+    (Decimal, 3, Decimal(3)),
+    (dt.date, "2026-01-31", dt.date(2026, 1, 31)),
+    (dt.date, "20260131", dt.date(2026, 1, 31)),
+    (dt.datetime, "2026-01-31T12:00", NOON),
+    (dt.datetime, "2026-01-31 12:00:00", NOON),
+    (dt.datetime, "2026-01-31T12:00:00Z", NOON.replace(tzinfo=dt.UTC)),
+    (dt.datetime, "2026-01-31", NOON.replace(hour=0)),
+    (dt.time, "12:30", dt.time(12, 30)),
+    (dt.time, "12:30:01.5", dt.time(12, 30, 1, 500000)),
+    (dt.timedelta, "1h 30m", dt.timedelta(minutes=90)),
+    (dt.timedelta, "90 min", dt.timedelta(minutes=90)),
+    (dt.timedelta, "1:30", dt.timedelta(minutes=90)),
+    (dt.timedelta, "PT1H30M", dt.timedelta(minutes=90)),
+    (dt.timedelta, "1.5 hours", dt.timedelta(minutes=90)),
+    (dt.timedelta, "90s", dt.timedelta(seconds=90)),
+    (dt.timedelta, "2 days", dt.timedelta(days=2)),
+    (dt.timedelta, "1 day, 2:03:04", dt.timedelta(days=1, hours=2, minutes=3, seconds=4)),
+    (dt.timedelta, "-1 day, 23:59:59", dt.timedelta(seconds=-1)),
+    (UUID, str(ID), ID),
+    (UUID, ID.hex.upper(), ID),
+    (Path, "notes/today.md", Path("notes/today.md")),
+    (bytes, "aGk=", b"hi"),
+    (bytes, "aG\nk=", b"hi"),
+    (bytes, "data:text/plain;base64,aGk=", b"hi"),
+    (bytes, "data:,h%69", b"hi"),
+    (Tone, "warm", Tone.WARM),
+    (Tone, "WARM", Tone.WARM),
+    (Tone, "cold", Tone.COLD),
+    (Level, "1", Level.LOW),
+    (Level, "low", Level.LOW),
+    (Level, 2, Level.HIGH),
+    (Corner, "left", Corner.LEFT),
+    (Literal["python", "rust"], "Rust", "rust"),
+    (Literal[1, "auto"], "1", 1),
+    (Literal[1, "auto"], "AUTO", "auto"),
+    (Literal[1, True], True, True),
+    (Optional[int], "5", 5),
+    (Optional[Literal["a", "b"]], "B", "b"),
+    (int | str, "5", 5),
+    (int | str, "five", "five"),
+    (str | int, "5", 5),
+    (float | Literal["auto"], "auto", "auto"),
+    (float | Literal["auto"], "1.5", 1.5),
+    (dt.date | Literal["today"], "today", "today"),
+    (dt.date | Literal["today"], "2026-01-31", dt.date(2026, 1, 31)),
+    (Union[Point, Pair], '{"x": 1}', Point(1)),
+    (Union[Point, Pair], '[1, "b"]', Pair(1, "b")),
+    (Circle | Square, '{"type": "circle", "radius": 2}', Circle(2)),
+    (Circle | Square, '{"type": "square", "side": 2}', Square(2)),
+    (UserId, "5", 5),
+    (Depth, "9", 9),
+    (Slug, "abc", "abc"),
+    (Annotated[list[int], msgspec.Meta(max_length=2)], "1, 2", [1, 2]),
+    (list[str], "a, b", ["a", "b"]),
+    (list[str], "a\nb, c", ["a", "b, c"]),
+    (list[str], '["a", "b"]', ["a", "b"]),
+    (list[str], ["a"], ["a"]),
+    (list[int], "1,2 , 3", [1, 2, 3]),
+    (list[Tone], "warm, cold", [Tone.WARM, Tone.COLD]),
+    (list[dt.date], "2026-01-31", [dt.date(2026, 1, 31)]),
+    (list[Depth], "1, 9", [1, 9]),
+    (set[str], "b, a, b", {"a", "b"}),
+    (frozenset[int], "[1, 2]", frozenset({1, 2})),
+    (tuple[int, ...], "1, 2, 3", (1, 2, 3)),
+    (tuple[int, str], '[1, "a"]', (1, "a")),
+    (list[list[int]], "[[1], []]", [[1], []]),
+    (list[tuple[int, str]], '[[1, "a"]]', [(1, "a")]),
+    (dict[str, int], '{"a": 1}', {"a": 1}),
+    (dict[int, str], '{"1": "a"}', {1: "a"}),
+    (dict[dt.date, int], '{"2026-01-31": 1}', {dt.date(2026, 1, 31): 1}),
+    (dict[str, Any], '{"a": [1, null]}', {"a": [1, None]}),
+    (dict, '{"a": 1}', {"a": 1}),
+    (list, "[1]", [1]),
+    (dict[str, list[Point]], '{"a": [{"x": 1}]}', {"a": [Point(1)]}),
+    (Point, '{"x": 1, "y": 2.5}', Point(1, 2.5)),
+    (Point, {"x": 1.0}, Point(1)),
+    (list[Point], '[{"x": 1}]', [Point(1)]),
+    (Optional[list[Point]], '[{"x": 1}]', [Point(1)]),
+    (Board, '{"cells": {"a": [{"x": 1}]}}', Board({"a": [Point(1)]})),
+    (Place, '{"name": "n", "points": []}', Place("n", [])),
+    (
+        Place,
+        '{"name": "n", "points": [{"x": 1}], "when": "2026-01-31", "path": "a/b"}',
+        Place("n", [Point(1)], dt.date(2026, 1, 31), Path("a/b")),
+    ),
+    (Node, '{"value": 1, "children": [{"value": 2}]}', Node(1, [Node(2)])),
+    (Options, '{"depth": 1}', {"depth": 1}),
+    (Options, '{"depth": 1, "tags": ["a"]}', {"depth": 1, "tags": ["a"]}),
+    (Pair, "[1]", Pair(1)),
+    (Circle, '{"type": "circle", "radius": 1}', Circle(1)),
+    (Even, '{"n": 2}', Even(2)),
+    (Money, "3 EUR", Money(300)),
+    (list[Money], "3 EUR, 4 EUR", [Money(300), Money(400)]),
+    (dict[str, Money], '{"a": "3 EUR"}', {"a": Money(300)}),
+]
+
+#: A type, what a client sends, and what it is told.
+FAULTS = [
+    (str, 5, "'value' is 5, not text"),
+    (int, "five", "'value' is 'five', not a whole number"),
+    (int, "5.5", "'value' is '5.5', not a whole number"),
+    (int, 5.5, "'value' is 5.5, not a whole number"),
+    (int, True, "'value' is true, not a whole number"),
+    (int, [5], "'value' is [5], not a whole number"),
+    (float, "nan", "'value' is 'nan', not a number"),
+    (float, "inf", "'value' is 'inf', not a number"),
+    (bool, "maybe", "'value' is 'maybe', not yes or no"),
+    (bool, 1, "'value' is 1, not yes or no"),
+    (Decimal, "x", "'value' is 'x', not a number"),
+    (Decimal, "NaN", "'value' is 'NaN', not a number"),
+    (dt.date, "31.1.2026", "'value' is '31.1.2026', not a date, as in 2026-01-31"),
+    (dt.datetime, "noon", "'value' is 'noon', not a date and time, as in 2026-01-31T12:00"),
+    (dt.time, "25:00", "'value' is '25:00', not a time of day, as in 12:00"),
+    (dt.timedelta, "soon", "'value' is 'soon', not a duration, as in 1h 30m"),
+    (UUID, "x", "'value' is 'x', not a UUID"),
+    (Path, "a\0b", "'value' is 'a\\x00b', not a path"),
+    (bytes, "***", "'value' is '***', not base64 or a data: URI"),
+    (Tone, "wram", "'value' is 'wram', not one of warm, Cold (did you mean 'warm'?)"),
+    (Literal["a", "b"], "c", "'value' is 'c', not one of a, b"),
+    (Literal["auto"], "x", "'value' is 'x', not 'auto'"),
+    (int | Literal["auto"], "x", "'value' is 'x', not a whole number or 'auto'"),
+    (Depth, "0", "'value' is '0', not a whole number from 1 to 9"),
+    (Slug, "A", "'value' is 'A', not text of at least 2 characters that matches ^[a-z]+$"),
+    (Annotated[float, msgspec.Meta(gt=0)], "0", "'value' is '0', not a number above 0"),
+    (
+        Annotated[int, msgspec.Meta(multiple_of=5)],
+        "4",
+        "'value' is '4', not a whole number that is a multiple of 5",
+    ),
+    (
+        Annotated[list[int], msgspec.Meta(max_length=2)],
+        "1, 2, 3",
+        "'value' is '1, 2, 3', not a list of at most 2 items, each a whole number",
+    ),
+    (list[int], "1, x", "'value[1]' is 'x', not a whole number"),
+    (list[int], "[1", "'value' is '[1', not a list, each a whole number"),
+    (list[Depth], "1, 99", "'value[1]' is '99', not a whole number from 1 to 9"),
+    (list[Literal["python"]], "pyton", "'value[0]' is 'pyton', not 'python' (did you mean 'python'?)"),
+    (tuple[int, str], "[1]", "'value' is [1], not a list of 2 items"),
+    (tuple[int, str], '["a", 1]', "'value[0]' is 'a', not a whole number; 'value[1]' is 1, not text"),
+    (dict[str, int], "a", "'value' is 'a', not a JSON object"),
+    (dict[str, int], '{"a": "x"}', "\"value['a']\" is 'x', not a whole number"),
+    (
+        dict[int, str],
+        '{"a": "x", "1": 2}',
+        "\"value['a']\" is 'a', not a whole number; \"value['1']\" is 2, not text",
+    ),
+    (
+        dict[str, Literal["python"]],
+        '{"a": "pyton"}',
+        "\"value['a']\" is 'pyton', not 'python' (did you mean 'python'?)",
+    ),
+    (
+        dict[str, Annotated[list[int], msgspec.Meta(max_length=1)]],
+        '{"a": [1, 2]}',
+        "\"value['a']\" is [1, 2], not a list of at most 1 items, each a whole number",
+    ),
+    (Circle | Square, '{"type": "square", "side": 0}', "'value.side' is 0, not a number above 0"),
+    (dict[int, str], '{"a": "x"}', "\"value['a']\" is 'a', not a whole number"),
+    (Point, "x", "'value' is 'x', not a JSON object with x, y"),
+    (Point, "{}", "'value.x' is missing"),
+    (Point, '{"x": "a", "y": null}', "'value.x' is 'a', not a whole number; 'value.y' is null, not a number"),
+    (list[Point], '[{"x": 1}, {"x": "a"}]', "'value[1].x' is 'a', not a whole number"),
+    (
+        Place,
+        '{"points": [{"x": 1}, {}, {"x": "a"}], "when": "soon"}',
+        (
+            "'value.name' is missing; 'value.points[1].x' is missing; "
+            "'value.points[2].x' is 'a', not a whole number; "
+            "'value.when' is 'soon', not a date, as in 2026-01-31"
+        ),
+    ),
+    (
+        Node,
+        '{"value": 1, "children": [{"value": "a"}]}',
+        "'value.children[0].value' is 'a', not a whole number",
+    ),
+    (Options, '{"tags": "a"}', "'value.depth' is missing; 'value.tags' is 'a', not a list"),
+    (Pair, '["a"]', "'value.left' is 'a', not a whole number"),
+    (Circle, '{"type": "circle", "radius": "a"}', "'value.radius' is 'a', not a number"),
+    (Even, '{"n": 1}', "'value' is refused: n is odd"),
+    (Money, "much", "'value' is 'much', not an amount, as in 3 EUR"),
+    (dict[str, Money], '{"a": 3}', "\"value['a']\" is 3, not an amount, as in 3 EUR"),
+    (int, "", "'value' is missing"),
+    (int, None, "'value' is missing"),
+    (Literal["a", "b"], "", "'value' is missing"),
+    (list[int], "", "'value' is missing"),
+]
+
+
+def taking(annotation):
+    """The arguments of a compiled prompt with one parameter of a type."""
+
+    def typed(value) -> str:
+        return str(value)
+
+    typed.__annotations__["value"] = annotation
+    return prompt(typed).compiled.arguments
+
+
+@pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda value: shown(value)[:40])
+def test_what_a_client_sends_becomes_a_value(annotation, sent, value):
+    """
+    Every type is read as people write it, and as JSON writes it.
+    """
+    found = taking(annotation).read({"value": sent})["value"]
+
+    assert (type(found), found) == (type(value), value)
+
+
+@pytest.mark.parametrize(("annotation", "sent", "fault"), FAULTS, ids=lambda value: shown(value)[:40])
+def test_what_does_not_fit_is_told(annotation, sent, fault):
+    """
+    One error names all faults, each with its path, the value and what was expected.
+    """
+    with pytest.raises(ArgumentErrors) as refused:
+        taking(annotation).read({"value": sent})
+
+    assert str(refused.value) == f"prompt 'typed': {fault}"
+
+
+def test_there_are_enough_of_them():
+    """
+    The table is long.
+    """
+    assert len(VALUES) + len(FAULTS) >= 150
+
+
+@pytest.mark.parametrize("annotation", [int, Optional[int], list[int], Tone, Point, Depth, bool], ids=str)
+@pytest.mark.parametrize("blank", ["", None], ids=["empty", "null"])
+def test_what_is_not_given_is_the_default(annotation, blank):
+    """
+    An empty form field, and null, leave the default of anything but text.
+    """
+
+    def typed(value=None) -> str:
+        return str(value)
+
+    typed.__annotations__["value"] = annotation | None
+
+    assert prompt(typed).compiled.arguments.read({"value": blank}) == {}

@@ -1,0 +1,162 @@
+"""Every block of the README and of the pages in docs/ works as it stands, one after the other."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from io import StringIO
+from math import inf
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from msgspec.structs import asdict
+
+from benchmarks.report import COMMAND
+from promptkit.cli.options import LIMITS
+from promptkit.protocol.limits import Limits
+from tests.wire import line, modern
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+#: What installs this checkout, as .ci/run does in environments of its own. The last takes an hour.
+INSTALLING = {
+    "pip install . && promptkit serve recipes\n",
+    "pip install -e '.[dev]' && pytest\n",
+    f"{COMMAND}\n",
+}
+
+#: What may stand in a fence. A reader copies the first three to files, and the fourth to a shell.
+LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", ""}
+
+#: A client's own command, which notes how it is told to start the server.
+CLIENT = """#!/bin/sh
+printf '%s\\n' "$@" >"$0.arguments"
+"""
+
+
+def blocks(page):
+    """The fences of a page: what they hold, their language, and the file that they are meant for."""
+    for token in MarkdownIt().parse(page.read_text(encoding="utf-8")):
+        if token.type == "fence":
+            language, _, title = token.info.partition(" ")
+            yield token.content, language, title.removeprefix('title="').rstrip('"'), token.map[0] + 1
+
+
+class Reader:
+    """Somebody who copies the blocks of a page, into files and into a shell, in a folder of their own."""
+
+    def __init__(self, folder, path):
+        self.folder = folder
+        self.environment = {**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.namespace = {"__name__": "page"}
+        self.output = None
+
+    def follow(self, content, language, title):
+        """Do with one block what a reader does."""
+        output, self.output = self.output, None
+        if title:
+            self.save(content, language, title)
+        elif language == "sh" and content not in INSTALLING:
+            self.output = self.run(content) or None
+        elif language == "python":
+            self.output = self.execute(content)
+        elif language == "text" and output is not None:
+            assert output.strip() == content.strip()
+        elif language == "json":
+            expected = json.loads(content)
+            assert output is None or json.loads(output) == expected
+
+    def save(self, content, language, title):
+        """Save a block to a file."""
+        if language == "toml":
+            tomllib.loads(content)
+        if language == "json":
+            json.loads(content)
+        file = self.folder / title
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+
+    def run(self, command):
+        """Run a block in a shell, and return what it prints."""
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],  # noqa: S607 (as a reader would)
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    def execute(self, code):
+        """Run a block of Python and the tests in it, and return what it prints."""
+        before = set(self.namespace)
+        with contextlib.redirect_stdout(StringIO()) as printed:
+            exec(compile(code, "page", "exec"), self.namespace)  # noqa: S102 (our own pages)
+            for name in self.namespace.keys() - before:
+                if name.startswith("test_"):
+                    self.namespace[name]()
+        return printed.getvalue() or None
+
+
+@pytest.fixture
+def reader(tmp_path, monkeypatch):
+    """A reader with promptkit and a client at hand."""
+    programs, folder = tmp_path / "bin", tmp_path / "folder"
+    programs.mkdir()
+    folder.mkdir()
+    (programs / "claude").write_text(CLIENT)
+    (programs / "claude").chmod(0o755)
+    monkeypatch.chdir(folder)
+    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return Reader(folder, path)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_works(page, reader):
+    """
+    Copied to files and to a shell in the order of the page, every block does what the page says.
+    """
+    for content, language, title, number in blocks(page):
+        assert language in LANGUAGES, f"{page.name}:{number}"
+        try:
+            reader.follow(content, language, title)
+        except Exception as error:
+            error.add_note(f"{page.name}:{number}")
+            raise
+
+
+def test_what_a_client_is_told_to_start_works(reader):
+    """
+    The command that the README gives to a client serves the prompts that it has shown until then, and later.
+    """
+    for content, language, title, _ in blocks(ROOT / "README.md"):
+        reader.follow(content, language, title)
+    told = (reader.folder.parent / "bin" / "claude.arguments").read_text().split("\n")
+    command = told[told.index("--") + 1 : -1]
+    asked = line(modern(1, "prompts/list"))
+    ran = subprocess.run(command, input=asked, capture_output=True, check=True, env=reader.environment)
+    listed = json.loads(ran.stdout)["result"]["prompts"]
+
+    assert [prompt["name"] for prompt in listed] == ["debug_error", "explain_logs", "review"]
+
+
+def test_the_limits_are_those_of_serve():
+    """
+    The table on serving has each option, what it limits, and its default.
+    """
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| `--(\S+)` \| (.+) \| (\S+) \|$", page, re.MULTILINE)
+    defaults = asdict(Limits())
+
+    assert table == [
+        (option, what, "none" if defaults[name] == inf else f"{defaults[name]:,.0f}")
+        for name, (option, _, what) in LIMITS.items()
+    ]

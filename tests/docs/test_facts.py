@@ -1,0 +1,177 @@
+import datetime as dt
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from typing import Literal, Union
+from uuid import UUID
+
+import pytest
+from markdown_it import MarkdownIt
+
+from benchmarks import report
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.conversion.readers import reader_of
+from promptkit.errors import ArgumentErrors
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pages import pages_of
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARGUMENTS_PAGE = (ROOT / "docs" / "arguments.md").read_text(encoding="utf-8")
+PERFORMANCE_PAGE = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+BLOCKS = [token for token in MarkdownIt().parse(README) if token.type == "fence"]
+
+
+def blocks(language):
+    return [token.content for token in BLOCKS if token.info.split(" ")[0] == language]
+
+
+@pytest.fixture
+def review(recipes):
+    """The README's first prompt, in a catalog of its own."""
+    return compile(load(recipes(review=blocks("python")[0])))
+
+
+def test_the_listing_is_what_a_client_receives(review):
+    """
+    The first JSON block is the reply to ``prompts/list``, but for the schema that the text names.
+    """
+    listing = json.loads(pages_of("prompts/list", review, lowering_for(LATEST_HANDSHAKE)).page())
+    (meta,) = [prompt.pop("_meta") for prompt in listing["prompts"]]
+
+    assert json.loads(blocks("json")[0]) == listing
+    assert "`promptkit/arguments`" in README
+    assert list(meta) == ["promptkit/arguments"]
+
+
+def test_the_text_is_what_a_client_receives(review):
+    """
+    The text that is shown is what the arguments above it give.
+    """
+    (message,) = review.render("review", {"code": "x = 1", "language": "Python"})
+
+    assert str(message) == blocks("text")[0].rstrip("\n")
+
+
+def test_the_refusal_is_what_a_person_reads(review):
+    """
+    The sentence that is quoted is the one that is sent.
+    """
+    with pytest.raises(ArgumentErrors) as refused:
+        review.render("review", {"language": "cobol"})
+
+    assert f"`{refused.value}`" in README.replace("\n", " ")
+
+
+class Tone(Enum):
+    PLAIN = "plain"
+    STRICT = "strict"
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+#: What the table of arguments names.
+NAMES = {
+    "Decimal": Decimal,
+    "Literal": Literal,
+    "Path": Path,
+    "Point": Point,
+    "Tone": Tone,
+    "UUID": UUID,
+    **{name: getattr(dt, name) for name in ("date", "datetime", "time", "timedelta")},
+}
+_, _, *ROWS = [row.strip("| ").split(" | ") for row in ARGUMENTS_PAGE.splitlines() if row.startswith("| ")]
+ARGUMENTS = [row for row in ROWS if row[0].startswith("`") and len(row) == 3]
+
+
+def quoted(cell):
+    """What stands between backticks in a cell."""
+    return re.findall("`([^`]+)`", cell)
+
+
+@pytest.mark.parametrize(("kind", "sent", "got"), ARGUMENTS, ids=[row[0] for row in ARGUMENTS])
+def test_arguments_are_read_as_the_table_says(kind, sent, got):
+    """
+    Every text of the table of arguments becomes the value beside it.
+    """
+    names = [eval(name, NAMES) for name in quoted(kind.partition(" (")[0])]  # noqa: S307 (our own README)
+    names += [None] if "`None`" in kind else []
+    annotation = Union[tuple(names)]  # noqa: UP007 (made of parts)
+    expected = eval(quoted(got)[0], NAMES)  # noqa: S307 (our own README)
+
+    assert [reader_of(annotation).read(text) for text in quoted(sent)] == [expected] * len(quoted(sent))
+
+
+def test_the_table_of_arguments_is_there():
+    """
+    The rows above are found.
+    """
+    assert len(ARGUMENTS) > 20
+
+
+def test_the_commands_are_what_ci_runs():
+    """
+    The two commands of the README are run to the letter.
+    """
+    install, *_, test = blocks("sh")
+
+    assert install == "pip install . && promptkit serve recipes\n"
+    assert test == "pip install -e '.[dev]' && pytest\n"
+    assert test.strip() in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_figures_are_those_of_the_last_run():
+    """
+    What the README and the page on performance say of speed is what the stored results say.
+    """
+    content = json.loads((ROOT / "docs" / "figures" / "results.json").read_text(encoding="utf-8"))
+
+    assert report.figures_of(README) == report.summary(content)
+    assert report.figures_of(PERFORMANCE_PAGE) == report.block(content)
+
+
+def test_the_readme_is_short():
+    """
+    It is read in a few minutes; everything else has a page.
+    """
+    assert len(README.splitlines()) <= 200
+
+
+def test_every_picture_is_there():
+    """
+    An image that the README shows lies where it says.
+    """
+    shown = re.findall(r"!\[[^]]*\]\(([^)]+)\)", README)
+
+    assert [path for path in shown if not (ROOT / path).is_file()] == []
+
+
+def test_every_configuration_is_json():
+    """
+    What is to be pasted into a client's configuration can be read by it.
+    """
+    for block in blocks("json"):
+        assert json.loads(block)
+
+
+def test_dependencies_have_a_range():
+    """
+    Every dependency has a lower and an upper bound, but for what is measured: that is pinned.
+    """
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = dict(project["optional-dependencies"])
+    measured = extras.pop("bench")
+    extras = [name for names in extras.values() for name in names]
+
+    assert [name for name in measured if "==" not in name] == []
+    assert [name for name in project["dependencies"] + extras if not (">=" in name and ",<" in name)] == []

@@ -1,0 +1,456 @@
+"""Sessions, and requests that need none, as clients live through them."""
+
+import asyncio
+import threading
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from promptkit import Audio, Context, Icon, ResourceLink, Text, prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from tests.requirements.requirement import HANDSHAKE_SINCE_2025_03
+from tests.wire import (
+    HANDSHAKES,
+    MODERN,
+    REVISIONS,
+    Client,
+    envelope,
+    initialize,
+    line,
+    modern,
+    notification,
+    request,
+)
+
+INFO = "io.modelcontextprotocol/clientInfo"
+FORM = {"elicitation": {}}
+ASKING = HANDSHAKES[2:]
+
+
+@prompt
+def greet(name: str = "you"):
+    """Say hello."""
+    return f"Hello, {name}."
+
+
+@prompt
+def who(context: Context):
+    return f"{context.client_name} {dict(context.capabilities)} {context.revision}"
+
+
+@prompt(elicit=True)
+def review(diff: str, depth: int):
+    return f"{diff} {depth + 1}"
+
+
+@prompt(elicit=True)
+def plan(goal: str):
+    return f"Plan {goal}."
+
+
+@prompt(timeout=0.05)
+async def brief():
+    await asyncio.sleep(30)
+
+
+def catalog_of(*prompts):
+    catalog = compile(Recipes(prompts=prompts))
+    assert catalog.diagnostics == ()
+    return catalog
+
+
+CATALOG = catalog_of(greet, who, review, plan, brief)
+
+
+def opened(revision, capabilities=None, *, ready=True):
+    """A client with a session, whose messages are written out by the test."""
+    client = Client(CATALOG, None, changes=True)
+    client.send(line(initialize(revision, capabilities=capabilities)))
+    if ready:
+        client.send(line(notification("notifications/initialized")))
+    return client
+
+
+def ask(client, message):
+    """The one reply to a message."""
+    (found,) = client.send(line(message))
+    return found
+
+
+def wait_for(client, wanted, seconds=5.0):
+    """What was sent, once there are *wanted* lines."""
+    deadline = time.monotonic() + seconds
+    while sum(data.count(b"\n") for data in client.sent) < wanted and time.monotonic() < deadline:
+        time.sleep(0.002)
+    return client.replies()
+
+
+def get(number, name, /, **arguments):
+    return request(number, "prompts/get", {"name": name, "arguments": arguments})
+
+
+def text(reply):
+    (message,) = reply["result"]["messages"]
+    return message["content"]["text"]
+
+
+class TestBeforeTheClientIsReady:
+    @pytest.mark.requirement("lifecycle/before-initialized")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_nothing_is_asked(self, revision):
+        """
+        Until the client says that it is ready, what it leaves out is missing; then it is asked for.
+        """
+        client = opened(revision, FORM, ready=False)
+
+        early = ask(client, get(1, "review", diff="x"))
+        client.send(line(notification("notifications/initialized")))
+        later = ask(client, get(2, "review", diff="x"))
+
+        assert (early["id"], early["error"]["code"]) == (1, -32602)
+        assert later.get("method") == ("elicitation/create" if revision in ASKING else None)
+
+    @pytest.mark.requirement("lifecycle/before-initialized")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_nothing_is_told(self, revision):
+        """
+        It is not sent notifications either.
+        """
+        client = opened(revision, FORM, ready=False)
+        client.sent.clear()
+
+        client.server.replace(catalog_of(greet))
+
+        assert client.replies() == []
+
+
+class TestOperation:
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_a_ping_while_a_prompt_waits(self, revision):
+        """
+        A ping is answered with an empty result, before a request that came earlier.
+        """
+        release = threading.Event()
+
+        @prompt
+        async def slow():
+            await asyncio.to_thread(release.wait, 5)
+            return "done"
+
+        client = Client(catalog_of(slow), revision)
+        client.post("prompts/get", {"name": "slow"}, 1)
+
+        assert client.ask("ping", None, 2) == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        release.set()
+
+    @pytest.mark.requirement("lifecycle/operation/version", "lifecycle/operation/version-advised")
+    @pytest.mark.parametrize(
+        ("revision", "listed", "kinds", "noted"),
+        [
+            ("2024-11-05", set(), ["text", "resource", "text"], {"priority"}),
+            ("2025-03-26", set(), ["text", "audio", "text"], {"priority"}),
+            (
+                "2025-06-18",
+                {"title", "_meta"},
+                ["text", "audio", "resource_link"],
+                {"priority", "lastModified"},
+            ),
+            (
+                "2025-11-25",
+                {"title", "_meta", "icons"},
+                ["text", "audio", "resource_link"],
+                {"priority", "lastModified"},
+            ),
+        ],
+    )
+    def test_what_a_revision_defines(self, revision, listed, kinds, noted, wav):
+        """
+        Members and kinds of content are those of the agreed revision.
+        """
+
+        @prompt(title="All", icons=[Icon("data:,")], tags=["x"])
+        def everything():
+            """Show it."""
+            yield Text("x", priority=1, last_modified=datetime(2026, 1, 31, tzinfo=UTC))
+            yield Audio(wav)
+            yield ResourceLink("file:///a", name="a")
+
+        client = Client(catalog_of(everything), revision)
+        (shown,) = client.ask("prompts/list")["result"]["prompts"]
+        result = client.get("everything")["result"]
+
+        contents = [message["content"] for message in result["messages"]]
+        assert shown.keys() == {"name", "description"} | listed
+        assert [content["type"] for content in contents] == kinds
+        assert contents[0]["annotations"].keys() == noted
+        assert result.keys() == {"messages", "description"}
+
+    @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
+    @pytest.mark.parametrize(
+        ("revision", "capabilities"),
+        [*[(revision, {}) for revision in HANDSHAKES], *[(revision, FORM) for revision in HANDSHAKES[:2]]],
+    )
+    def test_what_a_client_does_not_declare(self, revision, capabilities):
+        """
+        A client that shows no forms, or a version that has none, is not asked.
+        """
+        reply = ask(opened(revision, capabilities), get(1, "review", diff="x"))
+
+        assert (reply["id"], reply["error"]["code"]) == (1, -32602)
+
+    @pytest.mark.requirement("lifecycle/operation/capabilities", "lifecycle/operation/capabilities-advised")
+    @pytest.mark.parametrize("changes", [True, False])
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_what_the_server_does_not_declare(self, revision, changes):
+        """
+        A client is notified of a changed list only if the server declared that it would.
+        """
+        client = Client(CATALOG, revision, changes=changes)
+        declared = client.ask("initialize", initialize(revision)["params"])["result"]["capabilities"]
+        client.send(line(notification("notifications/initialized")))
+        client.sent.clear()
+
+        client.server.replace(catalog_of(greet))
+
+        assert declared["prompts"]["listChanged"] is changes
+        assert len(client.replies()) == int(changes)
+
+    @pytest.mark.requirement("lifecycle/errors/prepared")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_what_may_go_wrong(self, revision):
+        """
+        An odd version, no capabilities and a prompt that never ends: the session goes on.
+        """
+        client = opened(revision, {})
+        ask(client, initialize("1999-01-01", capabilities={}))
+        ask(client, initialize(revision, capabilities={}))
+        client.send(line(get(1, "brief")))
+        (late,) = wait_for(client, 1)
+
+        assert late["error"]["code"] == -32603
+        assert text(ask(client, get(2, "greet"))) == "Hello, you."
+
+
+class TestTimeLimits:
+    @pytest.mark.requirement("lifecycle/timeouts/sent", "lifecycle/timeouts/cancelled")
+    @pytest.mark.parametrize("revision", ASKING)
+    def test_a_question_that_nobody_answers(self, revision):
+        """
+        After its time it is cancelled, its request is answered, and an answer is ignored.
+        """
+        client = opened(revision, FORM)
+        client.server._handlers._elicitation._patience = 0.02
+        client.send(line(get(1, "review", diff="x")))
+        asked, *ended = wait_for(client, 3)
+        (refused,) = [found for found in ended if "error" in found]
+
+        late = client.answer(asked["id"], {"action": "accept", "content": {"depth": 1}})
+
+        assert notification("notifications/cancelled", {"requestId": asked["id"]}) in ended
+        assert (refused["id"], refused["error"]["code"]) == (1, -32602)
+        assert late == []
+
+    @pytest.mark.requirement("lifecycle/timeouts/configurable")
+    @pytest.mark.parametrize("revision", HANDSHAKE_SINCE_2025_03)
+    def test_each_prompt_has_its_own(self, revision):
+        """
+        One prompt is over its limit while another, which has a longer one, goes on.
+        """
+        release = threading.Event()
+
+        @prompt(timeout=30)
+        async def patient():
+            await asyncio.to_thread(release.wait, 5)
+            return "done"
+
+        client = Client(catalog_of(brief, patient), revision)
+        client.post("prompts/get", {"name": "patient"}, 1)
+        client.post("prompts/get", {"name": "brief"}, 2)
+        (first,) = wait_for(client, 1)
+        client.sent.clear()
+        release.set()
+        (second,) = wait_for(client, 1)
+
+        assert (first["id"], first["error"]["message"]) == (2, "prompt 'brief' took longer than its 0.05 s")
+        assert (second["id"], text(second)) == (1, "done")
+
+    @pytest.mark.requirement("lifecycle/timeouts/maximum")
+    @pytest.mark.parametrize("revision", HANDSHAKE_SINCE_2025_03)
+    def test_progress_puts_nothing_off(self, revision):
+        """
+        A prompt that reports progress for ever ends at its limit all the same.
+        """
+
+        @prompt(timeout=0.1)
+        async def busy(context: Context):
+            for done in range(10**9):
+                context.report_progress(done)
+                await asyncio.sleep(0.01)
+
+        client = Client(catalog_of(busy), revision)
+        client.post("prompts/get", {"name": "busy"}, 1, progressToken="p")
+        deadline = time.monotonic() + 50
+        while b'"error"' not in b"".join(client.sent) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        *reports, reply = client.replies()
+
+        assert {report["method"] for report in reports} == {"notifications/progress"}
+        assert reply["error"]["message"] == "prompt 'busy' took longer than its 0.1 s"
+
+
+class TestEras:
+    @pytest.mark.requirement("versioning/dual-era")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_clients_of_either_era(self, revision):
+        """
+        A client with a handshake, and one without, list prompts and get them.
+        """
+        client = Client(CATALOG, revision)
+
+        assert [found["name"] for found in client.ask("prompts/list")["result"]["prompts"]] == sorted(CATALOG)
+        assert text(client.get("greet", name="Ada")) == "Hello, Ada."
+
+    @pytest.mark.requirement("versioning/one-process")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_both_in_one_process(self, revision):
+        """
+        Requests of both eras take turns, and each is answered in the form of its own.
+        """
+        client = opened(revision)
+        params = {"name": "who", "arguments": {}}
+
+        turns = [
+            ask(client, message)["result"]
+            for message in [
+                request(1, "prompts/list"),
+                modern(2, "prompts/list"),
+                request(3, "prompts/get", params),
+                modern(4, "prompts/get", params),
+                request(5, "prompts/get", params),
+            ]
+        ]
+
+        assert ["resultType" in result for result in turns] == [False, True, False, True, False]
+        said = [text({"result": result}).split()[-1] for result in turns[2:]]
+        assert said == [revision, MODERN, revision]
+
+    @pytest.mark.requirement("versioning/modern-requests")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_a_handshake_changes_nothing_for_a_modern_request(self, revision):
+        """
+        The reply is the same before and after.
+        """
+        client = Client(CATALOG, None)
+        asked = [modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "who"})]
+
+        before = [ask(client, message) for message in asked]
+        ask(client, initialize(revision, capabilities=FORM))
+        after = [ask(client, message) for message in asked]
+
+        assert after == before
+
+    @pytest.mark.requirement("base/meta/client-info")
+    def test_a_client_may_call_itself_anything(self):
+        """
+        Whatever it says, or if it says nothing, a modern client gets the same bytes.
+        """
+        client = Client(CATALOG, None)
+        metas = [envelope(**{INFO: {"name": name, "version": "1"}}) for name in ("claude-code", "x")]
+        metas.append({key: value for key, value in envelope().items() if key != INFO})
+
+        replies = []
+        for meta in metas:
+            for method, params in [
+                ("prompts/list", {}),
+                ("prompts/get", {"name": "greet"}),
+                ("server/discover", {}),
+                ("prompts/get", {"name": "nope"}),
+            ]:
+                client.send(line(request(1, method, {**params, "_meta": meta})))
+                replies.append(b"".join(client.sent))
+
+        assert replies[:4] == replies[4:8] == replies[8:]
+
+
+class TestStatelessness:
+    @pytest.mark.requirement("base/stateless/nothing-remembered")
+    def test_each_request_speaks_for_itself(self):
+        """
+        Client, capabilities and version are those of the request, whatever came before it.
+        """
+        client = opened("2025-06-18", FORM)
+        declared = envelope(FORM, **{INFO: {"name": "desk", "version": "1"}})
+        silent = {key: value for key, value in envelope().items() if key != INFO}
+
+        texts = [
+            text(ask(client, request(1, "prompts/get", {"name": "who", "_meta": meta})))
+            for meta in (declared, silent, declared)
+        ]
+
+        assert texts == [f"desk {FORM} {MODERN}", f" {{}} {MODERN}", f"desk {FORM} {MODERN}"]
+
+    @pytest.mark.requirement("base/meta/undeclared-capability", "base/stateless/nothing-remembered")
+    def test_what_is_not_declared_is_not_used(self):
+        """
+        A request without elicitation is refused for what it lacks, though others declare it.
+        """
+        client = opened("2025-06-18", FORM)
+        params = {"name": "review", "arguments": {"diff": "x"}}
+
+        replies = [
+            ask(client, modern(number, "prompts/get", params, capabilities=capabilities))
+            for number, capabilities in enumerate([FORM, {}, FORM, {}])
+        ]
+
+        assert [reply.get("result", {}).get("resultType") for reply in replies] == [
+            "input_required",
+            None,
+        ] * 2
+        assert [replies[1]["error"]["code"], replies[3]["error"]["code"]] == [-32602] * 2
+
+    @pytest.mark.requirement("base/stateless/unrelated-work")
+    def test_unrelated_requests_take_turns(self):
+        """
+        Two prompts that ask, a stream and lists may be interleaved: each goes on as if alone.
+        """
+        client = Client(CATALOG, MODERN, capabilities=FORM, changes=True)
+        wanted = {"notifications": {"promptsListChanged": True}}
+        first, second = {"name": "review", "arguments": {"diff": "x"}}, {"name": "plan"}
+
+        def retry(params, question, **content):
+            answer = {"arguments": {"action": "accept", "content": content}}
+            state = question["result"]["requestState"]
+            return client.ask("prompts/get", {**params, "requestState": state, "inputResponses": answer})
+
+        one = client.ask("prompts/get", first)
+        client.post("subscriptions/listen", wanted, "s")
+        two = client.ask("prompts/get", second)
+        listed = client.ask("prompts/list")
+        done = [retry(second, two, goal="b"), retry(first, one, depth=1)]
+        client.sent.clear()
+        client.server.replace(catalog_of(greet))
+        (told,) = client.replies()
+
+        assert [text(reply) for reply in done] == ["Plan b.", "x 2"]
+        assert len(listed["result"]["prompts"]) == len(CATALOG)
+        assert told["params"]["_meta"] == {"io.modelcontextprotocol/subscriptionId": "s"}
+
+    @pytest.mark.requirement("base/stateless/named-state")
+    def test_what_goes_on_is_named(self):
+        """
+        Without its state a question is asked anew, without its cursor a list begins anew.
+        """
+        client = Client(CATALOG, MODERN, capabilities=FORM, page_size=2)
+        params = {"name": "plan"}
+        answers = {"inputResponses": {"arguments": {"action": "accept", "content": {"goal": "b"}}}}
+        asked, page = client.ask("prompts/get", params), client.ask("prompts/list")
+
+        assert client.ask("prompts/get", params)["result"]["resultType"] == "input_required"
+        assert client.ask("prompts/get", {**params, **answers})["error"]["code"] == -32602
+        state = {"requestState": asked["result"]["requestState"]}
+        assert text(client.ask("prompts/get", {**params, **answers, **state})) == "Plan b."
+        assert client.ask("prompts/list") == page
+        cursor = {"cursor": page["result"]["nextCursor"]}
+        assert client.ask("prompts/list", cursor)["result"]["prompts"] != page["result"]["prompts"]

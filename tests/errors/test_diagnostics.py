@@ -1,0 +1,156 @@
+import json
+import re
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
+
+PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
+
+#: Every rule once, as the page shows it: a recipe that breaks it and nothing else, and what is printed.
+CASES = {
+    Rule(code): (source, printed)
+    for code, source, printed in re.findall(
+        r"^## (PK\d+)\n.*?^```python[^\n]*\n(.*?)^```\n\n^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+    )
+}
+
+#: What a diagnostic is for machines.
+SHAPE = {
+    "type": "object",
+    "required": [
+        "code",
+        "rule",
+        "severity",
+        "message",
+        "remedy",
+        "file",
+        "line",
+        "column",
+        "end_column",
+    ],
+    "properties": {
+        "code": {"pattern": "^PK[1-4][0-9]{2}$"},
+        "rule": {"pattern": "^[a-z]+(-[a-z]+)+$"},
+        "severity": {"enum": ["error", "warning"]},
+        "message": {"type": "string", "minLength": 1},
+        "remedy": {"type": "string", "minLength": 1},
+        "file": {"type": "string", "pattern": "^/|^[A-Z]:"},
+        "line": {"type": "integer", "minimum": 0},
+        "column": {"type": "integer", "minimum": 0},
+        "end_column": {"type": "integer", "minimum": 0},
+    },
+    "additionalProperties": False,
+}
+
+
+def lines(*diagnostics):
+    return "\n".join(map(str, diagnostics))
+
+
+def expected(rule):
+    return CASES[rule][1].strip()
+
+
+class TestRules:
+    def test_every_rule_is_in_the_table(self):
+        """
+        A rule that is added is shown here.
+        """
+        assert set(CASES) == set(Rule)
+
+    @pytest.mark.parametrize("rule", CASES, ids=lambda rule: rule.value)
+    def test_what_it_says(self, rule, found):
+        """
+        One mistake is one diagnostic: place, severity, code, what is wrong, and what to do.
+        """
+        source, _ = CASES[rule]
+
+        assert lines(*found(**{rule.name.lower(): source})) == expected(rule)
+
+    def test_one_pass_finds_them_all(self, found):
+        """
+        Every rule but that for empty folders is broken in one folder, and one pass reports all.
+        """
+        rules = [rule for rule in CASES if rule is not Rule.NO_PROMPTS]
+
+        diagnostics = found(**{rule.name.lower(): CASES[rule][0] for rule in rules})
+
+        by_file = sorted(rules, key=lambda rule: rule.name.lower())
+        assert lines(*diagnostics) == "\n".join(map(expected, by_file))
+
+    @pytest.mark.parametrize("rule", CASES, ids=lambda rule: rule.value)
+    def test_it_is_data_for_machines(self, rule, found):
+        """
+        What is printed is in the JSON, under names that do not change.
+        """
+        (diagnostic,) = found(**{rule.name.lower(): CASES[rule][0]})
+
+        data = json.loads(json.dumps(diagnostic.as_data()))
+
+        Draft202012Validator(SHAPE).validate(data)
+        assert (data["code"], data["severity"]) == (rule.value, diagnostic.severity.value)
+        assert f"{data['message']}\n    {data['remedy']}" in expected(rule)
+        assert data["end_column"] > data["column"] or data["column"] == 0
+
+    @pytest.mark.parametrize("rule", CASES, ids=lambda rule: rule.value)
+    def test_only_errors_keep_a_prompt_from_being_served(self, rule, recipes):
+        """
+        What only warns is served, and serving does not look for warnings.
+        """
+        catalog = compile(load(recipes(**{rule.name.lower(): CASES[rule][0]})))
+
+        assert catalog.healthy == (rule in WARNINGS)
+        if rule in WARNINGS - {Rule.NO_PROMPTS}:
+            assert list(catalog) == [rule.name.lower()]
+            assert catalog.diagnostics == ()
+
+    def test_codes_are_of_one_form(self):
+        """
+        They are unique, and in order within their range.
+        """
+        codes = [rule.value for rule in Rule]
+
+        assert codes == sorted(set(codes))
+        assert Rule("PK201") is Rule.BAD_NAME
+
+    def test_the_page_lists_them_all(self):
+        """
+        Code, severity and title stand on the page as they stand here.
+        """
+        table = re.findall(r"^\| (PK\d+) \| (\w+) \| (.+) \|$", PAGE, re.MULTILINE)
+
+        assert table == [
+            (rule.value, "warning" if rule in WARNINGS else "error", rule.title) for rule in Rule
+        ]
+
+
+def test_severities_follow_from_the_rule():
+    """
+    Two severities, and each rule has one.
+    """
+    severities = {rule: Diagnostic(rule, "", "", Location("")).severity for rule in Rule}
+
+    assert {rule for rule, severity in severities.items() if severity is Severity.WARNING} == WARNINGS
+
+
+def test_a_report_says_where(tmp_path):
+    """
+    A stage of the compiler names a part, a place of its own, or nothing.
+    """
+    file = tmp_path / "recipe.py"
+    file.write_text("def f(a): ...\n")
+    here, there = Location(str(file), 1), Location("other.py", 3)
+    report = Report("prompt 'f'", here)
+
+    for at in (None, "a", there):
+        report.add(Rule.BAD_NAME, "is bad", "mend it", at)
+
+    assert report.found == [
+        Diagnostic(Rule.BAD_NAME, "prompt 'f': is bad", "mend it", place)
+        for place in (here, Location(str(file), 1, 7, 8), there)
+    ]

@@ -1,0 +1,322 @@
+import copy
+import inspect
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import errors
+from promptkit.conversion.errors import Misfit
+from promptkit.errors import (
+    ArgumentErrors,
+    CompileError,
+    EmptyPrompt,
+    Fault,
+    LoadError,
+    MediaError,
+    PromptError,
+    PromptkitError,
+    UnknownPrompt,
+)
+from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
+from promptkit.errors.exceptions import nearest
+from promptkit.language.unsendable import Unsendable
+
+MISSING = Diagnostic(
+    Rule.MISSING_ANNOTATION,
+    "prompt 'review': parameter 'diff' has no annotation",
+    "write its type, as in 'diff: str'",
+    Location("/recipes/review.py", 12),
+)
+
+#: One of each exception, and the sentence that it says.
+EXAMPLES = {
+    "PromptError": (PromptError("there are no logs yet"), "there are no logs yet"),
+    "MediaError": (MediaError("the data is empty"), "the data is empty"),
+    "EmptyPrompt": (EmptyPrompt("review"), "prompt 'review' has nothing to say for these arguments"),
+    "UnknownPrompt": (UnknownPrompt("riview"), "unknown prompt 'riview'"),
+    "UnknownPrompt, similar": (
+        UnknownPrompt("riview", "review"),
+        "unknown prompt 'riview'; did you mean 'review'?",
+    ),
+    "ArgumentErrors": (
+        ArgumentErrors("review", (Fault("depth", "is 'many', not a whole number", "a whole number"),)),
+        "prompt 'review': 'depth' is 'many', not a whole number",
+    ),
+    "ArgumentErrors, several": (
+        ArgumentErrors(
+            "review",
+            (
+                Fault("langauge", "is no argument of this prompt", nearest="language"),
+                Fault("diff", "is missing"),
+            ),
+        ),
+        (
+            "prompt 'review': 'langauge' is no argument of this prompt (did you mean 'language'?); "
+            "'diff' is missing"
+        ),
+    ),
+    "CompileError": (
+        CompileError((MISSING, MISSING)),
+        "\n".join(
+            [
+                "/recipes/review.py:12: error PK301: prompt 'review': parameter 'diff' has no annotation",
+                "    write its type, as in 'diff: str'",
+            ]
+            * 2
+        ),
+    ),
+    "LoadError": (
+        LoadError("recipies", "there is no such folder"),
+        "cannot load 'recipies': there is no such folder",
+    ),
+    "Unsendable": (Unsendable(5, (1,)), "an int (5): make it text, with str(...) or an f-string"),
+    "Misfit": (Misfit(nearest="rust"), ""),
+}
+
+
+@pytest.fixture(params=EXAMPLES)
+def example(request):
+    """One exception of each kind, and what it says."""
+    return EXAMPLES[request.param]
+
+
+class TestTree:
+    @pytest.mark.parametrize(
+        ("error", "kinds"),
+        [
+            (PromptError, (PromptkitError,)),
+            (MediaError, (PromptError, ValueError)),
+            (EmptyPrompt, (PromptError,)),
+            (UnknownPrompt, (PromptkitError, KeyError)),
+            (ArgumentErrors, (PromptkitError, ValueError)),
+            (CompileError, (PromptkitError,)),
+            (LoadError, (PromptkitError,)),
+        ],
+        ids=lambda value: getattr(value, "__name__", ""),
+    )
+    def test_an_error_is_caught_as_what_it_is(self, error, kinds):
+        """
+        Each exception is promptkit's own, and the built-in one that it is a case of.
+        """
+        assert issubclass(error, kinds[0])
+        assert all(issubclass(error, kind) for kind in kinds)
+        assert issubclass(error, PromptkitError)
+
+    def test_the_module_draws_every_exception(self):
+        """
+        The tree in the module's docstring has each exception that the module defines.
+        """
+        defined = [name for name, _ in inspect.getmembers(errors, inspect.isclass) if name.endswith("Error")]
+        defined += ["UnknownPrompt", "ArgumentErrors"]
+
+        assert [name for name in defined if name not in errors.__doc__] == []
+
+
+class TestEveryError:
+    def test_it_says_one_thing(self, example):
+        """
+        An exception's text is the sentence that people read, not a dump of its fields.
+        """
+        error, says = example
+
+        assert str(error) == says
+
+    def test_it_can_be_pickled(self, example):
+        """
+        It comes back from another process as it left: kind, text and fields.
+        """
+        error, says = example
+
+        back = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own pickle)
+
+        assert type(back) is type(error)
+        assert str(back) == says
+        assert {name: getattr(back, name) for name in _fields(error)} == {
+            name: getattr(error, name) for name in _fields(error)
+        }
+
+    def test_it_can_be_copied(self, example):
+        """
+        A copy says the same.
+        """
+        error, says = example
+
+        assert str(copy.copy(error)) == says
+
+    def test_it_can_be_raised_and_explained(self, example):
+        """
+        Frozen fields do not keep Python from adding traceback, cause and notes.
+        """
+        error = copy.copy(example[0])
+
+        with pytest.raises(type(error)) as caught:
+            raise error from OSError("disk")
+        caught.value.add_note("while testing")
+
+        assert caught.value.__traceback__ is not None
+        assert str(caught.value.__cause__) == "disk"
+        assert caught.value.__notes__ == ["while testing"]
+
+    def test_facts_cannot_be_changed(self, example):
+        """
+        What an exception reports with its fields stays as it was reported.
+        """
+        error, _ = example
+        reported = isinstance(error, PromptkitError) and not isinstance(error, PromptError)
+
+        for name in _fields(error) if reported else ():
+            with pytest.raises(AttributeError):
+                setattr(error, name, "other")
+
+
+def _fields(error):
+    return sorted(vars(error))
+
+
+def test_the_authors_words_are_at_hand():
+    """
+    What a PromptError tells the person is its *message*.
+    """
+    assert PromptError("run the service first").message == "run the service first"
+
+
+class TestFault:
+    @pytest.mark.parametrize(
+        ("fault", "says"),
+        [
+            (Fault("diff", "is missing"), "'diff' is missing"),
+            (
+                Fault("language", "is 'pyton', not one of python, rust", "one of python, rust", "python"),
+                "'language' is 'pyton', not one of python, rust (did you mean 'python'?)",
+            ),
+            (Fault("o'clock", "is missing"), '"o\'clock" is missing'),
+        ],
+        ids=["plain", "similar", "quoted"],
+    )
+    def test_it_reads_as_a_sentence(self, fault, says):
+        """
+        A fault is the argument, what is wrong with it, and what was probably meant.
+        """
+        assert str(fault) == says
+
+
+class TestNearest:
+    @pytest.mark.parametrize(
+        ("name", "names", "found"),
+        [
+            ("langauge", ["code", "language"], "language"),
+            ("LANGUAGE", ["code", "language"], "language"),
+            ("strasse", ["Straße"], "Straße"),
+            ("x", ["code", "language"], None),
+            ("code", [], None),
+            ("", ["code"], None),
+        ],
+        ids=["typo", "case", "folded", "nothing similar", "no names", "empty"],
+    )
+    def test_a_slip_finds_its_name(self, name, names, found):
+        """
+        A misspelt name leads to the one that was meant, and a strange one to none.
+        """
+        assert nearest(name, names) == found
+
+    @given(st.text(), st.lists(st.text(), max_size=5))
+    def test_only_what_exists_is_suggested(self, name, names):
+        """
+        Whatever is asked for, the suggestion is one of the names.
+        """
+        assert nearest(name, names) in {None, *names}
+
+    @given(st.text(min_size=1), st.lists(st.text(), max_size=5))
+    def test_a_name_is_nearest_to_itself(self, name, names):
+        """
+        Nothing is more similar to a name than the name, but for its case.
+        """
+        found = nearest(name, [*names, name])
+
+        assert found is not None
+        assert found.casefold() == name.casefold()
+
+
+class TestDiagnostic:
+    def test_codes_are_not_used_twice(self):
+        """
+        A code stands for one rule, and looks like one.
+        """
+        codes = [rule.value for rule in Rule]
+
+        assert len(set(codes)) == len(codes)
+        assert all(len(code) == 5 and code.startswith("PK") and code[2:].isdecimal() for code in codes)
+
+    def test_it_has_an_address_and_a_remedy(self, tmp_path, monkeypatch):
+        """
+        It prints file, line, severity, code and message, and below them what to do.
+        """
+        monkeypatch.chdir(tmp_path)
+        found = Diagnostic(
+            Rule.BAD_NAME, "the name is bad", "change it", Location(str(tmp_path / "a" / "b.py"), 3)
+        )
+
+        assert str(found) == "a/b.py:3: error PK201: the name is bad\n    change it"
+
+    @pytest.mark.parametrize(
+        ("file", "line", "shown"),
+        [
+            ("{here}/recipes/review.py", 12, "recipes/review.py:12"),
+            ("{here}/recipes/review.py", 0, "recipes/review.py"),
+            ("/elsewhere/review.py", 12, "/elsewhere/review.py:12"),
+            ("<string>", 1, "<string>:1"),
+        ],
+        ids=["below", "whole file", "elsewhere", "no file"],
+    )
+    def test_a_place_is_shown_as_short_as_it_can_be_opened(self, file, line, shown, tmp_path, monkeypatch):
+        """
+        A path below the current folder is relative, any other is unchanged.
+        """
+        monkeypatch.chdir(tmp_path)
+
+        assert str(Location(file.format(here=tmp_path), line)) == shown
+
+    @pytest.mark.parametrize("rule", Rule)
+    def test_only_warnings_let_everything_be_served(self, rule):
+        """
+        The severity follows from the rule.
+        """
+        found = Diagnostic(rule, "", "", Location(""))
+
+        assert (found.severity is Severity.WARNING) == (rule in WARNINGS)
+
+    def test_machines_get_plain_values(self):
+        """
+        As data it has everything, under names that do not change.
+        """
+        assert MISSING.as_data() == {
+            "code": "PK301",
+            "rule": "missing-annotation",
+            "severity": "error",
+            "message": "prompt 'review': parameter 'diff' has no annotation",
+            "remedy": "write its type, as in 'diff: str'",
+            "file": "/recipes/review.py",
+            "line": 12,
+            "column": 0,
+            "end_column": 0,
+        }
+
+    def test_a_report_names_its_subject(self):
+        """
+        Each message begins with what is compiled, and stands where that is defined.
+        """
+        report = Report("prompt 'review'", MISSING.location)
+
+        report.add(MISSING.rule, "parameter 'diff' has no annotation", MISSING.remedy)
+
+        assert report.found == [MISSING]
+
+    def test_places_sort_as_a_reader_meets_them(self):
+        """
+        By file, then by line as a number.
+        """
+        places = [Location("a.py", 2), Location("a.py", 10), Location("b.py", 1)]
+
+        assert sorted([places[2], places[1], places[0]]) == places

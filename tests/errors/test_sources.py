@@ -1,0 +1,77 @@
+import os
+
+import pytest
+
+from promptkit.errors.diagnostics import Location
+
+
+class TestLocations:
+    def test_a_part_that_cannot_be_found_is_the_whole(self, tmp_path):
+        """
+        Without a source, a function or a parameter of that name, the function's line has to do.
+        """
+        file = tmp_path / "recipe.py"
+        file.write_text("@prompt\ndef f(a: int) -> str: ...\n")
+        here, above = Location(str(file), 1), Location(str(file), 7)
+
+        assert here.part("a") == Location(str(file), 2, 7, 13)
+        assert here.part("return") == Location(str(file), 2, 18, 21)
+        assert here.part("def") == Location(str(file), 2, 5, 6)
+        assert here.part("b") is here
+        assert above.part("a") is above
+        assert Location("<string>", 1).part("a") == Location("<string>", 1)
+
+    def test_a_file_that_was_mended_is_read_anew(self, tmp_path):
+        """
+        Places are those of the file's present content, also where it no longer is Python.
+        """
+        file = tmp_path / "recipe.py"
+        here = Location(str(file), 1)
+        places = []
+        for source in ("def f(a): ...\n", "def f( a): ...  # longer\n", "def f(a:\n"):
+            file.write_text(source)
+            places.append(here.part("a").column)
+
+        assert places == [7, 8, 0]
+
+    def test_columns_count_characters(self, tmp_path):
+        """
+        As editors do, whatever they take in UTF-8.
+        """
+        file = tmp_path / "recipe.py"
+        file.write_text("def 日本(概要: str): ...\n", encoding="utf-8")
+
+        assert Location(str(file), 1).part("概要") == Location(str(file), 1, 8, 15)
+        assert Location(str(file), 1).part("def") == Location(str(file), 1, 5, 7)
+
+    @pytest.mark.parametrize(
+        ("source", "shown"),
+        [
+            ("x = 1\ny = x + nowhere\n", "nowhere"),
+            ("x = 1 +\n", "+"),
+            ("def f(:\n    pass\n", ":"),
+            ("print('日本' + 3)\n", "'日本' + 3"),
+            ("if True:\nx = 1\n", "x"),
+        ],
+        ids=["name", "end of line", "syntax", "wide", "indentation"],
+    )
+    def test_where_an_import_fails(self, source, shown, found):
+        """
+        The place is what Python points at.
+        """
+        (diagnostic,) = found(broken=source)
+
+        place = diagnostic.location
+        line = source.splitlines()[place.line - 1]
+        assert line[place.column - 1 : place.end - 1].strip() in (shown, "")
+        assert place.column > 0
+
+
+@pytest.mark.parametrize("line", [0, 1])
+def test_a_pipe_is_not_read(tmp_path, line):
+    """
+    Reading it could wait forever.
+    """
+    os.mkfifo(tmp_path / "odd.py")
+
+    assert Location(str(tmp_path / "odd.py"), line).part("def").line == line

@@ -1,0 +1,185 @@
+import asyncio
+import json
+import subprocess
+import sys
+
+import pytest
+
+from promptkit import Image, prompt, user
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.errors.tracebacks import format_exception, is_authors
+from tests.wire import MODERN, Client
+
+
+def fail():
+    return json.loads("{")
+
+
+def in_text():
+    return f"{user('a')}"
+
+
+@pytest.fixture
+def raised():
+    """A function that returns what a prompt raises."""
+
+    def raised(function, **arguments):
+        with pytest.raises(Exception) as caught:  # noqa: PT011 (whatever it is)
+            prompt(function).render(**arguments)
+        return caught.value
+
+    return raised
+
+
+async def awaited():
+    await asyncio.sleep(0)
+    return fail()
+
+
+def reading():
+    return Image.from_path("nowhere.png")
+
+
+def chained():
+    try:
+        return fail()
+    except ValueError as error:
+        raise RuntimeError("no") from error
+
+
+def grouped():
+    raise ExceptionGroup("several", [ValueError("a")])
+
+
+class TestFormat:
+    @pytest.mark.parametrize("function", [fail, in_text, awaited, chained, grouped, reading])
+    def test_frames_of_what_runs_it_are_left_out(self, function, raised):
+        """
+        The author's frames stay, with what they called; those of promptkit and its libraries go.
+        """
+        shown = format_exception(raised(function))
+
+        assert f"in {function.__name__}" in shown
+        assert "/promptkit/catalog/rendering.py" not in shown
+        assert "/promptkit/language/messages.py" not in shown
+        assert "asyncio" not in shown
+        assert "pathlib" not in shown
+        assert shown.splitlines()[-1].strip()
+
+    def test_a_chain_stays_a_chain(self, raised):
+        """
+        Its causes are shown, without internals too.
+        """
+        shown = format_exception(raised(chained))
+
+        assert "JSONDecodeError" in shown
+        assert "direct cause" in shown
+        assert shown.endswith("RuntimeError: no\n")
+
+    def test_all_frames_stay_if_none_is_an_authors(self):
+        """
+        Then promptkit is at fault, and the frames say where.
+        """
+        with pytest.raises(TypeError) as caught:
+            user(3)
+        error = caught.value.with_traceback(caught.value.__traceback__.tb_next)
+
+        assert "turns.py" in format_exception(error)
+
+    def test_a_deep_recursion(self, raised):
+        """
+        It is formatted once, as Python does.
+        """
+
+        def deep():
+            return deep()
+
+        assert "Previous line repeated" in format_exception(raised(deep))
+
+
+def test_a_server_prints_it(capsys):
+    """
+    The traceback on stderr, too, is the author's.
+    """
+    client = Client(compile(Recipes(prompts=(prompt(fail),))), MODERN)
+
+    client.get("fail")
+
+    logged = capsys.readouterr().err
+    assert "in fail" in logged
+    assert "promptkit/catalog/catalog.py" not in logged
+    assert "JSONDecodeError" in logged
+
+
+def test_the_command_line_prints_it(recipes):
+    """
+    So does ``promptkit render``.
+    """
+    folder = recipes(fail="from promptkit import prompt\n\n@prompt\ndef fail() -> str:\n    return 1 / 0\n")
+
+    command = [sys.executable, "-m", "promptkit", "render", str(folder), "fail"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert "in fail" in ran.stderr
+    assert "catalog.py" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [
+        (__file__, True),
+        (json.__file__, False),
+        (pytest.__file__, False),
+        (format_exception.__code__.co_filename, False),
+        ("<frozen importlib._bootstrap>", False),
+        ("<attrs generated init x.A>", False),
+        ("/home/me/promptkit/recipes/a.py", True),
+    ],
+)
+def test_whose_code_it_is(file, expected):
+    """
+    Neither Python's, nor what is installed, nor promptkit's own.
+    """
+    assert is_authors(file) is expected
+
+
+RETURNS_A_PAIR = """
+from promptkit import prompt
+
+@prompt
+def pair(q: str):
+    return [("system", "Be nice"), ("user", q)]
+
+"""
+
+
+def test_what_was_returned_is_told_without_a_traceback(recipes, capsys):
+    """
+    The function is over, so every frame would be promptkit's.
+    """
+    folder = recipes(pair=RETURNS_A_PAIR)
+    command = [sys.executable, "-m", "promptkit", "render", str(folder), "pair", "q=a"]
+
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert ran.stderr.startswith("promptkit: prompt 'pair' (")
+    assert ran.stderr.count("\n") == 1
+    assert ran.returncode == 1
+
+
+@pytest.mark.parametrize("result", [3, [("system", "a")], {"role": "user"}])
+def test_a_server_tells_it_without_a_traceback(result, capsys):
+    """
+    So does standard error.
+    """
+
+    def returns():
+        return result
+
+    Client(compile(Recipes(prompts=(prompt(returns),))), MODERN).get("returns")
+
+    logged = capsys.readouterr().err
+    assert "prompt 'returns' (" in logged
+    assert "Traceback" not in logged
+    assert "rendering.py" not in logged

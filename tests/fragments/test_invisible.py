@@ -1,0 +1,157 @@
+"""Characters that hide text, and those that ordinary text needs."""
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit.fragments.invisible import escaped, visible
+
+#: Signs of scripts that Unicode counts among the invisible, and that people see.
+SEEN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
+JOINERS = "\u200c\u200d"
+LINE_ENDS = "\r\x0b\x0c\x85\u2028\u2029"
+
+
+class TestVisible:
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "plain text,\n\tindented",
+            "Grüße, naïve café, 東京, Ελλάδα",
+            "می‌خواهم",  # a joiner between two letters
+            "क्‍ष",
+            "ന്‍",
+            "👩🏽‍💻 ❤️‍🔥 🏳️‍🌈",
+            "葛\U000e0100城",
+            "אבג العربية",
+            f"{SEEN}١٢",
+            "e\u0301\u0323",
+            "",
+        ],
+        ids=[
+            *("ASCII", "letters", "Persian", "Hindi", "Malayalam", "emoji", "a name's ideograph"),
+            *("right to left", "number signs", "combining", "empty"),
+        ],
+    )
+    def test_honest_text_is_kept(self, text):
+        """
+        Nothing is taken out that people see, or that their script needs.
+        """
+        assert visible(text) == text
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("a\x00\x07\x08\x1b[31mb\x7f\x9b", "a[31mb"),
+            ("abc\u202edcba\u202c\u2066x\u2069\u200e\u200f\u061c", "abcdcbax"),
+            ("ig\u200bno\u200cre\u200d \u2060t\ufeffhis\xad", "ignore this"),
+            ("a" + "".join(chr(0xE0000 + ord(c)) for c in "obey me") + "b", "ab"),
+            ("😀" + "".join(map(chr, range(0xE0100, 0xE01F0))), "😀\U000e0100"),
+            ("a\ufe00\ufe01\ufe0f", "a"),
+            ("é\u200d\u200c\u200d\u200cé", "é\u200dé"),
+            ("a\ud800b\udfff", "ab"),
+            ("\ue000\uf8ff\U000f0000\U0010fffd", ""),
+            ("a\u3164\u115f\u1160\uffa0b\u034f", "ab"),
+            ("é\u200b\ufe00\u200b\ufe01", "é\ufe00"),
+        ],
+        ids=[
+            *("controls", "directions", "zero width", "tags", "a message in selectors", "selectors of ASCII"),
+            *("a message in joiners", "half pairs", "private use", "blank letters", "hidden between hidden"),
+        ],
+    )
+    def test_what_hides_is_taken_out(self, text, shown):
+        """
+        What a model would read and people not see is gone, and what they see is left.
+        """
+        assert visible(text) == shown
+
+    @pytest.mark.parametrize("end", ["\r\n", *LINE_ENDS], ids=ascii)
+    def test_a_line_ends_in_one_way(self, end):
+        """
+        A line that nobody sees as one cannot hide in a line, nor a line in front of another.
+        """
+        assert visible(f"a{end}b") == "a\nb"
+
+    def test_the_categories_are_those_of_unicode(self):
+        """
+        Every control, format, private and surrogate character goes, but for those that are named.
+        """
+        hidden = {"Cc", "Cf", "Co", "Cs"}
+        everything = map(chr, range(sys.maxunicode + 1))
+        text = "".join(character for character in everything if unicodedata.category(character) in hidden)
+
+        kept = visible("x".join(text)).replace("x", "")
+
+        assert set(kept) - set("\n\t") == set(SEEN)
+        assert set(JOINERS) <= set(text)
+
+    @given(st.text())
+    def test_what_is_visible_stays_so(self, text):
+        """
+        Taking out twice takes out no more, so that nothing comes together by what was between.
+        """
+        shown = visible(text)
+
+        assert visible(shown) == shown
+
+    @pytest.mark.timeout(10)
+    @pytest.mark.parametrize(
+        "piece", ["\u200d", "é\u200d", "\ufe0f", "\U000e0041", "\r", "a\u202e"], ids=ascii
+    )
+    def test_hostile_text_costs_no_more_than_its_length(self, piece):
+        """
+        No text takes quadratic time, which would be minutes here.
+        """
+        assert len(visible(piece * 200_000)) <= 400_000
+
+
+class TestEscaped:
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("a\x1b[31mb\x9b2J", r"a\x1b[31mb\x9b2J"),
+            ("\x1b]52;c;aGk=\x07\x1b]8;;x\x1b\\", r"\x1b]52;c;aGk=\x07\x1b]8;;x\x1b" + "\\"),
+            ("a\rb\x08c\x00d\x7f", r"a\rb\x08c\x00d\x7f"),
+            ("\u202eabc\u2066\u200b\ufeff\u2028", r"\u202eabc\u2066\u200b\ufeff\u2028"),
+            ("a\ud800b\udcff", r"a\ud800b\udcff"),
+            ("a\u200db\ufe0f", r"a\u200db\ufe0f"),
+            ("\U000e0041\U0010fffd", r"\U000e0041\U0010fffd"),
+            ("line\n\tnext", "line\n\tnext"),
+            ("1️⃣ #️⃣ ❤️ 👩🏽‍💻 می‌خواهم", "1️⃣ #️⃣ ❤️ 👩🏽‍💻 می‌خواهم"),
+            ("x️⃣", "x\\ufe0f⃣"),
+            ("", ""),
+        ],
+        ids=ascii,
+    )
+    def test_what_is_shown(self, text, shown):
+        """
+        Invisible characters are shown as Python's escapes; ordinary text is unchanged, keycaps too.
+        """
+        assert escaped(text) == shown
+
+    def test_on_one_line(self):
+        """
+        Line feeds and tabs are escaped, too, where a line has to stay one.
+        """
+        assert escaped("a\n\tb\x1b", one_line=True) == r"a\n\tb\x1b"
+
+    @given(st.text())
+    def test_nothing_is_left_that_hides(self, text):
+        """
+        Once all is escaped, there is nothing to take out but what makes a keycap.
+        """
+        shown = escaped(text).replace("\ufe0f\u20e3", "\u20e3")
+
+        assert visible(shown) == shown
+        assert escaped(escaped(text)) == escaped(text)
+
+    @pytest.mark.timeout(10)
+    @pytest.mark.parametrize("piece", ["\u200d", "é\u200d", "1\ufe0f", "\x1b", "\U000e0041"], ids=ascii)
+    def test_hostile_text_costs_no_more_than_its_length(self, piece):
+        """
+        No text takes quadratic time.
+        """
+        assert len(escaped(piece * 200_000)) <= 2_200_000

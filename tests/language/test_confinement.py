@@ -1,0 +1,506 @@
+"""Attacks on the folder that a path from a client is confined to, with real files."""
+
+import gc
+import os
+import socket
+import struct
+import sys
+import threading
+import tracemalloc
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from promptkit import Audio, Image
+from promptkit.errors import MediaError, PromptError
+from promptkit.language import mime as media
+from promptkit.language.mime import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, MAX_PATH_LENGTH, read_below
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file system of POSIX")
+
+#: Stands in what must not be read, and so in no error either.
+SECRET = b"GIF89a, the secret of somebody else"
+
+NOT_PLAIN = "{path!r} is not a plain relative path below 'pictures'"
+NO_FILE = "there is no file {path!r} in 'pictures'"
+LEADS_OUT = "{path!r} leads out of 'pictures'"
+TOO_LONG = "{begin!r} has {length:,} characters: a path has 4,096 at most"
+
+#: What is tried, and what is said to whoever tries it.
+PATHS = {
+    # Up and out, in every spelling.
+    "parent": ("../secret.gif", NOT_PLAIN),
+    "parent of a folder": ("cats/../../secret.gif", NOT_PLAIN),
+    "parent and back": ("../pictures/cat.png", NOT_PLAIN),
+    "parent that stays inside": ("cats/../cat.png", NOT_PLAIN),
+    "parent of a folder that is not there": ("nothing/../../secret.gif", NOT_PLAIN),
+    "parent behind a dot": ("./../secret.gif", NOT_PLAIN),
+    "parent behind slashes": ("cats//..//..//secret.gif", NOT_PLAIN),
+    "parent of a file": ("cat.png/../../secret.gif", NOT_PLAIN),
+    "parent, backslashes": ("..\\secret.gif", NOT_PLAIN),
+    "parent, both slashes": ("cats/..\\../secret.gif", NOT_PLAIN),
+    "parent at the end": ("cats/..", NOT_PLAIN),
+    "many parents": ("../" * 60 + "etc/passwd", NOT_PLAIN),
+    "sibling with the same beginning": ("../pictures-private/secret.gif", NOT_PLAIN),
+    "other case": ("../SECRET.GIF", NOT_PLAIN),
+    "three dots": (".../secret.gif", NO_FILE),
+    "four dots": ("..../secret.gif", NO_FILE),
+    "doubled against one-time cleaning": ("....//secret.gif", NO_FILE),
+    "a space behind the dots": (".. /secret.gif", NO_FILE),
+    "percent": ("%2e%2e/secret.gif", NO_FILE),
+    "percent slash": ("..%2fsecret.gif", NO_FILE),
+    "percent twice": ("%252e%252e%252fsecret.gif", NO_FILE),
+    "overlong UTF-8 in percents": ("%c0%ae%c0%ae%c0%afsecret.gif", NO_FILE),
+    "full-width dots": ("\uff0e\uff0e/secret.gif", NO_FILE),
+    "full-width slash": ("..\uff0fsecret.gif", NO_FILE),
+    "one dot leaders": ("\u2024\u2024/secret.gif", NO_FILE),
+    "two dot leader": ("\u2025/secret.gif", NO_FILE),
+    "division slash": ("..\u2215secret.gif", NO_FILE),
+    "zero width between": (".\u200b./secret.gif", NO_FILE),
+    "escaped dots": ("\udc2e\udc2e/secret.gif", NO_FILE),
+    "escaped slash": ("..\udc2fsecret.gif", NO_FILE),
+    "half a pair": ("\ud800.png", NO_FILE),
+    # From the top.
+    "absolute": ("/etc/passwd", NOT_PLAIN),
+    "two slashes": ("//etc/passwd", NOT_PLAIN),
+    "three slashes": ("///etc/passwd", NOT_PLAIN),
+    "absolute, other case": ("/ETC/passwd", NOT_PLAIN),
+    "environment": ("/proc/self/environ", NOT_PLAIN),
+    "descriptor": ("/proc/self/fd/0", NOT_PLAIN),
+    "root of the process": ("/proc/self/root/etc/passwd", NOT_PLAIN),
+    "folder of the process": ("/proc/self/cwd/secret.gif", NOT_PLAIN),
+    "endless device": ("/dev/zero", NOT_PLAIN),
+    "standard input": ("/dev/stdin", NOT_PLAIN),
+    "terminal": ("/dev/tty", NOT_PLAIN),
+    "home": ("~/secret.gif", NO_FILE),
+    "somebody's home": ("~root/.ssh/id_rsa", NO_FILE),
+    "variable": ("$HOME/secret.gif", NO_FILE),
+    "variable of Windows": ("%USERPROFILE%\\secret.gif", NO_FILE),
+    # As Windows names things.
+    "share": ("\\\\host\\share\\a.png", NOT_PLAIN),
+    "share, slashes": ("//host/share/a.png", NOT_PLAIN),
+    "device path": ("\\\\.\\pipe\\a", NOT_PLAIN),
+    "long path": ("\\\\?\\C:\\a.png", NOT_PLAIN),
+    "drive": ("C:\\a.png", NOT_PLAIN),
+    "drive, slashes": ("c:/a.png", NOT_PLAIN),
+    "relative to a drive": ("C:a.png", NOT_PLAIN),
+    "top of this drive": ("\\a.png", NOT_PLAIN),
+    "stream": ("cat.png:hidden", NOT_PLAIN),
+    "stream of data": ("cat.png::$DATA", NOT_PLAIN),
+    "device": ("NUL", NO_FILE),
+    "device with an ending": ("COM1.png", NO_FILE),
+    # As the web names things.
+    "file URL": ("file:///etc/passwd", NOT_PLAIN),
+    "file URL of a host": ("file://localhost/etc/passwd", NOT_PLAIN),
+    "web URL": ("http://169.254.169.254/latest/meta-data", NOT_PLAIN),
+    "URL without a scheme": ("//169.254.169.254/a.png", NOT_PLAIN),
+    "data URL": ("data:image/png;base64,iVBORw0KGgo=", NOT_PLAIN),
+    "scheme in capitals": ("FILE:/etc/passwd", NOT_PLAIN),
+    # Names that are none, or end in what some systems drop.
+    "empty": ("", NO_FILE),
+    "dot": (".", NO_FILE),
+    "slash": ("/", NOT_PLAIN),
+    "blank": (" ", NO_FILE),
+    "NUL byte": ("\0", NOT_PLAIN),
+    "NUL before an ending": ("cat.png\0.txt", NOT_PLAIN),
+    "NUL before a parent": ("cats\0/../../secret.gif", NOT_PLAIN),
+    "slash behind": ("cat.png/", NO_FILE),
+    "slash and dot behind": ("cat.png/.", NO_FILE),
+    "space behind": ("cat.png ", NO_FILE),
+    "dot behind": ("cat.png.", NO_FILE),
+    "line feed behind": ("cat.png\n", NO_FILE),
+    "line feed before": ("\ncat.png", NO_FILE),
+    "carriage return": ("cat.png\r\n/etc/passwd", NO_FILE),
+    "escape sequence": ("\x1b[2Jcat.png", NO_FILE),
+    "pattern": ("*.png", NO_FILE),
+    "in quotes": ('"cat.png"', NO_FILE),
+    "command": ("|cat /etc/passwd", NO_FILE),
+    "below a file": ("cat.png/secret.gif", NO_FILE),
+    "long name": ("a" * 256, NO_FILE),
+    "longest path": ("a/" * 2048, NO_FILE),
+    "path too long": ("a/" * 2048 + "b", TOO_LONG),
+    "megabyte of name": ("a" * 1_000_000, TOO_LONG),
+    "megabyte of folders": ("a/" * 500_000, TOO_LONG),
+    "megabyte of parents": ("../" * 300_000, TOO_LONG),
+    # What stands in the folder and is no file of it.
+    "link out": ("links/out.gif", LEADS_OUT),
+    "absolute link": ("links/absolute.gif", LEADS_OUT),
+    "link to a link out": ("links/chain.gif", LEADS_OUT),
+    "link to a folder outside": ("links/folder/secret.gif", LEADS_OUT),
+    "link to the root's own folder": ("links/up/secret.gif", LEADS_OUT),
+    "out and in again": ("links/up/pictures-private/secret.gif", LEADS_OUT),
+    "link to the environment": ("links/environ", LEADS_OUT),
+    "link to an open file": ("links/descriptor", None),
+    "link to a device": ("links/zero", LEADS_OUT),
+    "link to the top": ("links/top/etc/passwd", LEADS_OUT),
+    "link to itself": ("links/circle.gif", NO_FILE),
+    "link to nothing": ("links/dangling.gif", NO_FILE),
+    "link to nothing outside": ("links/nowhere.gif", LEADS_OUT),
+    "link to a folder": ("links/cats", NO_FILE),
+    "pipe": ("special/pipe.png", NO_FILE),
+    "socket": ("special/socket.png", NO_FILE),
+    "folder": ("cats", NO_FILE),
+    "folder with a slash": ("cats/", NO_FILE),
+    "folder with an ending": ("special/folder.png", NO_FILE),
+    "link to a pipe": ("special/link.png", NO_FILE),
+}
+
+PNG_START = b"\x89PNG\r\n\x1a\n"
+UNKNOWN = "the bytes are of no known format; clients take image/gif, image/jpeg, image/png, image/webp"
+DAMAGED = "the image is damaged or cut short: save it anew"
+
+#: What a file in the folder may hold, and what is said of it.
+CONTENTS = {
+    "empty": (b"", "the data is empty"),
+    "text": (b"a picture of a cat", UNKNOWN),
+    "SVG": (b"<svg xmlns='http://www.w3.org/2000/svg' onload='alert(1)'/>", UNKNOWN),
+    "SVG with a declaration": (
+        b"<?xml version='1.0'?><!DOCTYPE svg SYSTEM '/etc/passwd'><svg/>",
+        UNKNOWN,
+    ),
+    "web page": (b"<!doctype html><script>alert(1)</script>", UNKNOWN),
+    "PDF": (b"%PDF-1.7\n" + PNG_START, "the bytes are application/pdf; clients take"),
+    "archive": (b"PK\3\4" + bytes(30) + PNG_START, "the bytes are application/zip; clients take"),
+    "script that begins as GIF": (b"GIF89a/*\0\0" + b"*/=1;alert(1)", DAMAGED),
+    "secret that begins as GIF": (SECRET, DAMAGED),
+    "mark alone": (PNG_START, "the image is damaged"),
+    "PNG without its end": (PNG_START + struct.pack(">I4sII", 13, b"IHDR", 1, 1) + bytes(99), DAMAGED),
+    "GIF without its end": (b"GIF89a" + struct.pack("<HH", 1, 1) + b"\x80\0\0,", DAMAGED),
+    "JPEG without its end": (
+        b"\xff\xd8\xff\xe0\0\4\0\0\xff\xc0" + struct.pack(">HBHHB3B", 11, 8, 1, 1, 1, 1, 17, 0),
+        DAMAGED,
+    ),
+    "WebP without its end": (b"RIFF\xff\0\0\0WEBPVP8L\x08\0\0\0\x2f\0\0\0\0\x88\x88\x08", DAMAGED),
+    "picture without sides": (PNG_START + struct.pack(">I4sII", 13, b"IHDR", 0, 0) + b"IEND", DAMAGED),
+    "picture as wide as the sea": (
+        PNG_START + struct.pack(">I4sII", 13, b"IHDR", 2**31 - 1, 1) + b"IEND",
+        "2,147,483,647 by 1 pixels: clients take 8,000 a side at most",
+    ),
+    "sound": (b"RIFF\4\0\0\0WAVEfmt ", "the bytes are audio/wav; clients take"),
+    "TIFF": (b"II*\0" + bytes(20), "the bytes are image/tiff; clients take"),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, png):
+    """A folder of pictures, secrets around it, and in it what an attacker may have put there."""
+    top = tmp_path_factory.mktemp("attacked")
+    pictures = top / "pictures"
+    for name in ("pictures/cats", "pictures/links", "pictures/special/folder.png", "pictures-private"):
+        (top / name).mkdir(parents=True)
+    for name in ("secret.gif", "pictures-private/secret.gif"):
+        (top / name).write_bytes(SECRET)
+    for name in ("cat.png", "cats/tom.png"):
+        (pictures / name).write_bytes(png)
+    targets = {
+        "out.gif": "../../secret.gif",
+        "absolute.gif": top / "secret.gif",
+        "chain.gif": "out.gif",
+        "folder": "../../pictures-private",
+        "up": "../..",
+        "environ": "/proc/self/environ",
+        "descriptor": "/proc/self/fd/0",
+        "zero": "/dev/zero",
+        "top": "/",
+        "circle.gif": "circle.gif",
+        "dangling.gif": "nothing.gif",
+        "nowhere.gif": "../../nothing.gif",
+        "cats": "../cats",
+        "inside.png": "../cats/tom.png",
+    }
+    for name, target in targets.items():
+        (pictures / "links" / name).symlink_to(target)
+    special = pictures / "special"
+    os.mkfifo(special / "pipe.png")
+    (special / "link.png").symlink_to("pipe.png")
+    here = Path.cwd()
+    os.chdir(special)  # the path of a socket has to be short
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket.png")
+    os.chdir(here)
+    return pictures
+
+
+class TestPaths:
+    def test_there_are_enough_of_them(self):
+        """
+        The table is a list of what is really tried, and not a handful.
+        """
+        assert len({path for path, _ in PATHS.values()}) == len(PATHS) >= 100
+
+    @pytest.mark.timeout(10)
+    @pytest.mark.parametrize("kind", [Image, Audio])
+    @pytest.mark.parametrize(("path", "says"), PATHS.values(), ids=PATHS)
+    def test_no_attack_reads_a_byte(self, folder, path, says, kind):
+        """
+        Each is refused in words for the person at the client, which tell nothing but what was sent.
+        """
+        with pytest.raises(MediaError) as caught:
+            kind.from_path(path, root=folder)
+        said = str(caught.value)
+
+        assert isinstance(caught.value, PromptError)
+        begin = f"{path[:200]}..." if len(path) > 200 else path
+        if says is not None:
+            assert said == says.format(path=begin, begin=begin, length=len(path))
+        assert str(folder.parent) not in said
+        assert SECRET.decode() not in said
+        assert len(said) < 1000
+
+    @pytest.mark.parametrize("path", ["../secret.gif", "links/out.gif", "/etc/passwd"])
+    def test_a_path_is_refused_as_a_string_is(self, folder, path):
+        """
+        The type of the argument makes no difference.
+        """
+        with pytest.raises(MediaError):
+            Image.from_path(Path(path), root=folder)
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "cat.png",
+            "cats/tom.png",
+            "./cats//tom.png",
+            "links/inside.png",
+            "a cat, asleep.png",
+            "Kätzchen 猫 🐈.png",
+            ".hidden.png",
+            "..two dots.png",
+            "dots..inside.png",
+            "no ending",
+            "100%.png",
+            "~tilde.png",
+            "-dash.png",
+            "a/b/c/d/e/f/g/h/deep.png",
+            "n" * 255,
+            "caf\udce9.png",
+        ],
+        ids=ascii,
+    )
+    def test_honest_names_are_read(self, folder, png, name):
+        """
+        What is a file of the folder is sent, however it is called.
+        """
+        with suppress(FileExistsError):
+            (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_bytes(png)
+
+        assert Image.from_path(name, root=folder).data == png
+
+    def test_a_hard_link_is_a_file_of_the_folder(self, folder, png):
+        """
+        It looks like any file, and who can make one could also have copied the content.
+        """
+        (folder.parent / "original.png").write_bytes(png)
+        (folder / "hard.png").hardlink_to(folder.parent / "original.png")
+
+        assert Image.from_path("hard.png", root=folder).data == png
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+    def test_a_file_that_may_not_be_read_is_refused(self, folder, png):
+        """
+        The error gives the system's reason, without the folder's path.
+        """
+        (folder / "locked.png").write_bytes(png)
+        (folder / "locked.png").chmod(0)
+
+        with pytest.raises(MediaError, match=r"^'locked\.png' cannot be read: Permission denied$"):
+            Image.from_path("locked.png", root=folder)
+
+    def test_a_refusal_leaves_nothing_open(self, folder):
+        """
+        Thousands of attacks do not use up the descriptors of the server.
+        """
+        descriptors = Path("/dev/fd")
+        gc.collect()
+        before = len(list(descriptors.iterdir()))
+
+        for path, _ in PATHS.values():
+            with suppress(MediaError):
+                Image.from_path(path, root=folder)
+
+        assert len(list(descriptors.iterdir())) == before
+
+
+class TestRaces:
+    """Somebody who can write in the folder swaps what was looked at for something else."""
+
+    @pytest.fixture
+    def swap(self, tmp_path, png, monkeypatch):
+        """A function that makes *attack* happen right after the path has been looked at."""
+        pictures = tmp_path / "pictures"
+        (pictures / "cats").mkdir(parents=True)
+        (pictures / "cats" / "a.png").write_bytes(png)
+        (tmp_path / "cats").mkdir()
+        (tmp_path / "cats" / "a.png").write_bytes(SECRET)
+        confine = media.confine
+
+        def read(attack):
+            def look(path, root):
+                found = confine(path, root)
+                attack(pictures)
+                return found
+
+            monkeypatch.setattr(media, "confine", look)
+            return read_below("cats/a.png", pictures)
+
+        return read
+
+    @pytest.mark.parametrize(
+        ("moved", "target"),
+        [
+            ("cats/a.png", "../../cats/a.png"),
+            ("cats/a.png", "/dev/zero"),
+            ("cats", "../cats"),
+            ("cats", "/etc"),
+            ("cats/a.png", "b.png"),
+        ],
+        ids=["file", "device", "folder", "absolute folder", "link that stays inside"],
+    )
+    def test_a_link_that_comes_later_is_not_followed(self, swap, moved, target):
+        """
+        What is opened is what was looked at, or nothing.
+        """
+
+        def attack(pictures):
+            (pictures / moved).rename(pictures / "moved")
+            (pictures / moved).symlink_to(target)
+
+        with pytest.raises(MediaError, match=r"^'cats/a\.png' cannot be read: "):
+            swap(attack)
+
+    def test_a_folder_that_is_gone_is_refused(self, swap):
+        """
+        A missing file is refused without a crash.
+        """
+        with pytest.raises(MediaError, match=r"^'cats/a\.png' cannot be read: No such file or directory$"):
+            swap(lambda pictures: (pictures / "cats").rename(pictures / "dogs"))
+
+    @pytest.mark.timeout(10)
+    @pytest.mark.parametrize(
+        ("make", "says"),
+        [
+            (os.mkfifo, "^there is no file 'cats/a.png' in 'pictures'$"),
+            (os.mkdir, "^'cats/a.png' cannot be read: Is a directory$"),
+        ],
+        ids=["pipe", "folder"],
+    )
+    def test_what_is_no_file_any_more_is_not_waited_for(self, swap, make, says):
+        """
+        A pipe without a writer would be read forever.
+        """
+
+        def attack(pictures):
+            (pictures / "cats" / "a.png").unlink()
+            make(pictures / "cats" / "a.png")
+
+        with pytest.raises(MediaError, match=says):
+            swap(attack)
+
+    def test_no_swap_at_any_moment_reads_the_secret(self, tmp_path, png):
+        """
+        While a link is put in the file's place and away again, there is the file or a refusal.
+        """
+        pictures = tmp_path / "pictures"
+        pictures.mkdir()
+        (tmp_path / "secret.gif").write_bytes(SECRET)
+        name, good, evil = (pictures / name for name in ("a.png", "good", "evil"))
+        over = threading.Event()
+
+        def swap():
+            while not over.is_set():
+                good.write_bytes(png)
+                good.replace(name)
+                evil.symlink_to(tmp_path / "secret.gif")
+                evil.replace(name)
+
+        attacker = threading.Thread(target=swap)
+        attacker.start()
+        read = set()
+        for _ in range(500):
+            with suppress(MediaError):
+                read.add(read_below("a.png", pictures))
+        over.set()
+        attacker.join()
+
+        assert read <= {png}
+
+
+class TestContents:
+    @pytest.mark.parametrize(("data", "says"), CONTENTS.values(), ids=CONTENTS)
+    def test_what_is_no_picture_is_not_sent(self, folder, data, says):
+        """
+        The bytes decide, whatever the file is called, and the error names the file and not its content.
+        """
+        (folder / "fake.png").write_bytes(data)
+
+        with pytest.raises(MediaError) as caught:
+            Image.from_path("fake.png", root=folder)
+        said = str(caught.value)
+
+        assert said.startswith("'fake.png': ")
+        assert says in said
+        assert "secret" not in said
+
+    def test_a_declared_type_is_held_to(self, folder):
+        """
+        Where the author says what the file has to be, another type is refused.
+        """
+        with pytest.raises(MediaError, match=r"^'cat\.png': the bytes are image/png, not image/jpeg: "):
+            Image.from_path("cat.png", "image/jpeg", root=folder)
+
+    def test_what_follows_a_picture_does_not_change_what_it_is(self, folder, png):
+        """
+        A picture with something behind it is sent as the picture that every client sees.
+        """
+        (folder / "polyglot.png").write_bytes(png + b"PK\5\6<script>")
+
+        assert Image.from_path("polyglot.png", root=folder).mime_type == "image/png"
+
+    @pytest.mark.parametrize(
+        ("kind", "limit"), [(Image, MAX_IMAGE_BYTES), (Audio, MAX_AUDIO_BYTES)], ids=["Image", "Audio"]
+    )
+    @pytest.mark.parametrize("confined", [True, False], ids=["a client's", "the author's"])
+    def test_a_huge_file_is_refused_unread(self, tmp_path, kind, limit, confined):
+        """
+        Of a gigabyte nothing is held in memory, and the error tells both sizes.
+        """
+        with (tmp_path / "huge.png").open("wb") as file:
+            file.truncate(10**9)
+        where = {"root": tmp_path} if confined else {}
+        path = "huge.png" if confined else tmp_path / "huge.png"
+
+        tracemalloc.start()
+        with pytest.raises(MediaError) as caught:
+            kind.from_path(path, **where)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert str(caught.value).endswith(
+            f"huge.png': 1,000,000,000 B is more than the {limit:,} B that clients take: shrink it first"
+        )
+        assert peak < 10**6
+
+    def test_a_file_without_a_size_is_read_to_the_limit(self):
+        """
+        What says that it is empty and never ends is cut off.
+        """
+        with pytest.raises(MediaError, match=f"^'/dev/zero': {MAX_IMAGE_BYTES + 1:,} B is more than"):
+            Image.from_path("/dev/zero")
+
+    def test_a_text_file_has_a_limit_of_its_own(self, tmp_path):
+        """
+        Who reads other files below a folder says how much to take.
+        """
+        (tmp_path / "notes.txt").write_bytes(b"12345")
+
+        assert read_below("notes.txt", tmp_path, 5) == b"12345"
+        with pytest.raises(MediaError, match=r"^'notes\.txt': 5 B is more than the 4 B"):
+            read_below("notes.txt", tmp_path, 4)
+
+    def test_the_longest_path_is_the_systems(self):
+        """
+        No honest path is refused for its length.
+        """
+        assert os.pathconf("/", "PC_PATH_MAX") <= MAX_PATH_LENGTH

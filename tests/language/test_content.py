@@ -1,0 +1,801 @@
+import copy
+import datetime as dt
+import inspect
+import pickle
+from base64 import b64encode
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import user
+from promptkit.compiler.loading.loader import load
+from promptkit.errors import MediaError
+from promptkit.language import content
+from promptkit.language.content import Audio, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.language.icons import Icon
+from promptkit.language.validation import checked_uri
+from tests.ids import shown
+
+NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
+
+#: One of every kind of content, from real media and annotations.
+KINDS = {
+    "Text": lambda png, wav, **annotations: Text("a", **annotations),
+    "Image": lambda png, wav, **annotations: Image(png, **annotations),
+    "Audio": lambda png, wav, **annotations: Audio(wav, **annotations),
+    "text resource": lambda png, wav, **annotations: EmbeddedResource("a:b", text="a", **annotations),
+    "blob resource": lambda png, wav, **annotations: EmbeddedResource("a:b", blob=png, **annotations),
+    "ResourceLink": lambda png, wav, **annotations: ResourceLink("a:b", name="a", **annotations),
+}
+
+WITHOUT_BYTES = [
+    Text('it\'s\n"text"'),
+    Text("a", audience="user", priority=0.5, last_modified=NOON),
+    EmbeddedResource("a:b", text="", mime_type="text/plain"),
+    ResourceLink("a:b", name="a"),
+    ResourceLink("a:b", name="a", title="A", description="b", mime_type="text/plain", size=3, priority=0),
+    Icon("https://example.com/a.png", mime_type="image/png", sizes=["48x48"], theme="dark"),
+]
+
+
+@pytest.fixture(params=KINDS)
+def make(request, png, wav):
+    """Make content of each kind, with these annotations."""
+    return partial(KINDS[request.param], png, wav)
+
+
+class TestContract:
+    @pytest.mark.parametrize(
+        ("name", "parameters"),
+        [
+            ("Text", "text"),
+            ("Image", "data mime_type=None"),
+            ("Audio", "data mime_type=None"),
+            ("EmbeddedResource", "uri * text=None blob=None mime_type=None"),
+            ("ResourceLink", "uri * name title=None description=None mime_type=None size=None"),
+        ],
+    )
+    def test_signatures_are_the_contract_with_authors(self, name, parameters):
+        """
+        Each kind of content takes what the design promises, and the three annotations by name.
+        """
+        annotations = ["audience=()", "priority=None", "last_modified=None"]
+        found = inspect.signature(getattr(content, name)).parameters.values()
+
+        positional = [p for p in found if p.kind is not p.KEYWORD_ONLY]
+        named = {str(p.replace(annotation=p.empty)) for p in found if p.kind is p.KEYWORD_ONLY}
+
+        before, _, after = parameters.partition("*")
+        assert [str(p.replace(annotation=p.empty)) for p in positional] == before.split()
+        assert named == {*after.split(), *annotations}
+
+
+class TestEveryKind:
+    def test_it_is_a_value(self, make):
+        """
+        Made twice of the same parts it is equal, with an equal hash.
+        """
+        assert make() == make()
+        assert hash(make()) == hash(make())
+        assert make() != make(priority=1)
+
+    def test_it_is_frozen(self, make):
+        """
+        Nothing of it can be changed, and nothing added.
+        """
+        made = make()
+
+        for name in [field.name for field in attrs.fields(type(made))] + ["other"]:
+            with pytest.raises(attrs.exceptions.FrozenInstanceError):
+                setattr(made, name, None)
+
+    def test_it_is_slotted(self, make):
+        """
+        It takes no more memory than its fields.
+        """
+        assert not hasattr(make(), "__dict__")
+
+    def test_it_travels(self, make):
+        """
+        Pickled or copied, it comes back equal.
+        """
+        made = make(audience="user", priority=0.5, last_modified=NOON)
+
+        assert pickle.loads(pickle.dumps(made)) == made  # noqa: S301 (our own pickle)
+        assert copy.copy(made) == made
+        assert copy.deepcopy(made) == made
+
+    @pytest.mark.parametrize(
+        ("given", "kept"),
+        [
+            ((), ()),
+            ("user", ("user",)),
+            (["assistant"], ("assistant",)),
+            (("user", "assistant"), ("user", "assistant")),
+            (None, ()),
+        ],
+        ids=["nobody", "bare", "list", "tuple", "None"],
+    )
+    def test_its_audience_is_a_tuple(self, make, given, kept):
+        """
+        One role may be given bare, several in any sequence.
+        """
+        assert make(audience=given).audience == kept
+
+    @pytest.mark.parametrize("priority", [None, 0, 0.0, 0.5, 1, 1.0])
+    def test_its_priority_lies_between_0_and_1(self, make, priority):
+        """
+        Both ends are allowed, and so is none.
+        """
+        assert make(priority=priority).priority == priority
+
+    @pytest.mark.parametrize(
+        "given",
+        [NOON, "2026-01-31T12:00:00Z", "2026-01-31T13:00:00+01:00"],
+        ids=["datetime", "UTC text", "offset text"],
+    )
+    def test_its_last_modification_is_a_moment(self, make, given):
+        """
+        A moment may be given as text, and is one in every time zone.
+        """
+        assert make(last_modified=given).last_modified == NOON
+
+    @pytest.mark.parametrize(
+        ("annotations", "says"),
+        [
+            ({"priority": 2}, "priority is 2: it goes from 0 (optional) to 1 (required)"),
+            ({"priority": -0.5}, "priority is -0.5: it goes from 0 (optional) to 1 (required)"),
+            ({"priority": float("nan")}, "priority is nan: it goes from 0 (optional) to 1 (required)"),
+            (
+                {"last_modified": dt.datetime(2026, 1, 31, 12)},  # noqa: DTZ001 (naive on purpose)
+                "last_modified '2026-01-31 12:00:00' has no time zone: add one, as in '2026-01-31T12:00:00Z'",
+            ),
+            (
+                {"last_modified": "2026-01-31"},
+                "last_modified '2026-01-31' has no time zone: add one, as in '2026-01-31T12:00:00Z'",
+            ),
+            (
+                {"audience": "system"},
+                "MCP prompts have no 'system' role: put instructions at the head of the first user(...) turn",
+            ),
+            ({"audience": ["user", "model"]}, "role 'model' is not one of user, assistant"),
+        ],
+        ids=["above 1", "below 0", "nan", "naive", "a day", "system", "no role"],
+    )
+    def test_bad_annotations_fail_when_it_is_made(self, make, annotations, says):
+        """
+        A value out of its range is refused at once, in words that say what to do.
+        """
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
+            make(**annotations)
+
+        assert str(caught.value) == says
+
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("priority", "high"),
+            ("last_modified", "yesterday"),
+            ("last_modified", dt.date(2026, 1, 31)),
+            ("last_modified", 1769860800),
+            ("audience", 5),
+        ],
+        ids=["priority in words", "moment in words", "date", "timestamp", "audience of 5"],
+    )
+    def test_annotations_of_another_type_are_named(self, name, value):
+        """
+        The error names the annotation that is wrong, so that its author finds it.
+        """
+        with pytest.raises((TypeError, ValueError), match=name):
+            Text("a", **{name: value})
+
+    def test_annotations_go_by_name(self, make):
+        """
+        The three together can be compared, and it is known whether there are any.
+        """
+        assert make().annotations == ((), None, None)
+        assert not make().annotated
+        assert make(priority=0).annotated
+        assert make(audience="user", priority=1).annotations == (("user",), 1, None)
+
+
+class TestRepr:
+    @pytest.mark.parametrize("made", WITHOUT_BYTES, ids=shown)
+    def test_it_is_what_the_author_would_write(self, made):
+        """
+        Evaluating the repr makes the value again.
+        """
+        assert eval(repr(made), vars(content) | {"datetime": dt, "Icon": Icon}) == made  # noqa: S307 (that is the claim)
+
+    def test_defaults_are_left_out(self):
+        """
+        Only what was given is shown.
+        """
+        assert repr(Text("a", priority=0.5)) == "Text('a', priority=0.5)"
+
+    def test_bytes_are_shown_in_short(self, png):
+        """
+        An image's repr does not fill the terminal.
+        """
+        assert repr(Image(png)) == f"Image(<{len(png)} B>, mime_type='image/png')"
+
+
+class TestText:
+    @pytest.mark.parametrize("text", ["", " ", "a\0b", "{braces} %s {{", "ünïcode 🎉", "a\r\nb"])
+    def test_it_is_kept_as_it_is(self, text):
+        """
+        No character of a text is changed or given a meaning.
+        """
+        assert Text(text).text == text
+        assert str(Text(text)) == text
+        assert f"{Text(text)}" == text
+
+    @pytest.mark.parametrize("value", [None, 3, b"a", ["a"], Text("a")], ids=shown)
+    def test_it_takes_only_text(self, value):
+        """
+        Nothing is turned into text silently.
+        """
+        kind = type(value).__name__
+
+        with pytest.raises(TypeError, match=rf"^Text takes a str, not {kind}: pass str\(\.\.\.\)$"):
+            Text(value)
+
+    @pytest.mark.parametrize(
+        ("made", "expected"),
+        [
+            (Text("a") + "b", Text("a\n\nb")),
+            ("a" + Text("b"), Text("a\n\nb")),
+            (Text("a") + Text("b") + "c", Text("a\n\nb\n\nc")),
+            (Text("a") + "", Text("a")),
+            (Text(" \n") + "b", Text("b")),
+            ("" + Text("b"), Text("b")),
+            (Text("a", priority=1) + "b", Text("a\n\nb", priority=1)),
+            ("a" + Text("b", priority=1), Text("a\n\nb", priority=1)),
+            (Text("a", priority=1) + Text("b", priority=1), Text("a\n\nb", priority=1)),
+        ],
+        ids=[
+            "str after",
+            "str before",
+            "chain",
+            "empty after",
+            "blank before",
+            "empty before",
+            "annotated first",
+            "annotated last",
+            "equally annotated",
+        ],
+    )
+    def test_plus_joins_to_one_block(self, made, expected):
+        """
+        Texts that are added stay one block, a blank line between, annotations kept.
+        """
+        assert made == expected
+
+    def test_different_annotations_are_no_one_block(self):
+        """
+        What was meant for one reader is not sent to another.
+        """
+        with pytest.raises(
+            ValueError, match=r"^texts with different annotations cannot be one block: pass both"
+        ):
+            Text("a", audience="user") + Text("b", audience="assistant")
+
+    @pytest.mark.parametrize("other", [3, None, b"a", ["a"]], ids=shown)
+    def test_plus_refuses_what_is_no_text(self, other):
+        """
+        Neither side of a text's `+` takes anything else.
+        """
+        with pytest.raises(TypeError, match="unsupported operand"):
+            Text("a") + other
+        with pytest.raises(TypeError, match=r"unsupported operand|can only concatenate|can't concat"):
+            other + Text("a")
+
+    @given(st.text(), st.text(), st.text())
+    def test_plus_is_associative(self, a, b, c):
+        """
+        Where the brackets stand does not matter.
+        """
+        assert (Text(a) + Text(b)) + Text(c) == Text(a) + (Text(b) + Text(c))
+
+    @given(st.text())
+    def test_any_text_travels(self, text):
+        """
+        Every text, lone surrogates too, survives pickling.
+        """
+        assert pickle.loads(pickle.dumps(Text(text))) == Text(text)  # noqa: S301 (our own pickle)
+
+
+class Drawing:
+    def __init__(self, data):
+        self.data = data
+
+    def _repr_png_(self):
+        return self.data
+
+
+class Figure:
+    def __init__(self, data):
+        self.data = data
+
+    def savefig(self, file, **options):
+        """Write the picture, as matplotlib does."""
+        file.write(self.data)
+
+
+class TestImage:
+    @pytest.mark.parametrize(
+        "wrap", [bytes, bytearray, memoryview, Drawing, Figure], ids=lambda kind: kind.__name__
+    )
+    def test_it_takes_bytes_and_what_shows_itself(self, png, wrap):
+        """
+        Bytes in any form, figures and notebook objects become the same image.
+        """
+        assert Image(wrap(png)) == Image(png)
+        assert Image(wrap(png)).data == png
+
+    def test_its_type_is_read_from_the_bytes(self, png):
+        """
+        No type has to be given, and a given one has to agree.
+        """
+        assert Image(png).mime_type == "image/png"
+        assert Image(png, "image/png") == Image(png)
+        assert Image(b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff\0;").mime_type == "image/gif"
+
+    @pytest.mark.parametrize("kind", [Image, Audio])
+    def test_a_string_is_never_opened(self, kind, png, wav, tmp_path):
+        """
+        Not even the name of a file that exists is read: the error says how to do that.
+        """
+        path = tmp_path / "file"
+        path.write_bytes(png if kind is Image else wav)
+
+        with pytest.raises(TypeError, match=r"is not opened as a file: use from_path\(\.\.\.\) for that$"):
+            kind(str(path))
+        with pytest.raises(TypeError, match=r"is not opened as a file: use from_path\(\.\.\.\) for that$"):
+            kind(path)
+
+    @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=shown)
+    def test_it_takes_nothing_else(self, value):
+        """
+        Anything but a picture is refused by its type.
+        """
+        kind = type(value).__name__
+
+        with pytest.raises(TypeError) as caught:
+            Image(value)
+
+        assert str(caught.value) == f"takes bytes, or an image that can show itself as PNG, not {kind}"
+
+    def test_a_page_that_was_not_found_is_no_image(self):
+        """
+        What a download returned in place of a picture is not sent as one.
+        """
+        with pytest.raises(MediaError, match=r"^the bytes are of no known format; clients take image/gif"):
+            Image(b"<html>404 Not Found</html>", "image/png")
+
+    def test_sound_is_no_image(self, wav):
+        """
+        Each kind of media takes its own formats.
+        """
+        with pytest.raises(MediaError, match=r"^the bytes are audio/wav; clients take image/gif"):
+            Image(wav)
+
+    def test_a_drawing_has_to_be_sound_too(self):
+        """
+        What an object shows is checked like any bytes.
+        """
+        with pytest.raises(MediaError, match="of no known format"):
+            Image(Drawing(b"no PNG"))
+
+    def test_base64_is_encoded_once(self, png):
+        """
+        The text for the wire is kept, and is no part of the value.
+        """
+        image = Image(png)
+
+        assert image.base64 == b64encode(png).decode()
+        assert image.base64 is image.base64
+        assert image == Image(png)
+
+    def test_a_transcript_shows_it_by_type_size_and_digest(self, png):
+        """
+        Two images look different in a transcript, and neither fills it.
+        """
+        assert str(Image(png)) == f"<image/png {len(png)} B sha256:56b49e8c>".replace(
+            "56b49e8c", _digest(png)
+        )
+
+
+class TestAudio:
+    def test_its_type_is_read_from_the_bytes(self, wav):
+        """
+        As with images.
+        """
+        assert Audio(wav).mime_type == "audio/wav"
+        assert Audio(wav, "audio/x-wav") == Audio(wav)
+        assert Audio(wav).base64 == b64encode(wav).decode()
+        assert str(Audio(wav)) == f"<audio/wav 2 kB sha256:{_digest(wav)}>"
+
+    def test_a_picture_is_no_sound(self, png):
+        """
+        Each kind of media takes its own formats.
+        """
+        with pytest.raises(MediaError, match=r"^the bytes are image/png; clients take audio/aac"):
+            Audio(png)
+
+    def test_empty_data_is_refused(self):
+        """
+        As everywhere, at once and in words.
+        """
+        with pytest.raises(MediaError, match=r"^the data is empty: pass the bytes of the whole file$"):
+            Audio(b"")
+
+
+def _digest(data):
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()[:8]
+
+
+RECIPE = """
+    from promptkit import Audio, Image, prompt
+
+    @prompt
+    def show(name: str = "picture.png") -> Image:
+        return Image.from_path(name)
+
+    @prompt
+    def confined(name: str) -> Image:
+        return Image.from_path(name, root="pictures")
+
+    @prompt
+    def listen() -> Audio:
+        return Audio.from_path("sound.wav", "audio/wav", priority=1, audience="assistant")
+"""
+
+
+class TestFromPath:
+    @pytest.fixture
+    def prompts(self, recipes, png, wav, tmp_path, monkeypatch):
+        """A recipe beside its media, with the current folder elsewhere."""
+        folder = recipes(show=RECIPE)
+        (folder / "picture.png").write_bytes(png)
+        (folder / "sound.wav").write_bytes(wav)
+        (folder / "pictures").mkdir()
+        (folder / "pictures" / "a.png").write_bytes(png)
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        monkeypatch.chdir(elsewhere)
+        return {prompt.__name__: prompt for prompt in load(folder).prompts}
+
+    def test_a_path_is_relative_to_the_recipe(self, prompts, png):
+        """
+        Wherever the server was started, a recipe finds the files beside it.
+        """
+        assert prompts["show"]() == Image(png)
+        assert prompts["show"].render_wire() == user(Image(png))
+
+    def test_an_absolute_path_of_the_authors_is_read(self, prompts, tmp_path, png):
+        """
+        Without a root the path is the author's own, and may name any file.
+        """
+        assert prompts["show"](str(tmp_path / "recipes" / "picture.png")) == Image(png)
+
+    def test_a_type_and_annotations_may_be_given(self, prompts, wav):
+        """
+        `from_path` takes what the class itself takes.
+        """
+        assert prompts["listen"]() == Audio(wav, priority=1, audience="assistant")
+
+    def test_the_root_is_relative_to_the_recipe(self, prompts, png):
+        """
+        With a root, the path is one below that folder of the recipe's.
+        """
+        assert prompts["confined"]("a.png") == Image(png)
+
+    @pytest.mark.parametrize(
+        "path", ["../picture.png", "/etc/passwd", "C:\\a.png", "//host/a.png", "a.png\0"]
+    )
+    def test_the_root_confines(self, prompts, path):
+        """
+        A path from an argument does not lead out of the declared folder.
+        """
+        with pytest.raises(MediaError, match="is not a plain relative path below 'pictures'"):
+            prompts["confined"].render_wire({"name": path})
+
+    def test_a_missing_file_is_pythons_own_error(self, prompts):
+        """
+        The author's own path fails as `open` does.
+        """
+        with pytest.raises(FileNotFoundError, match=r"missing\.png"):
+            prompts["show"]("missing.png")
+
+    def test_the_bytes_are_checked(self, prompts):
+        """
+        A file's name says nothing of what it holds.
+        """
+        Path(prompts["show"].location.file).with_name("fake.png").write_text("no PNG")
+
+        with pytest.raises(MediaError, match="the bytes are of no known format"):
+            prompts["show"]("fake.png")
+
+    def test_from_a_helper_it_is_relative_to_the_helper(self, recipes, png):
+        """
+        The file that calls decides, also where one recipe calls another's function.
+        """
+        helper = "from promptkit import Image\ndef picture():\n    return Image.from_path('picture.png')\n"
+        shared = recipes("recipes/shared", __init__="", _pictures=helper)
+        (shared / "picture.png").write_bytes(png)
+        recipe = (
+            "from promptkit import prompt\nfrom .shared._pictures import picture\nshow = prompt(picture)\n"
+        )
+
+        (show,) = load(recipes(show=recipe)).prompts
+
+        assert show() == Image(png)
+
+
+class TestUri:
+    @pytest.mark.parametrize(
+        "uri",
+        [
+            "logs://recent",
+            "file:///notes.txt",
+            "urn:isbn:0451450523",
+            "mailto:a@example.com",
+            "https://example.com/a?b=c&d=%20#e",
+            "x:1",
+            "http://[::1]:80/",
+            "svn+ssh://host/p",
+        ],
+    )
+    def test_a_uri_is_kept(self, uri):
+        """
+        What RFC 3986 calls a URI is one.
+        """
+        assert checked_uri(uri) == uri
+
+    @pytest.mark.parametrize(
+        ("uri", "says"),
+        [
+            (
+                "notes.txt",
+                "'notes.txt' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+            ),
+            ("", "'' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
+            (
+                "/etc/passwd",
+                "'/etc/passwd' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+            ),
+            ("1x:a", "'1x:a' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
+            ("file:///a b", "'file:///a b' holds characters that a URI cannot: write 'file:///a%20b'"),
+            ("x:é", "'x:é' holds characters that a URI cannot: write 'x:%C3%A9'"),
+            ("x:a\n", "'x:a\\n' holds characters that a URI cannot: write 'x:a%0A'"),
+        ],
+        ids=["relative", "empty", "path", "no scheme", "space", "letter", "line end"],
+    )
+    def test_what_is_none_is_refused_with_a_remedy(self, uri, says):
+        """
+        The error tells a missing scheme from a character that has to be escaped.
+        """
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
+            checked_uri(uri)
+
+        assert str(caught.value) == says
+
+    @pytest.mark.parametrize("uri", ["x:a b", "x:<é>", "x:100%", "x:%zz", "file:", "C:\\notes.txt"])
+    def test_the_remedy_is_a_uri(self, uri):
+        """
+        What the error says to write is not refused in turn, and means what was written.
+        """
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is read)
+            checked_uri(uri)
+        *_, remedy = str(caught.value).split("'")[:-1]
+
+        assert checked_uri(remedy) == remedy
+        assert remedy != "C:%5Cnotes.txt"
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda uri: EmbeddedResource(uri, text="a"),
+            lambda uri: EmbeddedResource(uri, blob=b"a"),
+            lambda uri: ResourceLink(uri, name="a"),
+            Icon,
+        ],
+        ids=["text", "blob", "link", "icon"],
+    )
+    @pytest.mark.parametrize(
+        ("uri", "error"), [("notes", ValueError), (3, TypeError), (None, TypeError), (Path("/a"), TypeError)]
+    )
+    def test_every_uri_is_checked(self, make, uri, error):
+        """
+        A URI that is none fails where it is written.
+        """
+        with pytest.raises(error, match="URI"):
+            make(uri)
+
+    @given(st.text(st.characters(exclude_categories=["Cs"])))
+    def test_any_text_is_a_uri_or_refused(self, text):
+        """
+        Whatever the text, it is returned as it is or refused with itself in the message.
+        """
+        try:
+            assert checked_uri(text) == text
+        except ValueError as error:
+            assert repr(text) in str(error)  # noqa: PT017 (not every text is refused)
+
+
+class TestEmbeddedResource:
+    def test_it_reads_nothing(self, tmp_path):
+        """
+        Its URI is a name: the file behind it is not opened, whether it exists or not.
+        """
+        (tmp_path / "secret").write_text("secret")
+
+        made = EmbeddedResource(f"file://{tmp_path}/secret", text="mine")
+
+        assert made.text == "mine"
+        assert "secret" not in str(made).partition("\n")[2]
+
+    @pytest.mark.parametrize(
+        ("values", "error", "says"),
+        [
+            ({}, TypeError, "EmbeddedResource 'a:b' takes either text= or blob=, and one of them"),
+            (
+                {"text": "a", "blob": b"a"},
+                TypeError,
+                "EmbeddedResource 'a:b' takes either text= or blob=, and one of them",
+            ),
+            ({"text": b"a"}, TypeError, "text= of 'a:b' takes a str, not bytes: bytes go in blob="),
+            ({"blob": "a"}, TypeError, "blob= of 'a:b' takes bytes, not str: text goes in text="),
+            ({"blob": b""}, ValueError, "blob= of 'a:b' is empty: pass the bytes of the whole document"),
+        ],
+        ids=["neither", "both", "bytes as text", "text as bytes", "empty blob"],
+    )
+    def test_it_holds_text_or_bytes(self, values, error, says):
+        """
+        Exactly one of the two is given, and is what it is called.
+        """
+        with pytest.raises(error) as caught:
+            EmbeddedResource("a:b", **values)
+
+        assert str(caught.value) == says
+
+    def test_empty_text_is_a_document(self):
+        """
+        A file may be empty, and the model should see that it is.
+        """
+        assert EmbeddedResource("a:b", text="").text == ""
+
+    @pytest.mark.parametrize(
+        ("blob", "given", "kept"),
+        [
+            (b"%PDF-1.7\n", None, "application/pdf"),
+            (b"\0\x01", None, "application/octet-stream"),
+            (b"a,b\n", "text/csv", "text/csv"),
+        ],
+        ids=["sniffed", "unknown", "given"],
+    )
+    def test_a_blob_always_has_a_type(self, blob, given, kept):
+        """
+        Clients fail on a blob without a type; the author's own counts.
+        """
+        assert EmbeddedResource("a:b", blob=blob, mime_type=given).mime_type == kept
+
+    def test_text_has_a_type_only_if_given(self):
+        """
+        Nothing is made up about text.
+        """
+        assert EmbeddedResource("a:b", text="a").mime_type is None
+        assert EmbeddedResource("a:b", text="a", mime_type="text/markdown").mime_type == "text/markdown"
+
+    def test_a_transcript_shows_its_name_and_content(self, png):
+        """
+        Text is shown whole, bytes in short.
+        """
+        assert str(EmbeddedResource("a:b", text="one\ntwo")) == "[a:b]\none\ntwo"
+        assert (
+            str(EmbeddedResource("a:b", blob=png)) == f"[a:b] <image/png {len(png)} B sha256:{_digest(png)}>"
+        )
+
+    def test_base64_is_that_of_the_blob(self):
+        """
+        Text has none.
+        """
+        assert EmbeddedResource("a:b", blob=b"abc").base64 == "YWJj"
+        assert EmbeddedResource("a:b", text="abc").base64 == ""
+
+
+class TestResourceLink:
+    @pytest.mark.parametrize(
+        ("values", "shown"),
+        [
+            ({}, "[notes](a:b)"),
+            ({"title": "My notes"}, "[My notes](a:b) (notes)"),
+            ({"description": "what I wrote"}, "[notes](a:b): what I wrote"),
+        ],
+        ids=["name", "title", "description"],
+    )
+    def test_a_transcript_shows_it_as_a_link(self, values, shown):
+        """
+        By its title, else its name, and with its description.
+        """
+        assert str(ResourceLink("a:b", name="notes", **values)) == shown
+
+    @pytest.mark.parametrize(
+        ("values", "says"),
+        [
+            ({"name": ""}, "name is blank: clients show it"),
+            ({"name": "a", "size": -1}, "size is -1: it is a number of bytes"),
+        ],
+        ids=["no name", "negative size"],
+    )
+    def test_bad_values_fail_when_it_is_made(self, values, says):
+        """
+        At once, in words.
+        """
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
+            ResourceLink("a:b", **values)
+
+        assert str(caught.value) == says
+
+    @pytest.mark.parametrize(
+        ("values", "named"),
+        [
+            ({"name": 3}, "name"),
+            ({"name": None}, "name"),
+            ({"name": " "}, "name"),
+            ({"name": "a", "size": "3"}, "size"),
+        ],
+        ids=["number", "None", "blank", "size in words"],
+    )
+    def test_values_of_another_type_are_named(self, values, named):
+        """
+        What the wire could not say, or clients not show, fails here and not when it is sent.
+        """
+        with pytest.raises(
+            (TypeError, ValueError), match=rf"\b{named}\b.*(?:is|takes|str|int|number)"
+        ) as caught:
+            ResourceLink("a:b", **values)
+
+        assert "not supported between" not in str(caught.value)
+
+    def test_a_size_of_nothing_is_a_size(self):
+        """
+        Zero bytes are known to be zero.
+        """
+        assert ResourceLink("a:b", name="a", size=0).size == 0
+
+
+class TestIcon:
+    def test_it_keeps_what_is_given(self):
+        """
+        Sizes become a tuple, so that the icon is a value.
+        """
+        icon = Icon("https://example.com/a.png", mime_type="image/png", sizes=["48x48", "any"], theme="dark")
+
+        assert icon.sizes == ("48x48", "any")
+        assert hash(icon) == hash(pickle.loads(pickle.dumps(icon)))  # noqa: S301 (our own pickle)
+
+    def test_one_size_is_not_taken_for_its_letters(self):
+        """
+        A bare size is one size, or refused: never five of one letter each.
+        """
+        try:
+            sizes = Icon("https://example.com/a.png", sizes="48x48").sizes
+        except TypeError:
+            return
+
+        assert sizes == ("48x48",)
+
+    def test_a_theme_is_light_or_dark(self):
+        """
+        A theme that no client knows is refused when the icon is made.
+        """
+        with pytest.raises(ValueError, match="light"):
+            Icon("https://example.com/a.png", theme="blue")

@@ -1,0 +1,593 @@
+import os
+import struct
+import types
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from promptkit.errors import MediaError
+from promptkit.language.content import Image
+from promptkit.language.mime import (
+    AUDIO_TYPES,
+    IMAGE_TYPES,
+    MAX_AUDIO_BYTES,
+    MAX_IMAGE_BYTES,
+    checked_type,
+    confine,
+    human_size,
+    png_of,
+    sniff,
+    source_folder,
+)
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c494441"
+    "54789c63f8cfc0000003010100c9fe92ef0000000049454e44ae426082"
+)
+GIF = b"GIF89a" + struct.pack("<HHBBB", 1, 1, 0x80, 0, 0) + b"\0\0\0\xff\xff\xff"
+GIF += b"," + struct.pack("<HHHHB", 0, 0, 1, 1, 0) + b"\x02\x02\x44\x01\0;"
+JPEG = b"\xff\xd8\xff\xe0" + struct.pack(">H5sHBHHBB", 16, b"JFIF\0", 0x0101, 0, 1, 1, 0, 0)
+JPEG += b"\xff\xc0" + struct.pack(">HBHHB3B", 11, 8, 1, 1, 1, 1, 0x11, 0) + b"\xff\xd9"
+WEBP = b"VP8L" + struct.pack("<I", 8) + b"\x2f\0\0\0\0\x88\x88\x08"
+WEBP = b"RIFF" + struct.pack("<I", 4 + len(WEBP)) + b"WEBP" + WEBP
+WAV = (
+    b"fmt " + struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16) + b"data" + struct.pack("<I", 2) + b"\0\0"
+)
+WAV = b"RIFF" + struct.pack("<I", 4 + len(WAV)) + b"WAVE" + WAV
+MP3 = b"\xff\xfb\x90\x64".ljust(417, b"\0")
+ID3 = b"ID3\x04\0\0\0\0\0\0" + MP3
+OGG = b"OggS\0\x02" + struct.pack("<QIIIBB", 0, 1, 0, 0, 1, 19) + b"OpusHead\x01\x01\0\0\x80\xbb\0\0\0\0\0"
+FLAC = b"fLaC\x80" + struct.pack(">I", 34)[1:] + struct.pack(">HH", 4096, 4096) + bytes(30)
+M4A = struct.pack(">I4s4sI4s4s", 24, b"ftyp", b"M4A ", 0, b"M4A ", b"mp42")
+AAC = b"\xff\xf1\x50\x80\x01\x7f\xfc"
+
+IMAGES = {
+    "image/png": PNG,
+    "image/gif": GIF,
+    "image/jpeg": JPEG,
+    "image/webp": WEBP,
+}
+SOUNDS = {
+    "audio/wav": WAV,
+    "audio/mpeg": MP3,
+    "audio/ogg": OGG,
+    "audio/flac": FLAC,
+    "audio/mp4": M4A,
+    "audio/aac": AAC,
+}
+
+#: What people have and clients do not take, or what is no medium at all.
+OTHERS = {
+    "svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+    "bmp": b"BM" + struct.pack("<IHHI", 58, 0, 0, 54) + bytes(44),
+    "tiff": b"II*\0" + bytes(20),
+    "avif": struct.pack(">I4s4sI4s4s", 24, b"ftyp", b"avif", 0, b"mif1", b"miaf"),
+    "heic": struct.pack(">I4s4sI4s4s", 24, b"ftyp", b"heic", 0, b"mif1", b"heic"),
+    "pdf": b"%PDF-1.7\n",
+    "html": b"<!doctype html><title>Not found</title>",
+    "text": b"a picture of a cat",
+    "zeros": bytes(64),
+}
+
+
+def sized(width, height):
+    """The picture of a GIF that says it is so large."""
+    return GIF[:6] + struct.pack("<HH", width, height) + GIF[10:]
+
+
+CLIENTS_TAKE = "clients take image/gif, image/jpeg, image/png, image/webp"
+
+
+class TestSniff:
+    @pytest.mark.parametrize(("mime_type", "data"), (IMAGES | SOUNDS).items(), ids=IMAGES | SOUNDS)
+    def test_every_format_is_known_by_its_bytes(self, mime_type, data):
+        """
+        The types that clients take are recognised, under their registered names.
+        """
+        assert sniff(data) == mime_type
+
+    @pytest.mark.parametrize(
+        ("mime_type", "data"),
+        [
+            ("audio/mpeg", ID3),
+            ("image/gif", GIF.replace(b"89a", b"87a")),
+            ("audio/aac", b"\xff\xf9" + AAC[2:]),
+        ],
+        ids=["MP3 with tags", "the older GIF", "MPEG-2 AAC"],
+    )
+    def test_older_spellings_of_a_format_are_known(self, mime_type, data):
+        """
+        A format with several openings is known by each.
+        """
+        assert sniff(data) == mime_type
+
+    def test_every_accepted_type_can_be_sniffed(self):
+        """
+        No type is promised that no bytes could have.
+        """
+        assert {sniff(data) for data in IMAGES.values()} == IMAGE_TYPES
+        assert {sniff(data) for data in SOUNDS.values()} == AUDIO_TYPES
+
+    @pytest.mark.parametrize("data", [b"", b"\x89PNG"[:2], b"plain text", bytes(64)])
+    def test_no_type_is_made_up(self, data):
+        """
+        Bytes that show nothing have no type.
+        """
+        assert sniff(data) is None
+
+    @settings(deadline=None)
+    @given(st.binary(max_size=64))
+    def test_any_bytes_can_be_looked_at(self, data):
+        """
+        Whatever the bytes, there is a type or none, and no exception.
+        """
+        assert isinstance(sniff(data), str | None)
+
+
+class TestCheckedType:
+    @pytest.mark.parametrize("declared", [None, "image/png", "IMAGE/PNG"])
+    def test_what_is_declared_may_be_left_out(self, declared):
+        """
+        The bytes decide; a declaration in any case has to agree.
+        """
+        assert checked_type(PNG, declared, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"
+
+    @pytest.mark.parametrize(
+        ("data", "declared"),
+        [
+            (JPEG, "image/jpg"),
+            (WAV, "audio/x-wav"),
+            (WAV, "audio/wave"),
+            (WAV, "audio/vnd.wave"),
+            (MP3, "audio/mp3"),
+            (FLAC, "audio/x-flac"),
+            (M4A, "audio/m4a"),
+            (OGG, "audio/opus"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_other_spellings_of_a_type_agree(self, data, declared):
+        """
+        What people call a type is the type, and goes out under its registered name.
+        """
+        found = checked_type(data, declared, IMAGE_TYPES | AUDIO_TYPES, MAX_AUDIO_BYTES)
+
+        assert found == sniff(data)
+
+    @pytest.mark.parametrize(
+        ("data", "declared", "says"),
+        [
+            (b"", None, "the data is empty: pass the bytes of the whole file"),
+            (PNG, "image/jpeg", "the bytes are image/png, not image/jpeg: leave the type out, or correct it"),
+            (
+                OTHERS["pdf"],
+                None,
+                f"the bytes are application/pdf; {CLIENTS_TAKE}: convert it first",
+            ),
+            (
+                OTHERS["text"],
+                "image/png",
+                f"the bytes are of no known format; {CLIENTS_TAKE}: convert it first",
+            ),
+            (
+                bytes(5_000_001),
+                None,
+                "5,000,001 B is more than the 3,932,160 B that clients take: shrink it first",
+            ),
+        ],
+        ids=["empty", "mismatch", "refused format", "unknown format", "oversized"],
+    )
+    def test_what_is_refused_is_told_in_words(self, data, declared, says):
+        """
+        Each refusal says what is wrong with the bytes and what to do about it.
+        """
+        with pytest.raises(MediaError) as caught:
+            checked_type(data, declared, IMAGE_TYPES, MAX_IMAGE_BYTES)
+
+        assert str(caught.value) == says
+
+    @pytest.mark.parametrize("data", OTHERS.values(), ids=OTHERS)
+    def test_only_what_clients_take_is_sent(self, data):
+        """
+        An image that a model's API would refuse is refused here, where it can be mended.
+        """
+        with pytest.raises(MediaError, match="clients take image/gif"):
+            checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+
+    def test_the_limit_itself_is_allowed(self):
+        """
+        An image of exactly the limit is sent, and one byte more is not.
+        """
+        largest = PNG.ljust(MAX_IMAGE_BYTES, b"\0")
+
+        assert checked_type(largest, None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/png"
+        with pytest.raises(MediaError, match="shrink it first"):
+            checked_type(largest + b"\0", None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+
+    @pytest.mark.parametrize(
+        "data",
+        [PNG[:12], PNG[:20], GIF[:8], JPEG[:20], WEBP[:16], b"GIF is a format of 1987", b"\xff\xd8\xff"],
+        ids=["PNG", "PNG header", "GIF", "JPEG", "WebP", "text that begins as a GIF does", "JPEG mark"],
+    )
+    def test_half_a_picture_is_refused(self, data):
+        """
+        What begins as an image does and is none would break a client's session as well.
+        """
+        with pytest.raises(MediaError, match=r"^the image is damaged\b.*: save it anew$"):
+            checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+
+    @pytest.mark.parametrize(("width", "height"), [(8000, 8000), (8000, 1)])
+    def test_the_largest_picture_is_allowed(self, width, height):
+        """
+        Its sides are read from its head, whatever the bytes weigh.
+        """
+        assert checked_type(sized(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES) == "image/gif"
+
+    @pytest.mark.parametrize(
+        ("width", "height", "shown"),
+        [(8001, 1, "8,001 by 1"), (1, 30000, "1 by 30,000")],
+        ids=["wide", "high"],
+    )
+    def test_a_picture_with_too_many_pixels_is_refused(self, width, height, shown):
+        """
+        The error tells both sides and the limit.
+        """
+        with pytest.raises(MediaError) as caught:
+            checked_type(sized(width, height), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+
+        assert str(caught.value) == f"{shown} pixels: clients take 8,000 a side at most: shrink it first"
+
+    @settings(deadline=None)
+    @given(st.sampled_from(list(IMAGES.values())), st.binary(max_size=40))
+    def test_any_bytes_behind_a_mark_are_sent_or_refused(self, image, rest):
+        """
+        However a file is damaged, there is its type or a MediaError, and never another exception.
+        """
+        try:
+            checked_type(image[:12] + rest, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+        except MediaError:
+            return
+
+    def test_the_limit_is_5_mib_of_base64(self):
+        """
+        What counts is what the model's API receives, and that is base64.
+        """
+        assert -(-MAX_IMAGE_BYTES // 3) * 4 == 5 * 1024 * 1024
+
+    def test_a_number_is_not_said_to_exceed_itself(self):
+        """
+        Just over the limit, the two sizes in the message still differ.
+        """
+        with pytest.raises(MediaError) as caught:
+            checked_type(bytes(MAX_IMAGE_BYTES + 1), None, IMAGE_TYPES, MAX_IMAGE_BYTES)
+        given, _, rest = str(caught.value).partition(" is more than the ")
+        limit, _, _ = rest.partition(" that clients take")
+
+        assert given != limit
+
+
+class TestHumanSize:
+    @pytest.mark.parametrize(
+        ("size", "shown"),
+        [
+            (0, "0 B"),
+            (1, "1 B"),
+            (999, "999 B"),
+            (1000, "1 kB"),
+            (20_480, "20 kB"),
+            (999_499, "999 kB"),
+            (999_500, "1 MB"),
+            (3_932_160, "4 MB"),
+            (20 * 1024 * 1024, "21 MB"),
+            (5_000_000_000, "5 GB"),
+        ],
+    )
+    def test_sizes_read_as_people_say_them(self, size, shown):
+        """
+        Three digits and a unit, the unit that fits.
+        """
+        assert human_size(size) == shown
+
+    @given(st.integers(0, 10**12))
+    def test_no_size_has_more_than_three_digits_below_a_terabyte(self, size):
+        """
+        Rounding never leaves 1000 of a unit.
+        """
+        number, unit = human_size(size).split()
+
+        assert 0 <= int(number) <= 999 + (unit == "GB")
+        assert unit in {"B", "kB", "MB", "GB"}
+
+
+class Shows:
+    """What notebooks show."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def _repr_png_(self):
+        return self.data
+
+
+class Figure:
+    """What matplotlib's figures have."""
+
+    def savefig(self, file, format):  # noqa: A002 (matplotlib's own name)
+        """Write the picture, as matplotlib does."""
+        assert format == "png"
+        file.write(PNG)
+
+
+class TestPngOf:
+    @pytest.mark.parametrize("value", [Shows(PNG), Figure()], ids=["_repr_png_", "savefig"])
+    def test_what_shows_itself_is_an_image(self, value):
+        """
+        The two methods that notebooks, PIL and matplotlib agree on are asked.
+        """
+        assert png_of(value) == PNG
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            object(),
+            "savefig",
+            3,
+            None,
+            Shows(None),
+            Shows("text"),
+            Shows,
+            Figure,
+            types.SimpleNamespace(savefig=3),
+        ],
+        ids=[
+            "object",
+            "str",
+            "int",
+            "None",
+            "has none now",
+            "shows text",
+            "class",
+            "class of figures",
+            "attribute",
+        ],
+    )
+    def test_anything_else_is_none(self, value):
+        """
+        A class, a mere attribute, or an object that has no picture at the moment gives None.
+        """
+        assert png_of(value) is None
+
+    def test_what_is_broken_says_so_itself(self):
+        """
+        An error of the object's own is not hidden behind one of ours.
+        """
+
+        class Broken:
+            def _repr_png_(self):
+                raise RuntimeError("no display")
+
+        with pytest.raises(RuntimeError, match="no display"):
+            png_of(Broken())
+
+
+class TestSourceFolder:
+    def test_it_is_the_callers(self):
+        """
+        With depth 0 it is the folder of the file that called.
+        """
+        assert source_folder(0) == Path(__file__).parent
+
+    def test_it_is_the_callers_of_the_caller(self, tmp_path):
+        """
+        With depth 1 it is the folder of the file whose code called that.
+        """
+        code = compile("folder = call()", str(tmp_path / "recipe.py"), "exec")
+        names = {"__file__": str(tmp_path / "recipe.py"), "call": lambda: source_folder(1)}
+
+        exec(code, names)  # noqa: S102 (a recipe without an import)
+
+        assert names["folder"] == tmp_path
+
+    def test_code_without_a_file_is_here(self, tmp_path, monkeypatch):
+        """
+        A console's folder is the current one.
+        """
+        monkeypatch.chdir(tmp_path)
+        names = {"call": lambda: source_folder(1)}
+
+        exec("folder = call()", names)  # noqa: S102 (as a console does)
+
+        assert names["folder"] == tmp_path
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A folder of pictures beside a secret."""
+    folder = tmp_path / "pictures"
+    (folder / "cats").mkdir(parents=True)
+    (folder / "cats" / "tom.png").write_bytes(PNG)
+    (folder / "cat.png").write_bytes(PNG)
+    (tmp_path / "pictures-private").mkdir()
+    (tmp_path / "pictures-private" / "secret.png").write_bytes(PNG)
+    return folder
+
+
+class TestConfine:
+    @pytest.mark.parametrize(
+        "path", ["cat.png", "cats/tom.png", "./cat.png", "cats//tom.png", Path("cats/tom.png")], ids=str
+    )
+    def test_a_file_below_the_root_is_found(self, root, path):
+        """
+        A plain relative path names what it seems to name.
+        """
+        assert confine(path, root) == (root / path).resolve()
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "..",
+            "../pictures-private/secret.png",
+            "cats/../../pictures-private/secret.png",
+            "cats/../cat.png",
+            "..\\pictures-private\\secret.png",
+            "cats\\..\\..\\pictures-private\\secret.png",
+            "/etc/passwd",
+            "/proc/self/environ",
+            "/dev/zero",
+            "\\etc\\passwd",
+            "C:\\Windows\\win.ini",
+            "C:win.ini",
+            "c:/windows/win.ini",
+            "\\\\server\\share\\a.png",
+            "//server/share/a.png",
+            "\\\\.\\COM1",
+            "\\\\?\\C:\\a.png",
+            "//?/C:/a.png",
+            "cat.png\0.txt",
+            "\0",
+            "cat.png:stream",
+            "http://example.com/a.png",
+            "file:///etc/passwd",
+            "data:image/png;base64,AAAA",
+        ],
+    )
+    def test_a_path_that_is_not_plain_is_refused(self, root, path):
+        """
+        Whatever a platform could read as leading elsewhere is refused on every platform.
+        """
+        with pytest.raises(MediaError) as caught:
+            confine(path, root)
+
+        assert str(caught.value) == f"{path!r} is not a plain relative path below 'pictures'"
+
+    @pytest.mark.parametrize(
+        "path",
+        [
+            "",
+            ".",
+            "dog.png",
+            "cats",
+            "NUL",
+            "con",
+            "con.png",
+            "COM1",
+            "~/cat.png",
+            "%2e%2e/cat.png",
+            "cats\\tom.png",
+        ],
+        ids=lambda path: path or "empty",
+    )
+    def test_what_is_no_file_there_is_refused(self, root, path):
+        """
+        Nothing is expanded or decoded: a name that is no file of the root's is no file.
+        """
+        with pytest.raises(MediaError) as caught:
+            confine(path, root)
+
+        assert str(caught.value) == f"there is no file {path!r} in 'pictures'"
+
+    @pytest.mark.parametrize(
+        "target",
+        ["/etc/passwd", "../pictures-private/secret.png", "../pictures/../pictures-private/secret.png"],
+        ids=["absolute", "relative", "winding"],
+    )
+    def test_a_link_out_is_refused(self, root, target):
+        """
+        What counts is where a symbolic link leads.
+        """
+        (root / "link.png").symlink_to(target)
+
+        with pytest.raises(MediaError, match=r"^'link\.png' leads out of 'pictures'$"):
+            confine("link.png", root)
+
+    def test_a_link_out_in_the_middle_is_refused(self, root):
+        """
+        A folder on the way may not lead out either, even to a sibling with the same beginning.
+        """
+        (root / "more").symlink_to("../pictures-private")
+
+        with pytest.raises(MediaError, match=r"^'more/secret\.png' leads out of 'pictures'$"):
+            confine("more/secret.png", root)
+
+    def test_a_link_within_is_followed(self, root):
+        """
+        A link that stays below the root is as good as the file.
+        """
+        (root / "link.png").symlink_to("cats/tom.png")
+
+        assert confine("link.png", root) == (root / "cats" / "tom.png").resolve()
+
+    def test_a_root_may_be_a_link_itself(self, root, tmp_path):
+        """
+        The author may name the root by a link: what it leads to is the root.
+        """
+        (tmp_path / "shortcut").symlink_to(root)
+
+        assert confine("cat.png", tmp_path / "shortcut") == (root / "cat.png").resolve()
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+    def test_a_pipe_is_refused(self, root):
+        """
+        Reading anything but a regular file could wait forever.
+        """
+        os.mkfifo(root / "pipe.png")
+
+        with pytest.raises(MediaError, match=r"^there is no file 'pipe\.png' in 'pictures'$"):
+            confine("pipe.png", root)
+
+    @pytest.mark.parametrize(
+        "path", ["loop.png", "a" * 5000, "\ud800.png"], ids=["link to itself", "too long", "surrogate"]
+    )
+    def test_what_the_system_cannot_look_up_is_refused_alike(self, root, path):
+        """
+        The promise is one kind of error, in words that do not show where the root is.
+        """
+        (root / "loop.png").symlink_to("loop.png")
+
+        with pytest.raises(MediaError) as caught:
+            confine(path, root)
+
+        assert str(root.parent) not in str(caught.value)
+
+    def test_a_missing_root_has_no_files(self, tmp_path):
+        """
+        A root that does not exist is reported as one without the file.
+        """
+        with pytest.raises(MediaError, match=r"^there is no file 'cat\.png' in 'pictures'$"):
+            confine("cat.png", tmp_path / "pictures")
+
+    @settings(deadline=None)
+    @given(
+        path=st.text("./\\ab:~\0-", max_size=12)
+        | st.lists(
+            st.sampled_from(["..", ".", "cats", "tom.png", "cat.png", "more", "", "~"]), max_size=6
+        ).map("/".join)
+    )
+    def test_no_path_leads_out(self, path, tmp_path_factory):
+        """
+        Whatever is asked for, what is found lies below the root, or there is one kind of error.
+        """
+        root = tmp_path_factory.getbasetemp() / "confined"
+        if not root.exists():
+            (root / "cats").mkdir(parents=True)
+            (root / "cats" / "tom.png").write_bytes(PNG)
+            (root / "cat.png").write_bytes(PNG)
+            (root / "more").symlink_to("..")
+
+        try:
+            found = confine(path, root)
+        except MediaError:
+            return
+
+        assert found.is_relative_to(root.resolve())
+        assert found.is_file()
+
+    def test_content_is_read_within_the_root(self, root):
+        """
+        `from_path` with a root is confined by this very check.
+        """
+        assert Image.from_path("cats/tom.png", root=root).data == PNG
+        with pytest.raises(MediaError, match="is not a plain relative path below 'pictures'"):
+            Image.from_path("../pictures-private/secret.png", root=root)

@@ -1,0 +1,831 @@
+import copy
+import pickle
+import re
+from collections.abc import Sequence
+from enum import Enum
+from itertools import pairwise
+from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
+from typing import NamedTuple
+from unittest.mock import ANY
+
+import attrs
+import mcp.types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit import prompt, resource
+from promptkit.language.content import Audio, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.language.messages import Message, Workflow, messages_of
+from promptkit.language.turns import assistant, user
+from promptkit.language.unsendable import Unsendable, describe
+
+LINK = ResourceLink("a:b", name="a")
+
+
+class Role(Enum):
+    SYSTEM = "system"
+
+
+class Named(NamedTuple):
+    role: str
+    text: str
+
+
+def named(name):
+    """A function of that name."""
+
+    def function() -> str:
+        return name
+
+    function.__name__ = name
+    return function
+
+
+NOTE = Text("note", priority=1)
+
+SAY_WHAT_BYTES_ARE = "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)"
+
+roles = st.sampled_from(["user", "assistant"])
+turns = st.sampled_from([user, assistant])
+said = st.text().filter(lambda text: text and not text.isspace())
+blank = st.sampled_from(["", " ", "\n\t", None, False, Text(""), Text(" ", priority=1)])
+content = st.one_of(said.map(Text), said.map(lambda text: Text(text, audience="user")), st.just(LINK))
+messages = st.builds(Message, roles, content)
+workflows = st.lists(messages, max_size=5).map(Workflow)
+
+
+class Drawing:
+    def __init__(self, data):
+        self.data = data
+
+    def _repr_png_(self):
+        return self.data
+
+
+class TestTurn:
+    @pytest.mark.parametrize(
+        ("parts", "contents"),
+        [
+            ([], []),
+            (["a"], [Text("a")]),
+            (["a", "b"], [Text("a\n\nb")]),
+            (["a", Text("b"), "c"], [Text("a\n\nb\n\nc")]),
+            (["a", LINK, "b"], [Text("a"), LINK, Text("b")]),
+            ([LINK, LINK], [LINK, LINK]),
+            (["a", None, False, "", "  ", Text("\n"), "b"], [Text("a\n\nb")]),
+            ([None, LINK, None], [LINK]),
+            ([Text("a", priority=1), Text("b", priority=1)], [Text("a\n\nb", priority=1)]),
+            (["a", NOTE, "b"], [Text("a"), NOTE, Text("b")]),
+            (["  a\n", "\tb "], [Text("  a\n\n\n\tb ")]),
+        ],
+        ids=[
+            "nothing",
+            "one",
+            "two",
+            "text among strings",
+            "content between",
+            "content twice",
+            "empty parts vanish",
+            "content alone",
+            "equal annotations",
+            "other annotations",
+            "space is kept",
+        ],
+    )
+    @pytest.mark.parametrize("turn", [user, assistant])
+    def test_neighbouring_texts_join_and_all_else_stands_alone(self, turn, parts, contents):
+        """
+        Texts beside each other are one block; every other part is a message of its own.
+        """
+        assert turn(*parts) == Workflow([Message(turn.__name__, block) for block in contents])
+
+    def test_a_picture_becomes_an_image(self, png):
+        """
+        What shows itself as PNG is a part like any other.
+        """
+        assert user("Look:", Drawing(png), "What is it?") == user("Look:", Image(png), "What is it?")
+
+    def test_every_kind_of_content_is_a_part(self, png, wav):
+        """
+        Parts keep their order, one message each.
+        """
+        parts = [Image(png), Audio(wav), EmbeddedResource("a:b", text="c"), LINK, Text("d")]
+
+        assert [message.content for message in user(*parts)] == parts
+
+    @pytest.mark.parametrize(
+        ("part", "says"),
+        [
+            (3, "an int (3): make it text, with str(...) or an f-string"),
+            (0, "an int (0): make it text, with str(...) or an f-string"),
+            (True, "a bool (True): make it text, with str(...) or an f-string"),
+            (
+                b"a",
+                f"a bytes (b'a'): {SAY_WHAT_BYTES_ARE}",
+            ),
+            (["a", "b"], "a list (['a', 'b']): unpack it, with *"),
+            (("a",), "a tuple (('a',)): unpack it, with *"),
+            ({"a": 1}, "a dict ({'a': 1}): show it as text, with promptkit.fragments.json_block(...)"),
+            (len, "the function 'len': call it"),
+            (int, "the class 'int': call it"),
+        ],
+        ids=["int", "zero", "bool", "bytes", "list", "tuple", "dict", "function", "class"],
+    )
+    @pytest.mark.parametrize("turn", [user, assistant])
+    def test_anything_else_is_refused_by_position(self, turn, part, says):
+        """
+        The error names the part, what it is, and what to write in its place.
+        """
+        with pytest.raises(TypeError) as caught:
+            turn("a", part, "b")
+
+        assert str(caught.value) == f"{turn.__name__}(...): part 2 is {says}"
+
+    @pytest.mark.parametrize(
+        ("part", "remedy"),
+        [
+            (Path("a.png"), "read it, with .read_text() or Image.from_path(...)"),
+            (user("a"), "join turns with +, as in user(...) + message"),
+            (Message("user", "a"), "join turns with +, as in user(...) + message"),
+            ((text for text in "ab"), "unpack it, with *"),
+            ({"a"}, "put it in order, with sorted(...)"),
+            (user, "call it"),
+            (
+                prompt(named("plan")),
+                "call the prompt: `return plan(...)`, or `yield from plan(...)` where it is a generator",
+            ),
+            (resource("a:b")(named("log")), "show it with .embed(...), or link to it with .link(...)"),
+            (ValueError("a"), "raise it, or make it text with str(...)"),
+            (Role.SYSTEM, "make it text, with .value or .name"),
+            (memoryview(b"a"), SAY_WHAT_BYTES_ARE),
+            ({}.values(), "unpack it, with *"),
+            (range(3), "unpack it, with *"),
+            (..., "make it text, with str(...) or an f-string"),
+        ],
+        ids=[
+            "path",
+            "workflow",
+            "message",
+            "generator",
+            "set",
+            "function",
+            "prompt",
+            "resource",
+            "exception",
+            "enum",
+            "memory",
+            "view",
+            "range",
+            "ellipsis",
+        ],
+    )
+    def test_each_mistake_has_its_remedy(self, part, remedy):
+        """
+        The error for a common mistake says what to do instead.
+        """
+        with pytest.raises(TypeError) as caught:
+            user(part)
+
+        assert str(caught.value).endswith(f": {remedy}")
+
+    def test_a_huge_value_is_shown_in_short(self):
+        """
+        The error's text does not hold a whole file.
+        """
+        with pytest.raises(TypeError) as caught:
+            user(b"x" * 1_000_000)
+
+        assert len(str(caught.value)) < 200
+
+    @given(st.lists(said | blank), turns)
+    def test_strings_alone_equal_their_joining(self, parts, turn):
+        """
+        user(a, b) is user("a, a blank line, b"), blank ones left out.
+        """
+        texts = [part for part in parts if isinstance(part, str) and part.strip()]
+
+        assert turn(*(part for part in parts if not isinstance(part, Text))) == turn("\n\n".join(texts))
+
+    @given(st.lists(said | content, max_size=6), blank, st.integers(0, 6), turns)
+    def test_empty_parts_vanish_wherever_they_stand(self, parts, nothing, position, turn):
+        """
+        ``x if cond else None`` reads well at every place.
+        """
+        assert turn(*parts[:position], nothing, *parts[position:]) == turn(*parts)
+
+    @given(st.lists(said | content | blank, max_size=6))
+    def test_the_role_changes_nothing_else(self, parts):
+        """
+        Both roles treat their parts alike.
+        """
+        assert [m.content for m in user(*parts)] == [m.content for m in assistant(*parts)]
+        assert {m.role for m in assistant(*parts)} <= {"assistant"}
+
+    @given(st.lists(said | content, max_size=6))
+    def test_no_text_is_lost_or_moved(self, parts):
+        """
+        The result holds every text, in order.
+        """
+        transcript = "".join(str(message.content) for message in user(*parts))
+
+        position = 0
+        for part in parts:
+            position = transcript.index(str(part), position) + len(str(part))
+
+    @given(st.lists(said | content | blank, max_size=6))
+    def test_no_two_plain_texts_stand_side_by_side(self, parts):
+        """
+        Whatever could be one block is one block.
+        """
+        blocks = [message.content for message in user(*parts)]
+
+        assert not any(
+            isinstance(a, Text) and isinstance(b, Text) and a.annotations == b.annotations
+            for a, b in pairwise(blocks)
+        )
+
+
+class TestMessage:
+    def test_a_string_is_text(self):
+        """
+        The content is always one block.
+        """
+        assert Message("user", "a").content == Text("a")
+        assert Message("user", LINK).content is LINK
+
+    def test_a_picture_is_an_image(self, png):
+        """
+        As in user(...).
+        """
+        assert Message("assistant", Drawing(png)).content == Image(png)
+
+    @pytest.mark.parametrize(
+        ("role", "says"),
+        [
+            (
+                "system",
+                "MCP prompts have no 'system' role: put instructions at the head of the first user(...) turn",
+            ),
+            ("developer", "role 'developer' is not one of user, assistant"),
+            ("User", "role 'User' is not one of user, assistant"),
+            ("", "role '' is not one of user, assistant"),
+            (None, "role None is not one of user, assistant"),
+            ([], "role [] is not one of user, assistant"),
+        ],
+        ids=["system", "developer", "case", "empty", "None", "list"],
+    )
+    def test_there_are_two_roles(self, role, says):
+        """
+        A system role gets an explanation, any other the roles that there are.
+        """
+        with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is compared)
+            Message(role, "a")
+
+        assert str(caught.value) == says
+
+    @pytest.mark.parametrize("nothing", ["", " \n", None, False, Text("")], ids=repr)
+    def test_it_holds_something(self, nothing):
+        """
+        Where a part would vanish, a message has nothing left to hold.
+        """
+        with pytest.raises(ValueError, match=r"^a message holds one content block: the content is empty$"):
+            Message("user", nothing)
+
+    @pytest.mark.parametrize(
+        ("value", "says"),
+        [
+            (3, "an int (3): make it text, with str(...) or an f-string"),
+            (["a"], "a list (['a']): unpack it, with *"),
+            (
+                user("a"),
+                "a Workflow (Workflow([Mes..., Text('a'))])): join turns with +, as in user(...) + message",
+            ),
+        ],
+        ids=["int", "list", "workflow"],
+    )
+    def test_it_holds_nothing_else(self, value, says):
+        """
+        Exactly one block, and nothing is turned into text silently.
+        """
+        with pytest.raises(TypeError) as caught:
+            Message("user", value)
+
+        assert str(caught.value) == says
+
+    def test_it_is_a_value(self):
+        """
+        Equal parts make an equal message, and it cannot be changed.
+        """
+        message = Message("user", "a")
+
+        assert message == Message("user", Text("a"))
+        assert message != Message("assistant", "a")
+        assert hash(message) == hash(Message("user", "a"))
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            message.role = "assistant"
+
+    def test_it_is_shown_with_its_role(self):
+        """
+        str() is for people, repr() is what the author would write.
+        """
+        message = Message("assistant", "a\nb")
+
+        assert str(message) == "[assistant]\na\nb"
+        assert repr(message) == "Message('assistant', Text('a\\nb'))"
+        assert eval(repr(message)) == message  # noqa: S307 (that is the claim)
+
+
+class TestWorkflow:
+    @given(workflows, st.slices(5), st.integers(-6, 6))
+    def test_it_is_a_sequence_of_its_messages(self, workflow, cut, index):
+        """
+        Iterating, slicing, indexing and searching agree with the tuple.
+        """
+        items = workflow.messages
+
+        assert isinstance(workflow, Sequence)
+        assert tuple(workflow) == items
+        assert len(workflow) == len(items)
+        assert tuple(reversed(workflow)) == items[::-1]
+        assert workflow[cut] == Workflow(items[cut])
+        if -len(items) <= index < len(items):
+            assert workflow[index] == items[index]
+            assert items[index] in workflow
+            assert workflow.index(items[index]) == items.index(items[index])
+            assert workflow.count(items[index]) == items.count(items[index])
+        else:
+            with pytest.raises(IndexError):
+                workflow[index]
+
+    @given(workflows, workflows)
+    def test_it_compares_by_value(self, one, other):
+        """
+        Workflows are equal if their messages are, and then have one hash.
+        """
+        assert (one == other) == (one.messages == other.messages)
+        assert one == Workflow(list(one))
+        assert hash(one) == hash(Workflow(list(one)))
+
+    @given(workflows)
+    def test_it_travels(self, workflow):
+        """
+        Pickled or copied, it comes back equal.
+        """
+        assert pickle.loads(pickle.dumps(workflow)) == workflow  # noqa: S301 (our own pickle)
+        assert copy.deepcopy(workflow) == workflow
+
+    @given(workflows)
+    def test_its_repr_makes_it_again(self, workflow):
+        """
+        The repr is what the author would write, but for links: see test_content.
+        """
+        plain = Workflow([message for message in workflow if message.content != LINK])
+
+        assert eval(repr(plain)) == plain  # noqa: S307 (that is the claim)
+
+    def test_it_is_frozen(self):
+        """
+        Neither its messages nor what they hold can be replaced.
+        """
+        workflow = user("a")
+
+        with pytest.raises(attrs.exceptions.FrozenInstanceError):
+            workflow.messages = ()
+        with pytest.raises(TypeError, match="does not support item assignment"):
+            workflow[0] = Message("user", "b")
+        assert not hasattr(workflow, "__dict__")
+
+    def test_an_empty_one_is_false(self):
+        """
+        Nothing to say is nothing.
+        """
+        assert not user()
+        assert not Workflow()
+        assert user("a")
+
+    def test_it_is_no_tuple(self):
+        """
+        It equals workflows alone.
+        """
+        assert user("a") != (Message("user", "a"),)
+        assert user("a") != "a"
+
+    def test_a_transcript_is_readable(self, png):
+        """
+        Each message stands below its role; media are told by type, size and digest.
+        """
+        workflow = user("Look at this:", Image(png)) + assistant("A red dot.") + user(LINK)
+
+        assert str(workflow) == (
+            "[user]\nLook at this:\n\n"
+            f"[user]\n{Image(png)!s}\n\n"
+            "[assistant]\nA red dot.\n\n"
+            "[user]\n[a](a:b)"
+        )  # fmt: skip
+        assert str(Image(png)).startswith(f"<image/png {len(png)} B sha256:")
+
+    @pytest.mark.parametrize(
+        ("items", "says"),
+        [
+            (["a"], "Workflow takes messages, and item 0 is a str ('a'): make it with user(...)"),
+            ([Message("user", "a"), LINK], "Workflow takes messages, and item 1 is a ResourceLink"),
+            ([user("a")], "Workflow takes messages, and item 0 is a Workflow"),
+            (Message("user", "a"), "Workflow takes messages"),
+            (None, "Workflow takes messages"),
+        ],
+        ids=["str", "content", "workflow", "message alone", "None"],
+    )
+    def test_it_takes_only_messages(self, items, says):
+        """
+        Anything else is refused by position, with the remedy.
+        """
+        with pytest.raises(TypeError) as caught:
+            Workflow(items)
+
+        assert str(caught.value).startswith(says)
+
+
+class TestEquality:
+    @given(messages)
+    def test_a_turn_equals_its_message(self, message):
+        """
+        A workflow of one message and that message are one value: equal both ways, with one hash.
+        """
+        turn = Workflow([message])
+
+        assert turn == message
+        assert message == turn
+        assert (turn != message, message != turn) == (False, False)
+        assert hash(turn) == hash(message)
+        assert {turn, message} == {message}
+        assert (turn + turn)[1] == turn
+        assert (turn + turn).count(turn) == 2
+        assert (turn + turn).index(turn, 1) == 1
+
+    @given(messages, messages, workflows)
+    def test_equality_stays_one(self, one, other, workflow):
+        """
+        It goes through: what equals one of two equal values equals the other one.
+        """
+        assert (one == other) == (Workflow([one]) == other) == (Workflow([one]) == Workflow([other]))
+        assert (workflow == one) == (workflow.messages == (one,)) == (one == workflow)
+        assert (workflow != one) == (one != workflow) != (workflow == one)
+
+    @pytest.mark.parametrize("other", ["a", Text("a"), None, ("user", "a"), [Message("user", "a")], 3])
+    def test_it_equals_nothing_else(self, other):
+        """
+        Neither its text nor a list of it is a turn; another type may know better.
+        """
+        for value in (user("a"), Message("user", "a"), user("a", LINK)):
+            assert value != other
+            assert other != value
+            assert value == ANY
+
+
+class TestContains:
+    @pytest.mark.parametrize(
+        ("part", "words"),
+        [
+            ("Make a Plan.", ["Plan", "a Plan", ""]),
+            (Text("Make a Plan.", priority=1), ["Plan"]),
+            (EmbeddedResource("logs://today", text="Plan B"), ["Plan", "logs://", "today"]),
+            (EmbeddedResource("logs://today", blob=b"Plan"), ["logs://today"]),
+            (
+                ResourceLink("logs://x", name="log", title="Plans", description="Old Plan"),
+                ["logs", "log", "Plans", "Old"],
+            ),
+        ],
+        ids=["str", "Text", "embedded", "blob", "link"],
+    )
+    @pytest.mark.parametrize(
+        "before", [user(), user("first"), assistant("first")], ids=["", "user", "assistant"]
+    )
+    def test_text_is_found_wherever_it_stands(self, part, words, before):
+        """
+        All that is read counts: text, documents, URIs, names.
+        """
+        workflow = before + user(part)
+
+        for word in words:
+            assert word in workflow
+            assert word in workflow[-1]
+            assert word in workflow.text
+            assert word in workflow[-1].text
+            assert workflow.count(word) >= 1
+            assert word in workflow[workflow.index(word)]
+
+    @pytest.mark.parametrize("word", ["secret", "user", "[user]", "image/png", "sha256", "first\n\nPlan"])
+    def test_what_is_nobodys_words_is_not_found(self, word, png):
+        """
+        Neither roles nor what a transcript says of pictures, nor words across two messages.
+        """
+        workflow = user("first") + user("Plan", Image(png))
+
+        assert word not in workflow
+        assert workflow.count(word) == 0
+        with pytest.raises(ValueError, match="no message of the workflow is or contains a str"):
+            workflow.index(word)
+
+    @given(workflows, messages)
+    def test_a_message_is_compared(self, workflow, message):
+        """
+        Messages are found as in a list, content by what holds it, and workflows as a run.
+        """
+        assert (message in workflow) == (message in list(workflow))
+        assert (message.content in workflow) == (message.content in [m.content for m in workflow])
+        assert workflow[1:3] in workflow
+        assert (workflow + message) not in workflow
+        assert workflow.count(message) == list(workflow).count(message)
+
+    @pytest.mark.parametrize(
+        "item", [3, None, b"Plan", ("user", "Plan"), ["Plan"], re.compile("Plan")], ids=repr
+    )
+    def test_what_is_never_in_it_is_refused(self, item):
+        """
+        ``not in`` would always be true of it.
+        """
+        for value in (user("Plan"), Message("user", "Plan")):
+            with pytest.raises(TypeError, match=r"a message contains text or content, not (?:an? |None)"):
+                assert item not in value
+
+    def test_text_leaves_pictures_out(self, png):
+        """
+        It is all text and nothing else.
+        """
+        workflow = user("a", Image(png), LINK) + assistant("b")
+
+        assert workflow.text == "a\n\na\na:b\n\nb"
+        assert workflow[1].text == ""
+        assert Workflow().text == ""
+
+
+class TestFormat:
+    @pytest.mark.parametrize(
+        "value",
+        [user("a"), user("a")[0], LINK, EmbeddedResource("a:b", text="c")],
+        ids=["Workflow", "Message", "link", "embedded"],
+    )
+    def test_what_would_lose_itself_in_text_is_refused(self, value):
+        """
+        An f-string would send a role, a picture or a document as words.
+        """
+        with pytest.raises(TypeError, match=r"is no text, and .* f-string"):
+            f"Look: {value}"
+        with pytest.raises(TypeError, match="is no text"):
+            "Look: {}".format(value)  # noqa: UP032 (that is the claim)
+        assert f"{value!s}" == str(value)
+
+    def test_pictures_are_refused(self, png):
+        """
+        They are parts of their own.
+        """
+        with pytest.raises(TypeError, match=r"Image is no text, .* give it to user\(\.\.\.\) as a part"):
+            f"Look: {Image(png)}"
+
+    def test_text_stands_in_text(self):
+        """
+        Fragments nest in f-strings.
+        """
+        assert f"{Text('ab'):>3}" == " ab"
+
+
+class TestPlus:
+    @given(workflows, workflows, workflows)
+    def test_it_is_associative_and_keeps_the_order(self, a, b, c):
+        """
+        Where the brackets stand does not matter, and nothing is moved or merged.
+        """
+        assert (a + b) + c == a + (b + c)
+        assert list(a + b) == [*a, *b]
+
+    @given(workflows)
+    def test_an_empty_workflow_changes_nothing(self, workflow):
+        """
+        It is the zero of addition, so that sum() can start with it.
+        """
+        assert workflow + user() == workflow
+        assert user() + workflow == workflow
+        assert sum([workflow, workflow], Workflow()) == workflow + workflow
+
+    @pytest.mark.parametrize(
+        "made",
+        [
+            user("a") + "b",
+            "a" + user("b"),
+            user("a") + Text("b"),
+            Text("a") + user("b"),
+            user("a") + Message("user", "b"),
+            Message("user", "a") + user("b"),
+            Message("user", "a") + Message("user", "b"),
+            Message("user", "a") + "b",
+            "a" + Message("user", "b"),
+            Text("a") + Message("user", "b"),
+            user("a") + "" + user("b"),
+        ],
+        ids=lambda made: str(len(made)),
+    )
+    def test_it_joins_workflows_messages_and_strings(self, made):
+        """
+        Whatever a side is, each stays a message; a bare string or content is a user turn.
+        """
+        assert made == Workflow([Message("user", "a"), Message("user", "b")])
+
+    def test_a_bare_string_is_a_user_turn_after_anyone(self):
+        """
+        A string does not join the message before it.
+        """
+        assert assistant("a") + "b" == Workflow([Message("assistant", "a"), Message("user", "b")])
+
+    def test_it_can_be_written_as_an_assignment(self):
+        """
+        += makes a new workflow and leaves the old one as it was.
+        """
+        before = workflow = user("a")
+        workflow += assistant("b")
+
+        assert workflow == user("a") + assistant("b")
+        assert before == user("a")
+
+    @pytest.mark.parametrize("other", [3, None, ["a"], b"a", {"a": 1}], ids=repr)
+    @pytest.mark.parametrize("turns", [user("a"), Message("user", "a")], ids=["workflow", "message"])
+    def test_it_refuses_all_else(self, turns, other):
+        """
+        From either side.
+        """
+        with pytest.raises(TypeError):
+            turns + other
+        with pytest.raises(TypeError):
+            other + turns
+
+
+#: A turn as other libraries write it, and how promptkit's authors write it.
+A_TURN = "write user(...) or assistant(...) for a turn, or a list for several parts"
+NO_SYSTEM = f"{A_TURN}; MCP has no system role: begin the first user(...) with it"
+
+
+class TestForeignTurns:
+    @pytest.mark.parametrize(
+        ("value", "remedy"),
+        [
+            (("user", "Hello"), A_TURN),
+            (("system", "Be nice"), NO_SYSTEM),
+            (("Summary", "Details"), A_TURN),
+            (("", ""), A_TURN),
+            (("user", Text("Hello")), A_TURN),
+            (("Human", ["Hello"]), A_TURN),
+            (("assistant", None), A_TURN),
+            (("user", "a", "b"), A_TURN),
+            (Named("user", "Hello"), A_TURN),
+            ({"role": "user", "content": "Hello"}, A_TURN),
+            ({"role": "system", "content": "Be nice"}, NO_SYSTEM),
+            ({"role": "developer", "content": [{"type": "text", "text": "x"}]}, NO_SYSTEM),
+            ({"role": "model", "parts": [{"text": "Hello"}]}, A_TURN),
+            ({"messages": [{"role": "user", "content": "x"}]}, A_TURN),
+            ({"contents": []}, A_TURN),
+            ({"type": "text", "text": "Hello"}, A_TURN),
+            (MappingProxyType({"role": "user"}), A_TURN),
+            (SimpleNamespace(role="user", content="Hello"), A_TURN),
+            (SimpleNamespace(role="model", parts=[]), A_TURN),
+            (SimpleNamespace(type="system", content="Be nice"), NO_SYSTEM),
+            (SimpleNamespace(role=Role.SYSTEM, content="Be nice"), NO_SYSTEM),
+        ],
+        ids=repr,
+    )
+    @pytest.mark.parametrize(
+        "around", [lambda v: v, lambda v: [v], lambda v: ["a", [v]], lambda v: iter([v])]
+    )
+    def test_they_are_never_words(self, value, remedy, around):
+        """
+        A pair of strings, a vendor's dictionary and an object of its library are refused, however deep.
+        """
+        with pytest.raises(Unsendable) as caught:
+            messages_of(around(value))
+
+        assert str(caught.value) == f"{describe(value)}: {remedy}"
+
+    def test_nor_are_they_parts(self):
+        """
+        ``user(...)`` says the same.
+        """
+        with pytest.raises(TypeError, match=re.escape(A_TURN)):
+            user({"role": "user", "content": "Hello"})
+
+    def test_a_message_of_the_official_sdk(self):
+        """
+        So does what its prompts return.
+        """
+        theirs = mcp.types.PromptMessage(
+            role="user", content=mcp.types.TextContent(type="text", text="Hello")
+        )
+
+        with pytest.raises(Unsendable, match=re.escape(A_TURN)):
+            messages_of([theirs])
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            ["user", "Hello"],
+            ("a", "b", "c"),
+            ("a", Text("b")),
+            ("a", None),
+            (None, "b"),
+            ("a",),
+            ("a", user("b")),
+        ],
+        ids=repr,
+    )
+    def test_parts_stay_parts(self, value):
+        """
+        A list, or a tuple that is no pair of strings, is several parts.
+        """
+        assert all(isinstance(message, Message) for message in messages_of(value))
+
+
+class TestMessagesOf:
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (None, []),
+            (False, []),
+            ("", []),
+            ("a", ["a"]),
+            (LINK, [LINK]),
+            (Message("user", "a"), ["a"]),
+            (user("a", LINK), ["a", LINK]),
+            ([], []),
+            (["a", "b"], ["a", "b"]),
+            (("a", None, [LINK, ["b", user("c")]]), ["a", LINK, "b", "c"]),
+            (iter(["a", LINK]), ["a", LINK]),
+            ((text for text in "ab"), ["a", "b"]),
+        ],
+        ids=[
+            "None",
+            "False",
+            "empty",
+            "str",
+            "content",
+            "message",
+            "workflow",
+            "no items",
+            "list",
+            "nested",
+            "iterator",
+            "generator",
+        ],
+    )
+    def test_a_result_is_read_in_its_order(self, value, expected):
+        """
+        Text and content are user turns; sequences of them are flattened.
+        """
+        assert messages_of(value) == [Message("user", item) for item in expected]
+
+    def test_roles_are_kept(self):
+        """
+        A message of the assistant's stays one.
+        """
+        assert messages_of([assistant("a"), "b"]) == [*assistant("a"), *user("b")]
+
+    @pytest.mark.parametrize(
+        ("value", "path"),
+        [(3, ()), ([3], (0,)), (["a", None, 3], (2,)), (["a", [user("b"), [b"c"]]], (1, 1, 0))],
+        ids=["alone", "first", "after nothing", "nested"],
+    )
+    def test_the_place_of_a_fault_is_known(self, value, path):
+        """
+        The path leads to the invalid part, outermost position first.
+        """
+        with pytest.raises(Unsendable) as caught:
+            messages_of(value)
+
+        assert caught.value.path == path
+
+    def test_a_picture_that_is_also_a_sequence_is_a_picture(self, png):
+        """
+        What shows itself as PNG is an image to a return as it is to user(...).
+        """
+
+        class Film(list):
+            def _repr_png_(self):
+                return png
+
+        assert messages_of(Film([1, 2])) == list(user(Film([1, 2])))
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (3, "an int (3)"),
+        ("a", "a str ('a')"),
+        (None, "None"),
+        (AttributeError(), "an AttributeError (AttributeError())"),
+        ("x" * 100, "a str ('xxxxxxxxxxxx...xxxxxxxxxxxxx')"),
+    ],
+    ids=["int", "str", "None", "vowel", "long"],
+)
+def test_a_value_is_described_in_short(value, said):
+    """
+    Errors say of a value its type, with the right article, and its beginning and end.
+    """
+    assert describe(value) == said

@@ -1,0 +1,709 @@
+"""Whole conversations: what is true of every message that a server sends."""
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum
+from functools import cache
+from inspect import Parameter, Signature
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Literal
+from uuid import UUID
+
+import jsonschema
+import pytest
+from msgspec import Meta
+
+from promptkit import Arg, Context, Icon, PromptError, Text, prompt, resource, user
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.jsonrpc import Code
+from promptkit.protocol.methods import METHODS
+from tests.requirements.requirement import SINCE_2025_06, SINCE_2025_11
+from tests.wire import (
+    HANDSHAKES,
+    MODERN,
+    REVISIONS,
+    SCHEMAS,
+    Client,
+    envelope,
+    initialize,
+    line,
+    notification,
+    request,
+)
+
+SERVER = "io.modelcontextprotocol/serverInfo"
+STREAM = "io.modelcontextprotocol/subscriptionId"
+LEVEL = "io.modelcontextprotocol/logLevel"
+LONG = "x\ny" * 5000
+EAST = timezone(timedelta(hours=5, minutes=30))
+
+
+@prompt(
+    tags=["x"], version="2", meta={"com.example.shelf/owner": "me"}, icons=[Icon("data:,", sizes="48x48")]
+)
+def greet(name: str, times: int = 1):
+    return user(Text(f"Hello, {name}!" * times, last_modified=datetime(2026, 1, 31, 12, tzinfo=EAST)))
+
+
+@prompt
+def steps(context: Context):
+    context.report_progress(1, 2, "reading")
+    return f"{context.client_name} {dict(context.capabilities)} {context.revision}"
+
+
+@prompt
+def broken():
+    raise RuntimeError("password123")
+
+
+@prompt
+def strict():
+    raise PromptError("run the service first")
+
+
+@prompt(elicit=True)
+def review(diff: str, depth: int, tone: Literal["calm", "brisk"] = "calm"):
+    return f"{diff} {depth + 1} {tone}"
+
+
+@resource("notes://a")
+def note():
+    return "one"
+
+
+@resource("notes://all/{name}")
+def named(name: Annotated[str, Arg(complete=["ann", "bob"])]):
+    return name
+
+
+@resource("notes://a", name="note")
+def other_note():
+    return "two"
+
+
+CATALOG = compile(Recipes(prompts=(greet, steps, broken, strict, review), resources=(note, named)))
+OTHER = compile(Recipes(prompts=(greet,), resources=(other_note,)))
+
+REF = {"type": "ref/prompt", "name": "review"}
+ALL_CHANGES = {
+    "promptsListChanged": True,
+    "resourcesListChanged": True,
+    "resourceSubscriptions": ["notes://a"],
+}
+
+#: Requests that succeed, one for each method at least.
+SERVED = [
+    ("ping", {}),
+    ("server/discover", {}),
+    ("prompts/list", {}),
+    ("prompts/get", {"name": "greet", "arguments": {"name": "Ada"}}),
+    ("prompts/get", {"name": "review", "arguments": {"diff": "x", "depth": "1"}}),
+    ("completion/complete", {"ref": REF, "argument": {"name": "tone", "value": "b"}}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("resources/read", {"uri": "notes://a"}),
+    ("resources/subscribe", {"uri": "notes://b"}),
+    ("resources/unsubscribe", {"uri": "notes://b"}),
+    ("tools/list", {}),
+]
+
+#: And requests that do not.
+REFUSED = [
+    ("prompts/get", {"name": LONG}),
+    ("prompts/get", {"name": 3}),
+    ("prompts/get", {"name": "greet", "arguments": {"times": LONG, LONG: "x"}}),
+    ("prompts/get", {"name": "greet", "arguments": {f"a{i}": "x" for i in range(99)}}),
+    ("prompts/get", {"name": "broken"}),
+    ("prompts/get", {"name": "strict"}),
+    ("prompts/list", {"cursor": LONG}),
+    ("resources/read", {"uri": f"notes://{LONG}"}),
+    ("completion/complete", {"ref": REF, "argument": {"name": LONG, "value": ""}}),
+    (LONG, {}),
+]
+
+#: Lines that are no requests.
+LINES = [b"{", b"3", b'{"jsonrpc":"2.0","id":null,"method":"ping"}', b'{"id":9,"method":"ping"}']
+
+
+class Conversation:
+    """A client that tries everything, and all that it receives."""
+
+    def __init__(self, revision, meta):
+        declared = {"elicitation": {}, "roots": {}, "sampling": {}}
+        self.client = Client(CATALOG, revision, capabilities=declared, changes=True)
+        self.said, self.asked, self.numbers, self.meta = [], {}, count(100), meta
+        self.requests()
+        for text in LINES:
+            self.said += self.client.send(text + b"\n")
+        self.questions()
+        self.changes()
+
+    def post(self, method, params, **meta):
+        """Send one request, and note what follows."""
+        number = next(self.numbers)
+        self.asked[number] = method
+        found = self.client.post(method, params, number, **self.meta, **meta)
+        self.said += found
+        return found
+
+    def requests(self):
+        """Ask for everything, in every way."""
+        for method, params in SERVED:
+            known = METHODS[method]
+            if known.modern if self.client.revision == MODERN else known.handshake:
+                self.post(method, params)
+        if self.client.revision != MODERN:
+            self.post(
+                "initialize",
+                initialize(self.client.revision)["params"] | {"capabilities": self.client.capabilities},
+            )
+            self.client.send(line(notification("notifications/initialized")))
+        for method, params in REFUSED:
+            self.post(method, params)
+        self.post("prompts/get", {"name": "steps"}, progressToken="p")
+
+    def questions(self):
+        """Have something asked, twice, and answer once."""
+        params = {"name": "review", "arguments": {"diff": "x"}}
+        (first,), (second,) = self.post("prompts/get", params), self.post("prompts/get", params)
+        answer = {"action": "accept", "content": {"depth": 1}}
+        if first.get("method"):
+            self.said += self.client.answer(first["id"], answer)
+            self.post("prompts/get", params)
+        elif "result" in first:
+            retry = {**params, "requestState": first["result"]["requestState"]}
+            self.post("prompts/get", {**retry, "inputResponses": {"arguments": answer}})
+            self.post("prompts/get", retry, capabilities={})
+            self.unserved()
+        assert second.keys() == first.keys()
+
+    def unserved(self):
+        """Name a revision that is not served."""
+        meta = envelope() | {"io.modelcontextprotocol/protocolVersion": "2099-01-01"}
+        self.said += self.client.send(line(request(next(self.numbers), "prompts/list", {"_meta": meta})))
+
+    def changes(self):
+        """Wait for changes, until the server ends."""
+        if self.client.revision == MODERN:
+            self.post("subscriptions/listen", {"notifications": ALL_CHANGES})
+        else:
+            self.post("resources/subscribe", {"uri": "notes://a"})
+        for last in (lambda: self.client.server.replace(OTHER), lambda: self.client.server.close(0)):
+            self.client.sent.clear()
+            last()
+            self.said += self.client.replies()
+
+
+@cache
+def conversation(revision, **meta):
+    """The conversation at a revision; each request has *meta* in its metadata."""
+    return Conversation(revision, meta)
+
+
+def said(revision):
+    """Everything that a server says to a client that tries everything."""
+    return conversation(revision).said
+
+
+def errors(revision):
+    return [message["error"] for message in said(revision) if "error" in message]
+
+
+def results(revision):
+    return [message["result"] for message in said(revision) if "result" in message]
+
+
+def notifications(revision):
+    return [message for message in said(revision) if message.get("method", "").startswith("notifications/")]
+
+
+def members(value, key):
+    """Each object under *key*, at any depth."""
+    if isinstance(value, dict):
+        yield from ([value[key]] if key in value else [])
+        for inner in value.values():
+            yield from members(inner, key)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from members(inner, key)
+
+
+class TestMessages:
+    @pytest.mark.requirement(
+        "base/json-rpc", "base/response/result-or-error", "base/response/not-both", "base/batch/sent"
+    )
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_each_is_a_request_a_reply_or_a_notification(self, revision):
+        """
+        One object of JSON-RPC 2.0, with the members of its kind and no others, never an array.
+        """
+        kinds = {tuple(sorted(message)) for message in said(revision)}
+
+        replies = {("id", "jsonrpc", "result"), ("error", "id", "jsonrpc"), ("error", "jsonrpc")}
+        asks = {("id", "jsonrpc", "method", "params")} if revision in HANDSHAKES[2:] else set()
+        assert kinds == replies | {("jsonrpc", "method", "params")} | asks
+        assert {message["jsonrpc"] for message in said(revision)} == {"2.0"}
+
+    @pytest.mark.requirement("base/notification/no-id")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_notifications_have_no_id(self, revision):
+        """
+        Notifications of progress and changes have no id.
+        """
+        found = notifications(revision)
+
+        told = {"progress", "prompts/list_changed", "resources/list_changed", "resources/updated"}
+        told |= {"subscriptions/acknowledged"} if revision == MODERN else set()
+        told |= {"cancelled"} if revision not in HANDSHAKES[:2] else set()
+        assert {message["method"].removeprefix("notifications/") for message in found} == told
+        assert [message for message in found if "id" in message] == []
+
+    @pytest.mark.requirement("base/request/own-id", "base/request/own-id-null", "base/request/own-id-reused")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_what_the_server_asks(self, revision):
+        """
+        Each of its requests has an id of its own, text, before and after answers.
+        """
+        ids = [message["id"] for message in said(revision) if "id" in message and "method" in message]
+
+        assert len(ids) == (3 if revision in HANDSHAKES[2:] else 0)
+        assert {type(number) for number in ids} <= {str}
+        assert len(set(ids)) == len(ids)
+
+    @pytest.mark.requirement("ping/not-excessive")
+    @pytest.mark.parametrize("revision", HANDSHAKES)
+    def test_the_client_is_not_pinged(self, revision):
+        """
+        A server asks for answers of people, and never whether its client is there.
+        """
+        asked = {message["method"] for message in said(revision) if "id" in message and "method" in message}
+
+        assert asked == ({"elicitation/create"} if revision in HANDSHAKES[2:] else set())
+
+    @pytest.mark.requirement("stdio/no-requests", "stdio/known-kinds")
+    def test_what_a_modern_client_is_sent(self):
+        """
+        Replies to its requests, and notifications of one that runs or of a stream: nothing else.
+        """
+        talk = conversation(MODERN)
+        (stream,) = [number for number, method in talk.asked.items() if method == "subscriptions/listen"]
+        sent = [message for message in said(MODERN) if "method" in message]
+
+        about = [message["params"] for message in sent]
+        assert [message for message in sent if "id" in message] == []
+        assert {
+            params.get("progressToken") or params.get("requestId") or params["_meta"][STREAM]
+            for params in about
+        } == {"p", stream}
+
+    @pytest.mark.requirement("stdio/known-kinds")
+    def test_a_modern_client_that_does_not_listen(self):
+        """
+        It is sent nothing that it did not ask for.
+        """
+        client = Client(CATALOG, MODERN, changes=True)
+        client.ask("prompts/list")
+        client.ask("resources/read", {"uri": "notes://a"})
+        client.sent.clear()
+        client.server.replace(OTHER)
+        client.server.close(0)
+
+        assert client.replies() == []
+
+    @pytest.mark.requirement("base/auth/none")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_nobody_has_to_say_who_they_are(self, revision):
+        """
+        Each method of the revision is served to a client that presents nothing.
+        """
+        talk = conversation(revision)
+        answered = {talk.asked[message["id"]] for message in talk.said if "result" in message}
+
+        assert answered == {
+            name
+            for name, method in METHODS.items()
+            if (method.modern if revision == MODERN else method.handshake)
+        }
+
+
+class TestErrors:
+    @pytest.mark.requirement("base/error/members", "base/error/integer-code", "base/error/short-message")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_each_has_a_code_and_a_line(self, revision):
+        """
+        The code is a whole number and the message one line of bounded length, whatever was sent.
+        """
+        found = errors(revision)
+
+        assert len(found) >= len(REFUSED) + len(LINES)
+        assert {type(error["code"]) for error in found} == {int}
+        assert {len(error["message"].splitlines()) for error in found} == {1}
+        assert max(len(error["message"]) for error in found) <= 500
+
+    @pytest.mark.requirement(
+        "base/error/undefined-codes",
+        "base/error/old-range",
+        "base/error/retired-codes",
+        "base/error/own-codes",
+    )
+    def test_the_codes_of_the_modern_era(self):
+        """
+        A modern client gets the codes of JSON-RPC, and two that the specification defines.
+        """
+        assert {error["code"] for error in errors(MODERN)} == {
+            *(-32700, -32600, -32601, -32602, -32603),
+            *(-32021, -32022),
+        }
+
+    @pytest.mark.requirement("base/error/own-codes")
+    def test_no_code_is_made_up(self):
+        """
+        Within what JSON-RPC reserves, every code is one of its own or of MCP's.
+        """
+        reserved = {code for code in Code if -32768 <= code <= -32000}
+
+        assert reserved == {-32700, -32600, -32601, -32602, -32603, -32002, -32021, -32022}
+
+    @pytest.mark.requirement("base/error/defined-meaning", "base/meta/missing-capability")
+    def test_the_codes_that_are_defined(self):
+        """
+        One says which capability is missing, the other which versions are served.
+        """
+        data = {error["code"]: error["data"] for error in errors(MODERN) if error["code"] in (-32021, -32022)}
+
+        assert [error["code"] for error in errors(MODERN)].count(-32021) == 1
+        assert data == {
+            -32021: {"requiredCapabilities": {"elicitation": {"form": {}}}},
+            -32022: {"supported": [MODERN], "requested": "2099-01-01"},
+        }
+
+
+class TestResults:
+    @pytest.mark.requirement("base/result/type", "base/result/known-type")
+    def test_each_says_its_type(self):
+        """
+        In the modern era a result is complete, or asks for something; no extension adds a type.
+        """
+        types = [result["resultType"] for result in results(MODERN)]
+        (discovered,) = [result for result in results(MODERN) if "supportedVersions" in result]
+
+        assert (types.count("input_required"), set(types)) == (2, {"complete", "input_required"})
+        assert "extensions" not in discovered["capabilities"]
+
+    @pytest.mark.requirement("base/meta/server-info")
+    def test_each_says_who_made_it(self):
+        """
+        In the modern era a result names the server and its version.
+        """
+        names = {tuple(result["_meta"][SERVER]) for result in results(MODERN)}
+
+        assert names == {("name", "version")}
+
+    @pytest.mark.requirement("logging/undeclared")
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_nothing_is_logged(self, revision):
+        """
+        Logging is not declared, and no log message is sent, though prompts fail.
+        """
+        (declared,) = [result["capabilities"] for result in results(revision) if "capabilities" in result]
+
+        assert "logging" not in declared
+        assert [found for found in notifications(revision) if found["method"].endswith("/message")] == []
+
+    @pytest.mark.requirement("logging/not-asked-for", "base/deprecated")
+    @pytest.mark.parametrize("meta", [{}, {LEVEL: "debug"}], ids=["no-level", "debug"])
+    def test_nothing_deprecated_is_used(self, meta):
+        """
+        A client that declares roots and sampling, and wants logs, is asked for no such thing.
+        """
+        found = conversation(MODERN, **meta).said
+
+        asked = [
+            asking["method"] for requests in members(found, "inputRequests") for asking in requests.values()
+        ]
+        assert set(asked) == {"elicitation/create"}
+        assert [message for message in found if message.get("method") == "notifications/message"] == []
+        assert [declared for declared in members(found, "capabilities") if "logging" in declared] == []
+
+
+class TestMetadata:
+    @pytest.mark.requirement("base/meta/key-prefix", "base/meta/key-name", "base/meta/reserved-prefix")
+    @pytest.mark.parametrize("revision", SINCE_2025_06)
+    def test_keys(self, revision):
+        """
+        Keys are well-formed, and those that the protocol does not define keep clear of its prefixes.
+        """
+        keys = {key for meta in members(said(revision), "_meta") for key in meta}
+        own = keys - {SERVER, STREAM}
+
+        assert (keys == own) == (revision != MODERN)
+        assert own == {
+            "promptkit/arguments",
+            "promptkit/tags",
+            "promptkit/version",
+            "com.example.shelf/owner",
+        }
+        for key in keys:
+            assert re.fullmatch(r"(?:[a-z](?:[a-z0-9-]*[a-z0-9])?\.)*[a-z]+/[a-zA-Z0-9]+", key)
+
+    @pytest.mark.requirement("base/meta/reserved-values", "base/meta/trace-context")
+    @pytest.mark.parametrize("value", ["garbage", 7, None, [1], {"a": {}}], ids=str)
+    @pytest.mark.parametrize("revision", SINCE_2025_06)
+    def test_what_is_not_read(self, revision, value):
+        """
+        Reserved keys that say nothing to a server may have any value, and do not come back.
+        """
+        keys = ["traceparent", "tracestate", "baggage", "io.modelcontextprotocol/future", SERVER, STREAM]
+        client = Client(CATALOG, revision)
+
+        plain, dressed = (
+            [client.ask(*asked, **meta) for asked in SERVED[2:4]] for meta in ({}, dict.fromkeys(keys, value))
+        )
+
+        assert dressed == plain
+        assert not {"traceparent", "tracestate", "baggage"} & {k for m in members(plain, "_meta") for k in m}
+
+    @pytest.mark.parametrize("token", [None, [], {}, 1.5, True], ids=str)
+    @pytest.mark.parametrize("revision", REVISIONS)
+    def test_a_token_that_is_none(self, revision, token):
+        """
+        What the schema defines is held to it: a token of another type is refused.
+        """
+        error = Client(CATALOG, revision).ask("prompts/list", progressToken=token)["error"]
+
+        assert (error["code"], "progressToken" in error["message"]) == (-32602, True)
+
+    @pytest.mark.requirement("base/icons/sizes")
+    @pytest.mark.parametrize("revision", SINCE_2025_11)
+    def test_sizes_of_icons(self, revision):
+        """
+        A size arrives as it was written.
+        """
+        assert list(members(said(revision), "sizes")) == [["48x48"]]
+
+    @pytest.mark.requirement("base/icons/sizes")
+    @pytest.mark.parametrize(
+        "size", ["48", "48 x 48", "48X48", "048x48", "0x0", "x", "", "ANY", "48x48\n", 48]
+    )
+    def test_sizes_that_are_none(self, size):
+        """
+        A size that is written otherwise is refused when the icon is made.
+        """
+        with pytest.raises(ValueError, match="write it as '48x48', or 'any'") as caught:
+            Icon("data:,", sizes=[size, "any"])
+
+        assert str(caught.value).startswith(f"{size!r} is not a valid size: ")
+
+    @pytest.mark.requirement("base/annotations/last-modified")
+    @pytest.mark.parametrize("revision", SINCE_2025_06)
+    def test_dates(self, revision):
+        """
+        A date is written as ISO 8601 with its offset, and is the moment that the author said.
+        """
+        dates = {*members(said(revision), "lastModified")}
+
+        assert dates == {"2026-01-31T06:30:00Z"}
+
+
+@dataclass
+class Point:
+    x: int
+    y: "Point | None" = None
+
+
+class Tone(Enum):
+    CALM = "calm"
+    BRISK = "brisk"
+
+
+TYPES = {
+    **{f"a{i}": kind for i, kind in enumerate([str, int, float, bool, bytes, Decimal, UUID, Path])},
+    **{f"b{i}": kind for i, kind in enumerate([date, datetime, time, timedelta, Tone, Literal[1, "x"]])},
+    **{
+        f"c{i}": kind
+        for i, kind in enumerate([list[int], set[str], tuple[int, str], dict[str, Point], Point])
+    },
+    "d": int | None,
+    "e": list[Point] | str,
+    "f": Annotated[int, Meta(ge=1, le=9, description="few")],
+}
+
+
+def every_type(**_arguments):
+    return "x"
+
+
+every_type.__signature__ = Signature(
+    [Parameter(name, Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in TYPES.items()]
+)
+every_type.__annotations__ = TYPES
+
+
+@pytest.mark.requirement("base/schema/valid", "base/schema/remote-refs")
+@pytest.mark.parametrize("revision", SINCE_2025_11)
+def test_schemas(revision):
+    """
+    Those of arguments and of questions are valid in the dialect 2020-12, and refer to themselves.
+    """
+    typed = prompt(elicit=True)(every_type)
+    client = Client(compile(Recipes(prompts=(typed,))), revision, capabilities={"elicitation": {}})
+    found = [*client.post("prompts/list", {}, 1), *client.post("prompts/get", {"name": "every_type"}, 2)]
+
+    schemas = [*members(found, "promptkit/arguments"), *members(found, "requestedSchema")]
+    assert [len(schema["properties"]) for schema in schemas] == [len(TYPES)] * 2
+    for schema in schemas:
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert schema.get("$schema") in (None, "https://json-schema.org/draft/2020-12/schema")
+    references = {*members(schemas, "$ref")}
+    assert references == {"#/$defs/Point", "#/$defs/Tone"}
+
+
+@pytest.mark.requirement("base/request/id-kinds", "base/response/same-id")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("number", [7, "7", 0, "", -1, 2**53, 10**30, "ü"])
+def test_a_reply_bears_the_id_of_its_request(revision, number):
+    """
+    Text or a whole number, it comes back as it was, with a result and with an error.
+    """
+    client = Client(CATALOG, revision)
+
+    ids = [client.ask(method, {}, number)["id"] for method in ("prompts/list", "prompts/get", "nope")]
+
+    assert [(type(found), found) for found in ids] == [(type(number), number)] * 3
+
+
+@pytest.mark.requirement("base/request/null-id", "base/error/unreadable-id")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("number", [None, 1.5, True, {}, []], ids=str)
+def test_an_id_that_is_none(revision, number):
+    """
+    The message is refused, without an id, and is not served.
+    """
+    (found,) = Client(CATALOG, revision).post("prompts/list", {}, number)
+
+    assert (found["error"]["code"], found.keys()) == (-32600, {"jsonrpc", "error"})
+
+
+@pytest.mark.requirement("base/error/parse", "base/error/unreadable-id")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    "text",
+    [b"{", b"nonsense", b'{"jsonrpc":"2.0","id":"\xff","method":"x"}', b'{"id":NaN}'],
+    ids=["cut", "text", "no-utf-8", "nan"],
+)
+def test_a_line_that_is_no_json(revision, text):
+    """
+    It is answered with -32700, without an id, and the next line is served.
+    """
+    client = Client(CATALOG, revision)
+
+    (found,) = client.send(text + b"\n")
+
+    assert (found["error"]["code"], found.keys()) == (-32700, {"jsonrpc", "error"})
+    assert "result" in client.ask("prompts/list")
+
+
+@pytest.mark.requirement("base/error/invalid-request")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    "changed",
+    [{"jsonrpc": None}, {"jsonrpc": "1.0"}, {"method": None}, {"method": 3}, {"params": []}, {"params": 3}],
+    ids=str,
+)
+def test_json_that_is_no_request(revision, changed):
+    """
+    It is answered with -32600, with its id, and the next line is served.
+    """
+    client = Client(CATALOG, revision)
+    message = {**request(5, "prompts/list", {"_meta": envelope()}), **changed}
+
+    (found,) = client.send(line({key: value for key, value in message.items() if value is not None}))
+
+    assert (found["error"]["code"], found["id"]) == (-32600, 5)
+    assert "result" in client.ask("prompts/list")
+
+
+@pytest.mark.requirement("base/error/invalid-request")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("text", [b"3", b"null", b'"ping"', b"{}"])
+def test_json_that_is_no_message(revision, text):
+    """
+    So is JSON that is no message at all.
+    """
+    (found,) = Client(CATALOG, revision).send(text + b"\n")
+
+    assert found["error"]["code"] == -32600
+
+
+@pytest.mark.requirement("base/error/method-not-found")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_methods_that_there_are_not(revision):
+    """
+    Unknown methods, those of clients and of other servers, and those of the other era.
+    """
+    foreign = [
+        name for name, known in METHODS.items() if not (known.modern, known.handshake)[revision != MODERN]
+    ]
+    unknown = [
+        "nope/nope",
+        "tools/call",
+        "tasks/get",
+        "logging/setLevel",
+        "sampling/createMessage",
+        "roots/list",
+    ]
+    client = Client(CATALOG, revision)
+    params = {"uri": "notes://a", "notifications": {}}
+
+    found = {
+        method: client.ask(method, params)["error"]
+        for method in (*unknown, *foreign)
+        if method != "initialize"
+    }
+
+    assert foreign
+    assert found == {
+        method: {"code": -32601, "message": f"method not found: {method}", "data": method} for method in found
+    }
+
+
+@pytest.mark.requirement("base/error/invalid-params")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("prompts/get", {}),
+        ("prompts/get", {"name": 3}),
+        ("prompts/get", {"name": "greet", "arguments": []}),
+        ("prompts/list", {"cursor": 3}),
+        ("completion/complete", {"ref": REF}),
+        ("resources/read", {}),
+        ("resources/read", {"uri": 3}),
+    ],
+    ids=str,
+)
+def test_params_that_do_not_fit(revision, method, params):
+    """
+    They are answered with -32602, which says where they do not fit.
+    """
+    error = Client(CATALOG, revision).ask(method, params)["error"]
+
+    assert (error["code"], error["message"].startswith(f"the params of {method} do not fit: ")) == (
+        -32602,
+        True,
+    )
+
+
+@pytest.mark.skipif(not SCHEMAS.is_dir(), reason="the published schemas are not here")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_conversations_are_checked(revision):
+    """
+    What these tests look at was compared with the published schema, too.
+    """
+    assert (SCHEMAS / f"{revision}.json").is_file()
+    assert json.dumps(said(revision))

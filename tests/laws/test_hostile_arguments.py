@@ -1,0 +1,401 @@
+"""Hostile arguments: each gives a value or one clear fault, soon."""
+
+import time
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+import pytest
+
+from promptkit import prompt, resource
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.errors import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors.exceptions import nearest
+from tests.wire import MODERN, Client, line, request
+
+pytestmark = pytest.mark.timeout(20)
+
+MEGABYTE = 1_000_000
+
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+@dataclass
+class Tree:
+    name: str
+    children: "list[Tree]"
+
+
+TYPES = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "Decimal": Decimal,
+    "choice": Literal["red", "green"],
+    "numbers": list[int],
+    "words": list[str],
+    "anything": dict,
+    "sizes": dict[str, int],
+    "by_number": dict[int, str],
+    "Point": Point,
+    "Tree": Tree,
+    "bytes": bytes,
+    "either": int | list[int],
+}
+
+
+def taking(name, annotation):
+    """A prompt that takes one value of a type, and says of what type it came."""
+
+    def made(value):
+        return type(value).__name__
+
+    made.__name__ = made.__qualname__ = name
+    made.__annotations__ = {"value": annotation}
+    return prompt(made)
+
+
+@resource("notes:///{name}")
+def notes(name: str) -> str:
+    return name
+
+
+CATALOG = compile(
+    Recipes(prompts=tuple(taking(*item) for item in TYPES.items()), resources=(notes,)),
+)
+
+
+def nested(depth, value=None):
+    """A list in a list in a list, so deep."""
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+#: What a client may write where a value is asked for: text, as every client sends it.
+TEXTS = {
+    "NUL": "\0",
+    "control characters": "\x1b[2J\x07\r\n",
+    "NaN": "NaN",
+    "negative infinity": "-Infinity",
+    "NaN in JSON": '{"x": NaN}',
+    "infinity in JSON": "[Infinity]",
+    "ten thousand digits": "1" * 10_000,
+    "a million digits": "1" * MEGABYTE,
+    "ten thousand digits in JSON": '{"x": %s}' % ("1" * 10_000),
+    "a list of ten thousand digits": f"[{'1' * 10_000}]",
+    "float beyond floats": "1e999999",
+    "float beyond floats in JSON": "[1e999999]",
+    "exponent beyond Decimals": f"1E+{'9' * 30}",
+    "tiny beyond Decimals": f"1E-{'9' * 30}",
+    "duplicate keys": '{"x": 1, "x": 2}',
+    "deep list": "[" * 100_000 + "]" * 100_000,
+    "deep list without an end": "[" * 100_000,
+    "deep object": '{"x":' * 100_000 + "1" + "}" * 100_000,
+    "deep enough for Python": "[" * 900 + "]" * 900,
+    "deep tree": '{"name":"a","children":[' * 300 + "]}" * 300,
+    "half a pair in JSON": '["\\ud800"]',
+    "half a pair as a key": '{"\\ud800": 1}',
+    "data: URI without a comma": "data:;base64",
+    "data: URI of bad base64": "data:;base64,////////_",
+    "data: URI of bytes that are no UTF-8": "data:text/plain;base64,//79",
+    "data: URI of escaped bytes": "data:,%FF%FE%00",
+    "data: URI of bad escapes": "data:,%zz%",
+    "megabytes of base64": "A" * 4 * MEGABYTE,
+    "megabytes of bad base64": "A" * 4 * MEGABYTE + "!",
+    "a megabyte of blanks": " " * MEGABYTE,
+    "a megabyte of commas": "," * MEGABYTE,
+    "a megabyte of text": "x" * MEGABYTE,
+    "a key of a megabyte": '{"%s": "x"}' % ("k" * MEGABYTE),
+    "digits of another script": "١٢٣",
+    "full-width digits": "\uff11\uff12",
+    "digits in groups": "1_000",
+    "hexadecimal": "0x10",
+    "code": "__import__('os').system('true')",
+    "template": "{value.__class__.__mro__} %s ${x}",
+}
+
+#: What only a caller in the same process can pass, as JSON cannot hold it.
+VALUES = {
+    "half a pair": "\ud800",
+    "half a pair in a list": ["\ud800"],
+    "half a pair as a key": {"\ud800": 1},
+    "half a pair in text that is JSON": '["\ud800"]',
+    "half a pair in a data: URI": "data:\ud800,\ud800",
+    "half a pair in base64": "QUJD\ud800",
+    "NaN": float("nan"),
+    "infinity": float("inf"),
+    "NaN in a list": [float("nan")],
+    "NaN in an object": {"x": float("nan"), "y": float("nan")},
+    "a list in itself, almost": nested(5),
+    "deep": nested(100_000),
+    "bytes": b"\xff",
+    "object": object,
+    "key that is no text": {1: 1, None: 2},
+}
+
+
+def rendered(name, value):
+    """What a prompt makes of a value: its rendering, or the one error that it may raise."""
+    try:
+        return CATALOG.render(name, {"value": value})
+    except ArgumentErrors as errors:
+        return errors
+
+
+class TestValues:
+    @pytest.mark.parametrize("value", [*TEXTS.values(), *VALUES.values()], ids=[*TEXTS, *VALUES])
+    @pytest.mark.parametrize("name", TYPES)
+    def test_each_gives_a_value_or_one_clear_fault(self, name, value):
+        """
+        No value crashes a reader or keeps it busy, and no fault is as long as what was sent.
+        """
+        begun = time.process_time()
+
+        found = rendered(name, value)
+
+        assert time.process_time() - begun < 5
+        if isinstance(found, ArgumentErrors):
+            assert all(fault.argument == "value" for fault in found.faults)
+            assert max(len(str(fault) + str(fault.as_data())) for fault in found.faults) < 2000
+
+    @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+    @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
+    def test_the_server_answers_each_and_goes_on(self, revision, text):
+        """
+        To whatever is sent there is one valid reply, and the next request is served as ever.
+        """
+        client = Client(CATALOG, revision)
+
+        replies = [client.get(name, value=text) for name in TYPES]
+
+        assert all(reply.get("error", {"code": -32602})["code"] == -32602 for reply in replies)
+        assert "result" in client.get("str", value="hello")
+
+    @pytest.mark.parametrize(
+        ("name", "value", "reason"),
+        [
+            (
+                "int",
+                "1" * 10_000,
+                f"is '{'1' * 27}...{'1' * 28}', not a whole number of at most 4,300 digits",
+            ),
+            ("float", "NaN", "is 'NaN', not a number"),
+            ("float", "1e999999", "is '1e999999', not a number"),
+            ("Decimal", "Infinity", "is 'Infinity', not a number"),
+            ("Decimal", f"1E+{'9' * 30}", f"is '1E+{'9' * 30}', not a number"),
+            ("bytes", "data:;base64", "is 'data:;base64', not base64 or a data: URI"),
+            ("sizes", '{"x": NaN}', "is '{\"x\": NaN}', not a JSON object"),
+        ],
+        ids=["digits", "NaN", "too large", "infinity", "exponent", "no comma", "NaN in JSON"],
+    )
+    def test_a_fault_says_what_came_and_what_would_do(self, name, value, reason):
+        """
+        It quotes the beginning and the end of a long value.
+        """
+        (fault,) = rendered(name, value).faults
+
+        assert fault.reason == reason
+
+    def test_of_duplicate_keys_the_last_counts(self):
+        """
+        As with every common JSON reader, so a check in front of the server sees the same value.
+        """
+
+        @prompt
+        def show(value: dict[str, int]) -> str:
+            return str(value)
+
+        assert str(show.render_wire({"value": '{"x": 1, "x": 2}'})) == str(
+            show.render_wire({"value": {"x": 2}})
+        )
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [("data:text/plain;base64,//79", b"\xff\xfe\xfd"), ("data:,%FF%FE%00", b"\xff\xfe\0")],
+        ids=["base64", "escaped"],
+    )
+    def test_bytes_need_not_be_utf_8(self, text, expected):
+        """
+        Bytes are bytes, in either writing of a data: URI.
+        """
+
+        @prompt
+        def show(value: bytes) -> str:
+            return value.hex()
+
+        assert expected.hex() in str(show.render_wire({"value": text}))
+
+
+class TestNames:
+    """What is called something that nothing is called."""
+
+    LONG = "n" * MEGABYTE
+    SHOWN = "n" * 200 + "..."
+
+    def test_a_long_argument_is_named_in_short(self):
+        """
+        The error does not send a megabyte back, neither to people nor to machines.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            CATALOG.render("str", {"value": "a", self.LONG: "b"})
+        (fault,) = caught.value.faults
+
+        assert str(fault) == f"'{self.SHOWN}' is no argument of this prompt"
+        assert fault.as_data()["argument"] == self.SHOWN
+
+    def test_a_long_key_is_named_in_short(self):
+        """
+        The path to a fault is cut to a length that people read.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            CATALOG.render("sizes", {"value": {self.LONG: "x"}})
+        (fault,) = caught.value.faults
+
+        assert str(fault) == f"\"value['{'n' * 193}...\" is 'x', not a whole number"
+        assert fault.as_data()["path"] == f"['{'n' * 198}..."
+
+    def test_a_long_prompt_is_named_in_short(self):
+        """
+        An unknown prompt is named by its beginning.
+        """
+        with pytest.raises(UnknownPrompt) as caught:
+            CATALOG.render(self.LONG)
+
+        assert str(caught.value) == f"unknown prompt '{self.SHOWN}'"
+        assert caught.value.as_data() == {"name": self.SHOWN}
+
+    def test_a_long_uri_is_named_in_short(self):
+        """
+        So is a resource.
+        """
+        with pytest.raises(UnknownResource) as caught:
+            CATALOG.read(f"x:{self.LONG[:60_000]}")
+
+        assert str(caught.value) == f"unknown resource 'x:{'n' * 198}...'"
+        assert caught.value.as_data() == {"uri": f"x:{'n' * 198}..."}
+
+    def test_a_uri_that_is_too_long_is_refused_in_words(self):
+        """
+        It is held against no template.
+        """
+        uri = f"notes:///{self.LONG}"
+
+        with pytest.raises(UnknownResource) as caught:
+            CATALOG.read(uri)
+
+        assert (
+            str(caught.value)
+            == f"unknown resource {uri[:200] + '...'!r}: a URI has at most 65,536 characters"
+        )
+        assert "result" in Client(CATALOG).ask("resources/read", {"uri": "notes:///" + "n" * 65_527})
+
+    def test_a_name_that_people_may_have_typed_is_named_in_full(self):
+        """
+        Only names that are too long to read are cut.
+        """
+        assert str(UnknownPrompt("n" * 200)) == f"unknown prompt '{'n' * 200}'"
+        assert UnknownPrompt("greeet", "greet").as_data() == {"name": "greeet", "nearest": "greet"}
+        assert UnknownResource("x:a", "x:b").as_data() == {"uri": "x:a", "nearest": "x:b"}
+
+    @pytest.mark.parametrize(
+        "name", ["\ud800", "\0", "\x1b[2J", "value\u200b", "\u202evalue", "v\u0430lue", "", "value "]
+    )
+    def test_an_argument_that_only_looks_right_is_refused(self, name):
+        """
+        An unknown name is shown with its escapes, and the nearest name is offered.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            CATALOG.render("str", {"value": "a", name: "b"})
+
+        assert str(caught.value).startswith(f"prompt 'str': {name!r} is no argument of this prompt")
+
+    @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
+    @pytest.mark.parametrize(
+        ("method", "params"),
+        [
+            ("prompts/get", {"name": LONG}),
+            ("prompts/get", {"name": "str", "arguments": {"value": "a", LONG: "b"}}),
+            ("resources/read", {"uri": f"x:{LONG}"}),
+        ],
+        ids=["prompt", "argument", "resource"],
+    )
+    def test_the_wire_carries_only_the_short_name(self, revision, method, params):
+        """
+        The reply to a megabyte of name is a small one, whichever name it is.
+        """
+        client = Client(CATALOG, revision)
+
+        reply = client.ask(method, params)
+
+        assert "error" in reply
+        assert sum(map(len, client.sent)) < 2000
+
+    @pytest.mark.parametrize("name", ["n" * MEGABYTE, "language" * 100_000, "\u0130" * 300_000], ids=ascii)
+    def test_nothing_is_near_to_what_is_far_longer(self, name):
+        """
+        A very long name is not compared with short ones.
+        """
+        begun = time.process_time()
+
+        found = nearest(name[:MEGABYTE], ["code", "language", *map(str, range(1000))])
+
+        assert found is None
+        assert time.process_time() - begun < 1
+
+
+class TestLines:
+    """What is wrong before any argument is looked at."""
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            b"NaN",
+            b"Infinity",
+            b"1e999999",
+            b"1" * 10_000,
+            b'"\\ud800"',
+            b'"\xff\xfe"',
+            b'"\xed\xa0\x80"',
+            b'"\xc0\xae"',
+            b"[" * 100_000 + b"]" * 100_000,
+            b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+            b"'a'",
+            b"undefined",
+        ],
+        ids=[
+            *("NaN", "infinity", "too large", "too many digits", "half a pair", "no UTF-8"),
+            *("half a pair in UTF-8", "overlong UTF-8", "deep list", "deep object", "quotes", "word"),
+        ],
+    )
+    def test_what_is_no_json_value_is_refused(self, value):
+        """
+        The line is answered with an error, and the next one as if nothing had happened.
+        """
+        client = Client(CATALOG)
+        params = {"name": "str", "arguments": {"value": "HERE"}}
+        good = line(request(1, "prompts/get", params))
+
+        client.sent.clear()
+
+        client.server.receive_data(good.replace(b'"HERE"', value))
+
+        (reply,) = client.replies()
+        assert "error" in reply
+        assert "result" in client.get("str", value="hello")
+
+    def test_of_duplicate_members_one_counts(self):
+        """
+        An argument that is sent twice neither crashes nor gives two values.
+        """
+        client = Client(CATALOG)
+        good = line(request(1, "prompts/get", {"name": "int", "arguments": {"value": "1"}}))
+
+        (reply,) = client.send(good.replace(b'"value": "1"', b'"value": "x", "value": "2"'))
+
+        assert "result" in reply

@@ -1,0 +1,227 @@
+"""Values that are small to send and would be large to handle."""
+
+import json
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+import pytest
+
+from promptkit import user
+from promptkit.catalog.completion import rank
+from promptkit.conversion import readers
+from promptkit.conversion.errors import ENOUGH, Misfit
+from promptkit.conversion.readers import reader_of
+from promptkit.errors import ArgumentErrors
+from tests.laws.test_hostile_arguments import CATALOG, TYPES, rendered
+
+pytestmark = pytest.mark.timeout(20)
+
+DIGITS = 10**10_000
+MANY = 200_000
+
+
+class TestDigits:
+    @pytest.mark.parametrize(
+        "value", [DIGITS, -DIGITS, [DIGITS], {"x": DIGITS}], ids=["plus", "minus", "list", "dict"]
+    )
+    @pytest.mark.parametrize("name", TYPES)
+    def test_a_number_that_python_does_not_write_is_told_by_its_size(self, name, value):
+        """
+        A fault about a number of very many digits is one that people can read.
+        """
+        found = rendered(name, value)
+
+        if isinstance(found, ArgumentErrors):
+            assert len(str(found)) < 300
+            assert "Exceeds the limit" not in str(found)
+
+    def test_its_size_is_in_bits(self):
+        """
+        Its digits cannot be counted without writing them.
+        """
+        assert "is a whole number of 33,220 bits, not text" in str(rendered("str", DIGITS))
+
+    @pytest.mark.parametrize("value", ["1E+999999999", "1E-999999999", "-1E+4301"])
+    def test_a_decimal_that_would_fill_the_memory_is_refused(self, value):
+        """
+        So an author may write a number out, as f-strings with two places do.
+        """
+        (fault,) = rendered("Decimal", value).faults
+
+        assert fault.reason == "has more than 4,300 digits: send a number that people use"
+
+    @pytest.mark.parametrize("value", ["1E+4300", "1E-4300", "0E+999999999", "3.14"])
+    def test_a_decimal_of_any_use_is_read(self, value):
+        """
+        Numbers of ordinary sizes are read.
+        """
+        assert rendered("Decimal", value) == user("Decimal")
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("name", "value"),
+        [
+            ("numbers", "x," * MANY),
+            ("numbers", json.dumps(["x"] * MANY)),
+            ("words", json.dumps([1] * MANY)),
+            ("sizes", json.dumps({f"k{i}": "x" for i in range(MANY)})),
+            ("by_number", json.dumps({f"k{i}": "x" for i in range(MANY)})),
+            ("either", json.dumps(["x"] * MANY)),
+        ],
+        ids=["separated", "list", "words that are numbers", "values", "keys", "union"],
+    )
+    def test_of_very_many_faults_the_first_are_told(self, name, value):
+        """
+        Nobody mends a hundred thousand things, and telling them all would take minutes and megabytes.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            CATALOG.render(name, {"value": value})
+
+        assert ENOUGH <= len(caught.value.faults) <= 2 * ENOUGH
+
+    def test_of_very_many_unknown_arguments_the_first_are_told(self):
+        """
+        Each would be compared with every name that there is.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            CATALOG.render("str", {"value": "x", **{f"v{i}": "x" for i in range(MANY)}})
+
+        assert len(caught.value.faults) == ENOUGH
+
+    def test_arguments_that_come_after_them_are_read(self):
+        """
+        An argument that was given is not reported as missing.
+        """
+        with pytest.raises(ArgumentErrors) as caught:
+            CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * ENOUGH)}, "value": "x"})
+
+        assert {fault.reason for fault in caught.value.faults} == {"is no argument of this prompt"}
+
+    def test_the_way_to_a_fault_is_not_as_long_as_its_keys(self):
+        """
+        A hundred faults behind one long key do not repeat it a hundred times.
+        """
+        with pytest.raises(Misfit) as caught:
+            reader_of(dict[str, list[int]]).read({"k" * 1_000_000: ["x"] * MANY})
+
+        assert max(len(part.path) for part in caught.value.parts) < 300
+
+    def test_what_is_nested_too_deeply_is_told_so(self):
+        """
+        And not in the words of Python's own error.
+        """
+        (fault,) = rendered("Tree", nested_tree(2000)).faults
+
+        assert fault.reason == "is nested too deeply"
+
+    def test_nothing_near_is_sought_for_what_another_type_takes(self, monkeypatch):
+        """
+        Of a union, a member that declines looks for no nearest value as long as another may take it.
+        """
+        monkeypatch.setattr(readers, "nearest", lambda *_: pytest.fail("it was sought"))
+
+        assert reader_of(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
+
+
+def nested_tree(depth):
+    """A tree that is so deep."""
+    tree = {"name": "leaf", "children": []}
+    for _ in range(depth):
+        tree = {"name": "branch", "children": [tree]}
+    return tree
+
+
+class TestPatterns:
+    @pytest.mark.parametrize("end", ["x", "e", ".."], ids=["letter", "exponent", "points"])
+    @pytest.mark.parametrize("annotation", [Decimal, dict[str, Decimal], list[list[Decimal]]], ids=str)
+    @pytest.mark.timeout(5)
+    def test_digits_with_a_wrong_end_are_refused_at_once(self, annotation, end):
+        """
+        The pattern of numbers does not try every way to split them.
+        """
+        digits = "1" * 200_000 + end
+        sent = {Decimal: digits, dict[str, Decimal]: {"a": digits}, list[list[Decimal]]: [[digits]]}
+
+        with pytest.raises(Misfit):
+            reader_of(annotation).read(sent[annotation])
+
+    @pytest.mark.parametrize("text", ["0.", "0.5", ".5", "5.", "5", "-5.25e3", "+1E-2"])
+    def test_it_takes_what_it_took(self, text):
+        """
+        A number may begin, or end, with its point.
+        """
+        assert reader_of(dict[str, Decimal]).read({"a": text}) == {"a": Decimal(text)}
+
+    def test_a_nought_of_many_places_is_nought(self):
+        """
+        An author may write it out with all its places.
+        """
+        found = reader_of(Decimal).read("0E-999999999")
+
+        assert f"{found:f}" == "0"
+
+    def test_a_number_of_very_many_places_is_refused(self):
+        """
+        Whether they stand before the point or behind it.
+        """
+        with pytest.raises(Misfit) as caught:
+            reader_of(Decimal).read("0." + "1" * 10_000)
+
+        assert caught.value.reason == "has more than 4,300 digits: send a number that people use"
+
+    @pytest.mark.parametrize(
+        "typed", ["a b" * 100_000, "x" * 1_000_000, "ab " * 100_000 + "c"], ids=["words", "letters", "end"]
+    )
+    @pytest.mark.timeout(10)
+    def test_a_long_text_is_completed_at_once(self, typed):
+        """
+        Also by a function that repeats what was typed.
+        """
+        assert rank([f"notes/{typed}", typed[::-1], typed, "abc"], typed)[0] == typed
+
+
+class TestArrays:
+    def test_all_faults_of_a_struct_that_is_an_array_are_told(self):
+        """
+        As of any other record, each where it stands.
+        """
+        with pytest.raises(Misfit) as caught:
+            reader_of(Row).read('["a", ["x", 1, "y"], 2]')
+
+        assert [(part.path, part.expected) for part in caught.value.parts] == [
+            (".number", "a whole number"),
+            (".sizes[0]", "a number"),
+            (".sizes[2]", "a number"),
+            (".name", "text"),
+        ]
+
+    @pytest.mark.parametrize(
+        "sent", ["[]", "[1]", '["row", 1]', '["line", 1, []]', '{"number": 1}'], ids=repr
+    )
+    def test_what_is_no_such_array_is_refused(self, sent):
+        """
+        Too short, without its tag, or an object.
+        """
+        with pytest.raises(Misfit) as caught:
+            reader_of(Tagged).read(sent)
+
+        assert [part.expected for part in caught.value.parts] == ["a list of number, sizes, name"]
+
+    def test_what_may_be_left_out_has_its_default(self):
+        """
+        A longer array holds what a newer version may know.
+        """
+        assert reader_of(Row).read("[1, []]") == Row(1, set())
+        assert reader_of(Tagged).read('["row", 1, ["0.5"], "a", 2]') == Tagged(1, {Decimal("0.5")}, "a")
+
+
+class Row(msgspec.Struct, array_like=True):
+    number: int
+    sizes: set[Decimal]
+    name: str = ""
+
+
+class Tagged(Row, array_like=True, tag="row"):
+    pass

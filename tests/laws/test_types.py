@@ -1,0 +1,329 @@
+import datetime as dt
+import json
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum, IntEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypedDict
+from uuid import UUID
+
+import attrs
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from promptkit import Arg, prompt
+from promptkit.conversion.errors import Misfit
+from promptkit.conversion.readers import reader_of
+from promptkit.conversion.scalars import InZone
+from promptkit.conversion.unstructuring import text_of
+
+#: With `--whole`, ten times as much is tried of each type.
+TIMES = settings().max_examples // 100
+
+
+class Tone(Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+@attrs.define
+class Place:
+    name: str
+    points: list[Point]
+    tone: Tone = Tone.WARM
+    notes: dict[str, str | None] = attrs.Factory(dict)
+
+
+@attrs.define
+class Node:
+    value: int
+    children: list["Node"] = attrs.Factory(list)
+
+
+class Options(TypedDict):
+    depth: int
+    tags: NotRequired[list[str]]
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str = "r"
+
+
+class Circle(msgspec.Struct):
+    radius: int
+    name: str = ""
+
+
+@dataclass
+class Board:
+    cells: dict[str, list[Point]] = field(default_factory=dict)
+
+
+class Row(msgspec.Struct, array_like=True):
+    numbers: set[Decimal]
+    name: str = ""
+
+
+@dataclass
+class Shelf:
+    numbers: AbstractSet[Decimal]
+    sizes: Mapping[Decimal, int]
+
+
+AWARE = st.datetimes(timezones=st.just(dt.UTC))
+NUMBERS = st.decimals(-(10**9), 10**9, places=2)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+POINTS = st.builds(Point, st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+NODES = st.recursive(
+    st.builds(Node, st.integers()),
+    lambda nodes: st.builds(Node, st.integers(), st.lists(nodes, max_size=3)),
+    max_leaves=5,
+)
+
+#: Every supported type, and values of it.
+TYPES: dict[Any, st.SearchStrategy[Any]] = {
+    str: TEXT,
+    int: st.integers(),
+    float: st.floats(allow_nan=False, allow_infinity=False),
+    bool: st.booleans(),
+    Decimal: st.decimals(allow_nan=False, allow_infinity=False),
+    dt.date: st.dates(),
+    dt.datetime: st.datetimes(timezones=st.sampled_from([None, dt.UTC])),
+    dt.time: st.times(),
+    dt.timedelta: st.timedeltas(),
+    UUID: st.uuids(),
+    bytes: st.binary(max_size=40),
+    Path: st.from_regex(r"[a-z]{1,8}(/[a-z]{1,8})?", fullmatch=True).map(Path),
+    Tone: st.sampled_from(Tone),
+    Level: st.sampled_from(Level),
+    Literal["a", "b c", 3]: st.sampled_from(["a", "b c", 3]),
+    Optional[int]: st.integers(),  # noqa: UP045 (people write it)
+    int | str: st.integers() | st.from_regex(r"[a-z]{1,5}", fullmatch=True),
+    Annotated[int, msgspec.Meta(ge=0, le=9)]: st.integers(0, 9),
+    Annotated[str, msgspec.Meta(min_length=2)]: st.text("abc", min_size=2, max_size=5),
+    list[str]: st.lists(TEXT),
+    list[int]: st.lists(st.integers()),
+    list[Tone]: st.lists(st.sampled_from(Tone)),
+    set[int]: st.sets(st.integers()),
+    frozenset[str]: st.frozensets(TEXT),
+    tuple[int, ...]: st.lists(st.integers()).map(tuple),
+    tuple[int, str]: st.tuples(st.integers(), TEXT),
+    dict[str, int]: st.dictionaries(TEXT, st.integers()),
+    dict[int, str]: st.dictionaries(st.integers(-(10**17), 10**17), TEXT),
+    dict[str, dict[int, list[Pair]]]: st.dictionaries(
+        TEXT, st.dictionaries(st.integers(-9, 9), st.lists(st.builds(Pair, st.integers(), TEXT))), max_size=2
+    ),
+    dict[Literal["a", "b"], int]: st.dictionaries(st.sampled_from("ab"), st.integers()),
+    list[list[int]]: st.lists(st.lists(st.integers(), max_size=3), max_size=3),
+    dict[str, list[Point]]: st.dictionaries(TEXT, st.lists(POINTS, max_size=3), max_size=3),
+    Point: POINTS,
+    Place: st.builds(Place, TEXT, st.lists(POINTS, max_size=3), st.sampled_from(Tone)),
+    Board: st.builds(Board, st.dictionaries(TEXT, st.lists(POINTS, max_size=2), max_size=2)),
+    Node: NODES,
+    Options: st.fixed_dictionaries({"depth": st.integers()}, optional={"tags": st.lists(TEXT)}),
+    Pair: st.builds(Pair, st.integers(), TEXT),
+    dict[str, dt.date]: st.dictionaries(TEXT, st.dates()),
+    dict[str, dt.datetime]: st.dictionaries(TEXT, st.datetimes(timezones=st.just(dt.UTC))),
+    dict[str, dt.time]: st.dictionaries(TEXT, st.times()),
+    dict[str, dt.timedelta]: st.dictionaries(TEXT, st.timedeltas()),
+    dict[str, UUID]: st.dictionaries(TEXT, st.uuids()),
+    dict[str, Decimal]: st.dictionaries(TEXT, st.decimals(allow_nan=False, allow_infinity=False)),
+    dict[str, bytes]: st.dictionaries(TEXT, st.binary(max_size=9)),
+    dict[str, Path]: st.dictionaries(TEXT, st.just(Path("a"))),
+    Circle: st.builds(Circle, st.integers(-(2**62), 2**62), TEXT),
+    Row: st.builds(Row, st.sets(NUMBERS), TEXT),
+    Shelf: st.builds(Shelf, st.sets(NUMBERS), st.dictionaries(NUMBERS, st.integers(-(2**62), 2**62))),
+    set[Decimal]: st.sets(NUMBERS),
+    dict[Decimal, int]: st.dictionaries(NUMBERS, st.integers()),
+    dict[str, Annotated[dt.datetime, msgspec.Meta(tz=True)]]: st.dictionaries(TEXT, AWARE),
+    dict[str, Annotated[dt.datetime, msgspec.Meta(tz=False)]]: st.dictionaries(TEXT, st.datetimes()),
+    dict[Annotated[dt.datetime, msgspec.Meta(tz=True)], int]: st.dictionaries(AWARE, st.integers()),
+    dict[str, Annotated[dt.time, msgspec.Meta(tz=True)]]: st.dictionaries(
+        TEXT, st.times(timezones=st.just(dt.UTC))
+    ),
+    Annotated[dt.datetime, msgspec.Meta(tz=True)]: AWARE,
+    dict[str, Annotated[dt.datetime, InZone(dt.UTC)]]: st.dictionaries(TEXT, AWARE),
+}
+ALL = pytest.mark.parametrize("annotation", TYPES, ids=str)
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(-1e9, 1e9) | TEXT,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(TEXT | st.sampled_from("xy"), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@ALL
+@settings(max_examples=60 * TIMES)
+@given(st.data())
+def test_what_promptkit_writes_it_reads(annotation, data):
+    """
+    The text for a value gives the value back, whatever the type.
+    """
+    value = data.draw(TYPES[annotation])
+
+    assert reader_of(annotation).read(text_of(value)) == value
+
+
+#: What somebody might send who means no good.
+HOSTILE = [
+    "9" * 5000,
+    "1e999999999",
+    "-1e999999999",
+    "[" * 5000,
+    '{"a":' * 5000,
+    "[" * 990 + "]" * 990,
+    "1 " * 5000,
+    "1d" * 5000,
+    "1" * 3000 + "d",
+    "P" + "1" * 3000 + "D",
+    "9" * 400 + " weeks",
+    "99999999999 days",
+    "1:" * 3000,
+    "\0",
+    "\ud800",
+    "٣",
+    "Infinity",
+    "0x10",
+    "--1",
+    "2026-13-45",
+    "data:",
+    "data:;base64",
+    "data:,%zz",
+    "=" * 999,
+    '{"x": 1e400}',
+    '{"x": NaN}',
+    '["\ud800"]',
+]
+
+
+@ALL
+@settings(deadline=1000, max_examples=40 * TIMES, suppress_health_check=[HealthCheck.too_slow])
+@given(st.text(max_size=60) | st.sampled_from(HOSTILE))
+@example("")
+def test_any_text_is_a_value_or_a_misfit(annotation, text):
+    """
+    Whatever text is sent, there is a value or a fault, never another exception, and soon.
+    """
+    with suppress(Misfit):
+        reader_of(annotation).read(text)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
+@ALL
+def test_hostile_text_is_a_value_or_a_misfit(annotation, text):
+    """
+    So is what was made to break a parser.
+    """
+    with suppress(Misfit):
+        reader_of(annotation).read(text)
+
+
+@ALL
+@settings(deadline=1000, max_examples=60 * TIMES, suppress_health_check=[HealthCheck.too_slow])
+@given(JSON)
+def test_any_json_is_a_value_or_a_misfit(annotation, value):
+    """
+    Whatever JSON value is sent in place of text, the same holds.
+    """
+    with suppress(Misfit):
+        reader_of(annotation).read(value)
+
+
+def compiled(annotation):
+    """A compiled prompt with one parameter of a type."""
+
+    def typed(value) -> str:
+        return str(value)
+
+    typed.__annotations__["value"] = Annotated[annotation, Arg("What it is", title="Value")]
+    return prompt(typed).compiled
+
+
+@ALL
+def test_the_schema_is_a_schema(annotation):
+    """
+    The schema of every type is valid by 2020-12, and has the author's description.
+    """
+    schema = compiled(annotation).schema
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert json.loads(json.dumps(schema)) == schema
+    assert schema["required"] == ["value"]
+    assert schema["properties"]["value"]["title"] == "Value"
+    assert schema["properties"]["value"]["description"] == "What it is"
+
+
+#: Where the two may differ, by what is sent, and why.
+#: - Text at the top is read leniently, by every type: it is all that most clients send.
+#: - Items of a list of plain values may be text, as people write them in JSON too.
+#: - null means "not given" before the type is asked.
+LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...]}
+
+
+def lenient(annotation, value):
+    """Whether the documented leniency covers *value*."""
+    if isinstance(value, str) or value is None:
+        return True
+    return annotation in LENIENT_ITEMS and isinstance(value, list) and any(isinstance(i, str) for i in value)
+
+
+def near(value):
+    """A strategy for JSON that is *value*, or *value* with one part changed."""
+    if isinstance(value, dict) and value:
+        changed = st.sampled_from(sorted(value)).flatmap(
+            lambda key: (JSON | near(value[key])).map(lambda new: {**value, key: new})
+        )
+        dropped = st.sampled_from(sorted(value)).map(lambda key: {k: v for k, v in value.items() if k != key})
+        return st.just(value) | changed | dropped | st.just({**value, "more": 1})
+    if isinstance(value, list) and value:
+        changed = st.integers(0, len(value) - 1).flatmap(
+            lambda at: (JSON | near(value[at])).map(lambda new: [*value[:at], new, *value[at + 1 :]])
+        )
+        return st.just(value) | changed | st.just(value[1:]) | st.just([*value, value[0]])
+    return st.just(value) | JSON
+
+
+@ALL
+@settings(max_examples=150 * TIMES, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_the_schema_and_the_reader_agree(annotation, data):
+    """
+    What the one takes the other takes, and what the one refuses the other refuses.
+    """
+    prompt = compiled(annotation)
+    valid = json.loads(msgspec.json.encode(data.draw(TYPES[annotation]), enc_hook=str))
+    value = data.draw(near(valid) | JSON)
+    if lenient(annotation, value):
+        return
+    validator = jsonschema.Draft202012Validator(
+        prompt.schema, format_checker=jsonschema.FormatChecker(["date", "uuid", "duration"])
+    )
+    try:
+        reader_of(annotation).read(value)
+    except Misfit:
+        taken = False
+    else:
+        taken = True
+
+    assert taken == validator.is_valid({"value": value})

@@ -1,0 +1,366 @@
+import asyncio
+import contextlib
+import math
+import threading
+import time
+from queue import Queue
+
+import pytest
+
+from promptkit import Context, PromptError, prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.language.context import Progress
+from tests.wire import REVISIONS, Client, line, notification
+
+
+@prompt
+def steps(context: Context):
+    """Report twice."""
+    context.report_progress(1, 2, "reading")
+    context.report_progress(2.5)
+    return "done"
+
+
+def client_of(*prompts, revision="2025-11-25"):
+    return Client(compile(Recipes(prompts=prompts)), revision)
+
+
+@pytest.mark.requirement("progress/tokens", "progress/message", "progress/optional")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("token", [0, 7, "7", "", "ü"])
+def test_progress_is_told_to_who_asked(revision, token):
+    """
+    Reports bear the client's token and come before the reply.
+    """
+    first, second, reply = client_of(steps, revision=revision).post(
+        "prompts/get", {"name": "steps"}, progressToken=token
+    )
+
+    says = {} if revision == "2024-11-05" else {"message": "reading"}
+    assert first == notification(
+        "notifications/progress", {"progressToken": token, "progress": 1, "total": 2, **says}
+    )
+    assert second == notification("notifications/progress", {"progressToken": token, "progress": 2.5})
+    assert reply["result"]["messages"][0]["content"]["text"] == "done"
+
+
+@pytest.mark.requirement("progress/tokens")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("token", [None, True, 0.5, [], {}], ids=str)
+def test_a_token_is_text_or_a_whole_number(revision, token):
+    """
+    With any other token the request is refused, and no progress is sent.
+    """
+    (reply,) = client_of(steps, revision=revision).post("prompts/get", {"name": "steps"}, progressToken=token)
+
+    assert (reply["error"]["code"], "progressToken" in reply["error"]["message"]) == (-32602, True)
+
+
+@pytest.mark.requirement("progress/active-tokens")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_nobody_is_told_who_did_not_ask(revision):
+    """
+    Without a token there is the reply and nothing else.
+    """
+    assert len(client_of(steps, revision=revision).post("prompts/get", {"name": "steps"})) == 1
+
+
+@pytest.mark.requirement("progress/optional")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_prompt_need_not_report(revision):
+    """
+    Without reports the client gets the reply alone.
+    """
+
+    @prompt
+    def silent() -> str:
+        return "done"
+
+    (reply,) = client_of(silent, revision=revision).post("prompts/get", {"name": "silent"}, progressToken=1)
+
+    assert "result" in reply
+
+
+@pytest.mark.requirement("progress/fractions")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_fractions(revision):
+    """
+    Progress and its total are sent as the prompt reports them.
+    """
+
+    @prompt
+    def half(context: Context) -> str:
+        context.report_progress(0.5, 1.25)
+        return "done"
+
+    told, _ = client_of(half, revision=revision).post("prompts/get", {"name": "half"}, progressToken=1)
+
+    assert told["params"] == {"progressToken": 1, "progress": 0.5, "total": 1.25}
+
+
+@pytest.mark.requirement("progress/increases")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_what_has_not_risen_is_not_told(revision):
+    """
+    A report that does not rise is an error in the prompt, and is not sent.
+    """
+
+    @prompt
+    def wavering(context: Context) -> str:
+        for progress in [1, 1, 0.5, -3, 2, 2]:
+            with contextlib.suppress(ValueError):
+                context.report_progress(progress)
+        return "done"
+
+    client = client_of(wavering, revision=revision)
+    *told, _ = client.post("prompts/get", {"name": "wavering"}, progressToken=1)
+
+    assert [report["params"]["progress"] for report in told] == [1, 2]
+
+
+@pytest.mark.requirement("progress/rate-limited")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_flood_is_thinned_out(revision, monkeypatch):
+    """
+    Twenty reports are sent at once, then twenty a second.
+    """
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    @prompt
+    def hasty(context: Context) -> str:
+        for i in range(20_000):
+            context.report_progress(i)
+        for i in range(20_000, 21_280):
+            now[0] += 1 / 128
+            context.report_progress(i)
+        return "done"
+
+    client = client_of(hasty, revision=revision)
+    *told, reply = client.post("prompts/get", {"name": "hasty"}, progressToken=1)
+
+    progress = [report["params"]["progress"] for report in told]
+    assert progress[:20] == list(range(20))
+    assert (len(progress), sorted(set(progress))) == (20 + 200, progress)
+    assert progress[-1] > 21_270
+    assert "result" in reply
+
+
+@pytest.mark.requirement("progress/rate-limited")
+def test_steps_at_a_leisurely_pace_are_all_told(monkeypatch):
+    """
+    Who reports fewer than twenty times a second is not thinned out, however long it takes.
+    """
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    @prompt
+    def leisurely(context: Context) -> str:
+        for i in range(300):
+            now[0] += 0.0625
+            context.report_progress(i)
+        return "done"
+
+    *told, _ = client_of(leisurely).post("prompts/get", {"name": "leisurely"}, progressToken=1)
+
+    assert len(told) == 300
+
+
+def test_outside_of_a_request_it_does_nothing():
+    """
+    A prompt that reports progress is called and tested as a plain function.
+    """
+    assert steps() == "done"
+    assert str(steps.render()) == str(steps.render_wire())
+
+
+@pytest.mark.parametrize(
+    ("reports", "said"),
+    [
+        ([1, 1], "progress is 1 after 1: it has to rise with every report"),
+        ([2, 1], "progress is 1 after 2: it has to rise with every report"),
+        ([math.nan], "progress is nan of None: report finite numbers, or no total"),
+        ([math.inf], "progress is inf of None: report finite numbers, or no total"),
+    ],
+)
+def test_progress_that_is_none(reports, said):
+    """
+    An invalid report is an error in the prompt, also in its tests.
+    """
+    context = Context()
+
+    *before, last = reports
+    for progress in before:
+        context.report_progress(progress)
+
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        context.report_progress(last)
+
+
+def test_a_total_that_is_none():
+    """
+    A total is a finite number, too.
+    """
+    with pytest.raises(ValueError, match="progress is 1 of inf: report finite numbers, or no total"):
+        Context().report_progress(1, math.inf)
+
+
+@pytest.mark.requirement("progress/active-tokens", "progress/stops")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("ending", [None, PromptError("no"), ValueError("no")], ids=repr)
+def test_nothing_is_told_after_the_reply(revision, ending, capsys):
+    """
+    Reports of a thread that a prompt has left behind are dropped, however the prompt ended.
+    """
+    kept = []
+
+    @prompt
+    def hasty(context: Context) -> str:
+        kept.append(context)
+        context.report_progress(1)
+        if ending:
+            raise ending
+        return "done"
+
+    client = client_of(hasty, revision=revision)
+    told, reply = client.post("prompts/get", {"name": "hasty"}, progressToken=1)
+    client.sent.clear()
+
+    kept[0].report_progress(2)
+
+    assert (told["method"], "error" in reply) == ("notifications/progress", ending is not None)
+    assert client.replies() == []
+
+
+@pytest.mark.requirement("progress/stops")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_nothing_is_told_after_the_time_limit(revision):
+    """
+    Reports after the request was answered are dropped.
+    """
+    go_on, gone_on = threading.Event(), threading.Event()
+
+    @prompt(timeout=0.02)
+    def slow(context: Context) -> str:
+        try:
+            go_on.wait(50)
+        finally:
+            context.report_progress(1)
+            gone_on.set()
+        return "done"
+
+    client = client_of(slow, revision=revision)
+    client.post("prompts/get", {"name": "slow"}, progressToken=1)
+    client.server.close(10)
+    go_on.set()
+    assert gone_on.wait(50)
+    (reply,) = client.replies()
+
+    assert "took longer" in reply["error"]["message"]
+
+
+@pytest.mark.requirement("cancellation/nothing-more", "progress/active-tokens")
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("kind", ["plain", "async"])
+def test_nothing_is_told_after_a_cancellation(revision, kind):
+    """
+    Once the client has cancelled the request it hears nothing more of it, though the
+    function has something left to do.
+    """
+    started, go_on, gone_on = Queue(), threading.Event(), threading.Event()
+
+    @prompt(name="slow", timeout=30)
+    def plain(context: Context) -> str:
+        started.put(context)
+        try:
+            go_on.wait(50)
+        finally:
+            context.report_progress(1)
+            gone_on.set()
+        return "done"
+
+    @prompt(name="slow")
+    async def coroutine(context: Context) -> str:
+        started.put(context)
+        try:
+            await asyncio.sleep(30)
+        finally:
+            context.report_progress(1)
+            gone_on.set()
+        return "done"
+
+    client = client_of(plain if kind == "plain" else coroutine, revision=revision)
+    client.post("prompts/get", {"name": "slow"}, 3, progressToken=1)
+    context = started.get(timeout=50)
+    client.send(line(notification("notifications/cancelled", {"requestId": 3})))
+    go_on.set()
+    assert gone_on.wait(50)
+    context.report_progress(2)
+    client.server.close(10)
+
+    assert client.replies() == []
+
+
+@pytest.mark.requirement("progress/tracked")
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_each_token_has_its_own_request(revision):
+    """
+    Progress of two requests at once is sent under the token of each, until it ends.
+    """
+    contexts, ends = Queue(), {}
+
+    @prompt
+    async def waits(name: str, context: Context) -> str:
+        ends[name] = asyncio.Event(), asyncio.get_running_loop()
+        contexts.put(context)
+        await ends[name][0].wait()
+        return name
+
+    client = client_of(waits, revision=revision)
+
+    def report(*reports):
+        client.sent.clear()
+        for context, progress in reports:
+            context.report_progress(progress)
+        return [(told["params"]["progressToken"], told["params"]["progress"]) for told in client.replies()]
+
+    def start(number, name, token):
+        params = {"name": "waits", "arguments": {"name": name}}
+        client.post("prompts/get", params, number, progressToken=token)
+        return contexts.get(timeout=50)
+
+    one, two = start(1, "one", "t"), start(2, "two", 2)
+    both = report((one, 1), (two, 1), (one, 2))
+    client.send(line(notification("notifications/cancelled", {"requestId": 1})))
+    left = report((one, 3), (two, 2))
+    event, loop = ends["two"]
+    loop.call_soon_threadsafe(event.set)
+    client.server.close(10)
+
+    assert (both, left) == ([("t", 1), (2, 1), ("t", 2)], [(2, 2)])
+    assert report((one, 4), (two, 3)) == []
+
+
+def test_reports_of_several_threads_rise():
+    """
+    Whatever the threads do, what is sent rises.
+    """
+    sent = []
+    progress = Progress(lambda value, _total, _message: sent.append(value))
+
+    def report(values):
+        for value in values:
+            try:
+                progress.report(value, None, None)
+            except ValueError:
+                continue
+
+    threads = [threading.Thread(target=report, args=(range(i, 2000, 3),)) for i in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sent == sorted(set(sent))
+    assert sent[-1] == 1999

@@ -1,0 +1,438 @@
+"""Requests change threads: each is answered once, whichever thread is slow, stuck or cannot be started."""
+
+import asyncio
+import gc
+import os
+import threading
+import time
+import weakref
+from queue import Queue
+
+import pytest
+
+from promptkit import prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.protocol.wire import Params
+from promptkit.server import Server
+from promptkit.server.scheduling.executor import Executor
+from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.scheduling.watchdog import Supervisor
+from promptkit.server.scheduling.workers import Worker
+from tests.server.test_stuck_prompts import BUSY, Process
+from tests.wire import initialize, line, modern, request
+
+LATE = InternalError("too late")
+
+
+def asked(number=1):
+    return Request(number, "prompts/get", Params(), REVISIONS["2025-11-25"], None, {})
+
+
+def job_of(asked_for, stopped=lambda: None):
+    return Job(asked_for, stopped, LATE, time.monotonic() + 60)
+
+
+@pytest.fixture
+def start(recipes):
+    """A function that starts a client of a server with prompts that take their time."""
+    started = []
+
+    def make(*options, source=BUSY):
+        client = Process(recipes(recipe=source), *options)
+        started.append(client.process)
+        return client
+
+    yield make
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+class TestInFlight:
+    def test_what_is_answered_later_already_is_not_taken_away(self):
+        """
+        A thread that is relieved after it has given its request away leaves it where it is.
+        """
+        sent = []
+        in_flight = InFlight(sent.append)
+        wanted = asked()
+        held = in_flight.hold(job_of(wanted))
+        adopted = in_flight.adopt(job_of(wanted))
+
+        in_flight.answer(adopted, b"wrong\n")
+        in_flight.answer(held, b"right\n")
+
+        assert sent == [b"right\n"]
+
+    def test_what_is_answered_is_not_answered_again(self):
+        """
+        A thread that is relieved after its request was answered elsewhere has nothing to answer.
+        """
+        sent = []
+        in_flight = InFlight(sent.append)
+        wanted = asked()
+        in_flight.answer(in_flight.hold(job_of(wanted)), b"first\n")
+
+        for late in (in_flight.adopt(job_of(wanted)), in_flight.hold(job_of(wanted))):
+            in_flight.answer(late, b"second\n")
+
+        assert (sent, wanted.id in in_flight) == ([b"first\n"], False)
+
+    def test_what_was_released_may_be_held_again(self):
+        """
+        A request whose question was answered may be answered later once more.
+        """
+        sent = []
+        in_flight = InFlight(sent.append)
+        wanted = asked()
+        in_flight.release(in_flight.hold(job_of(wanted)))
+        in_flight.answer(in_flight.adopt(job_of(wanted)), b"done\n")
+
+        assert sent == [b"done\n"]
+
+    def test_what_fails_while_a_reply_is_noted_does_not_keep_it_back(self, capsys):
+        """
+        The reply is sent, the failure is logged, and the end waits for nothing.
+        """
+        sent = []
+        in_flight = InFlight(sent.append)
+        wanted = asked()
+        wanted.when_answered(lambda _: 1 / 0)
+        in_flight.answer(in_flight.hold(job_of(wanted)), b"done\n")
+        started = time.monotonic()
+        in_flight.close(20, lambda _: LATE)
+
+        assert sent == [b"done\n"]
+        assert "a reply could not be noted: ZeroDivisionError('division by zero')" in capsys.readouterr().err
+        assert time.monotonic() - started < 10
+
+
+class TestExecutor:
+    def test_a_thread_that_cannot_be_started(self, monkeypatch):
+        """
+        Its request is not in flight any more, and takes no place.
+        """
+        in_flight = InFlight(lambda _: None)
+        executor = Executor(in_flight, 1)
+
+        def refuse(_thread):
+            msg = "can't start new thread"
+            raise RuntimeError(msg)
+
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        for number in (1, 2):
+            with pytest.raises(RuntimeError, match="can't start new thread"):
+                executor.run_function(asked(number), lambda: b"", 60, LATE)
+
+        assert [number in in_flight for number in (1, 2)] == [False, False]
+
+    def test_work_that_is_given_to_a_thread_by_one_that_was_relieved(self):
+        """
+        It is the work that answers, whoever was first to note that the request is answered later.
+        """
+        for relieved_first in (True, False):
+            sent, done = [], threading.Event()
+            in_flight = InFlight(lambda line, sent=sent, done=done: (sent.append(line), done.set()))
+            executor = Executor(in_flight, 9)
+            wanted = asked()
+            if relieved_first:
+                in_flight.adopt(job_of(wanted))
+            executor.run_function(wanted, lambda: b"done\n", 60, LATE)
+            if not relieved_first:
+                in_flight.adopt(job_of(wanted))
+
+            assert done.wait(50)
+            assert sent == [b"done\n"]
+
+    def test_what_goes_on_after_it_was_cancelled_takes_its_place(self):
+        """
+        A coroutine that is cancelled and does not stop counts until it does.
+        """
+        in_flight = InFlight(lambda _: None)
+        executor = Executor(in_flight, 1)
+        begun, release, ended = threading.Event(), threading.Event(), threading.Event()
+
+        async def block():
+            begun.set()
+            release.wait(50)
+            ended.set()
+
+        executor.run_coroutine(asked(), block(), lambda _: b"", 60, LATE)
+        begun.wait(50)
+        in_flight.cancel(1)
+        with pytest.raises(Exception, match="1 requests are being worked on"):
+            executor.check_room()
+        release.set()
+
+        assert ended.wait(50)
+
+
+class TestSupervisor:
+    def test_a_look_that_fails(self, capsys):
+        """
+        It is logged, and the next look follows.
+        """
+        looks, again = [], threading.Event()
+
+        def look():
+            looks.append(1)
+            if len(looks) == 1:
+                msg = "no"
+                raise ValueError(msg)
+            again.set()
+
+        Supervisor(look).wake()
+
+        assert again.wait(50)
+        assert "looking after requests failed: ValueError('no')" in capsys.readouterr().err
+
+    def test_one_that_looks_again_much_later_is_asleep(self):
+        """
+        Whoever gives it something to look after has to wake it then, and does so.
+        """
+        waits = threading.Event()
+
+        def look():
+            if supervisor.asleep:
+                waits.set()
+            return 60.0
+
+        supervisor = Supervisor(look)
+        supervisor.wake()
+
+        assert waits.wait(50)
+
+
+SLOW_TO_READ = """
+import time
+import attrs
+from promptkit import prompt
+
+@attrs.frozen
+class Change:
+    title: str
+
+    def __attrs_post_init__(self):
+        time.sleep(0.1)
+
+@prompt
+def review(change: Change):
+    return change.title
+
+@prompt
+async def later(change: Change):
+    return change.title
+
+@prompt(timeout=5)
+def timed(change: Change):
+    return change.title
+"""
+
+
+@prompt
+def greet():
+    """Say hello."""
+    return "Hello."
+
+
+def test_a_thread_that_is_relieved_before_it_begins(monkeypatch):
+    """
+    A request whose thread was held up right before the work on it is not taken for its own double.
+    """
+    sent, ended = [], threading.Event()
+    server = Server(compile(Recipes(prompts=(greet,))), sent.append)
+    serve = server._handlers.serve
+
+    def serve_relieved(asked_for):
+        server._shifts.relieve(asked_for, server._handlers.detach)
+        return serve(asked_for)
+
+    monkeypatch.setattr(server._handlers, "serve", serve_relieved)
+    lines = [line(initialize("2025-11-25")), line(request(1, "prompts/get", {"name": "greet"})), b""]
+    server.read_from(iter(lines).__next__, ended.set)
+    assert ended.wait(50)
+    server.close(10)
+
+    assert b"Hello." in sent[-1]
+    assert b"".join(sent).count(b'"id":1,') == 1
+
+
+@pytest.mark.parametrize("options", [[], ["--max-renders", "1"]], ids=["", "one at a time"])
+@pytest.mark.parametrize("name", ["review", "later", "timed"])
+def test_arguments_that_take_long_to_read(start, name, options):
+    """
+    A thread that is relieved while it reads arguments goes on with the prompt, and answers.
+    """
+    client = start(*options, source=SLOW_TO_READ)
+    for number in (1, 2):
+        client.ask(number, "prompts/get", {"name": name, "arguments": {"change": '{"title": "Faster"}'}})
+        said = client.wait_for(number)["result"]["messages"]
+
+        assert said[0]["content"]["text"] == "Faster"
+
+
+def test_a_stuck_prompt_while_another_is_awaited(start):
+    """
+    It is noticed, though nothing has happened for a while but that a prompt is awaited.
+    """
+    client = start()
+    client.ask(1, "prompts/get", {"name": "awaits"})
+    time.sleep(1.5)  # so long it is looked every few milliseconds
+    client.write(request(2, "prompts/get", {"name": "sleeps"}), request(3, "ping"))
+
+    assert client.wait_for(3)["result"] == {}
+
+
+def all_workers():
+    """Every worker that is still referenced."""
+    return weakref.WeakSet(found for found in gc.get_objects() if isinstance(found, Worker))
+
+
+def test_threads_that_were_relieved_are_forgotten():
+    """
+    However often reading has changed hands, no thread that has ended is kept.
+    """
+
+    def sleeping(number):
+        @prompt(name=f"sleeps_{number}")
+        def sleeps():
+            time.sleep(0.05)
+            return "awake"
+
+        return sleeps
+
+    others = all_workers()  # other tests have left some
+    arrived, told, ended = Queue(), Queue(), threading.Event()
+    server = Server(compile(Recipes(prompts=tuple(map(sleeping, range(10))))), told.put)
+    server.read_from(arrived.get, ended.set)
+    arrived.put(line(initialize("2025-06-18")))
+    told.get(timeout=50)
+    for number in range(10):
+        arrived.put(line(request(number, "prompts/get", {"name": f"sleeps_{number}"})))
+        told.get(timeout=50)
+    kept = all_workers() - others
+    arrived.put(b"")
+    assert ended.wait(50)
+    del server
+    gc.collect()
+
+    assert len([worker for worker in kept if not worker.is_alive()]) <= 3
+
+
+def test_an_end_that_was_kept_from_another_request_is_an_error(start):
+    """
+    A prompt that raises again what has ended an earlier one harms neither reading nor the requests behind it.
+    """
+    source = """
+        import time
+        from promptkit import prompt
+
+        kept = []
+
+        @prompt(timeout=0.2)
+        def keeps():
+            try:
+                while True:
+                    time.sleep(0.01)
+            except BaseException as error:
+                kept.append(error)
+                raise
+
+        @prompt
+        def raises():
+            raise kept[0] if kept else ValueError("not yet")
+    """
+    client = start(source=source)
+    client.ask("first", "prompts/get", {"name": "keeps"})
+    assert "took longer" in client.wait_for("first")["error"]["message"]
+    numbers = range(1, 31)
+    client.write(*(request(number, "prompts/get", {"name": "raises"}) for number in numbers))
+
+    told = [client.wait_for(number)["error"]["message"] for number in numbers]
+    assert all(message.startswith("prompt 'raises' failed (error ") for message in told)
+    client.ask("last", "ping", {})
+    assert client.wait_for("last")["result"] == {}
+
+
+def test_a_server_that_was_closed_leaves_nothing_behind():
+    """
+    A program that serves many clients one after the other keeps no thread, loop or catalog of theirs.
+    """
+
+    @prompt
+    async def waits():
+        await asyncio.sleep(0.001)
+        return "done"
+
+    @prompt
+    def sleeps():
+        time.sleep(0.05)
+        return "awake"
+
+    def served():
+        arrived, told, ended = Queue(), Queue(), threading.Event()
+        server = Server(compile(Recipes(prompts=(waits, sleeps))), told.put)
+        server.read_from(arrived.get, ended.set)
+        for number, name in enumerate(["waits", "sleeps"]):
+            arrived.put(line(modern(number, "prompts/get", {"name": name})))
+            assert b"result" in told.get(timeout=50)
+        arrived.put(b"")
+        assert ended.wait(50)
+        server.close(10)
+        return weakref.ref(server)
+
+    threads = set(threading.enumerate())
+    servers = [served() for _ in range(5)]
+    deadline = time.monotonic() + 50
+    while time.monotonic() < deadline and (
+        set(threading.enumerate()) - threads or any(server() for server in servers)
+    ):
+        time.sleep(0.05)
+        gc.collect()
+
+    assert set(threading.enumerate()) <= threads
+    assert [server() for server in servers] == [None] * 5
+
+
+def test_threads_that_hang_keep_none_from_those_that_come_later(start):
+    """
+    What prompts delegate to threads is done though other prompts have left hanging ones behind.
+    """
+    source = """
+        import asyncio, time
+        from promptkit import prompt
+
+        @prompt(timeout=0.2)
+        async def hangs():
+            await asyncio.to_thread(time.sleep, 3600)
+
+        @prompt
+        async def delegates():
+            return await asyncio.to_thread(str, 1)
+    """
+    client = start(source=source)
+    hanging = range(1, min(32, os.cpu_count() + 4) + 3)
+    for number in hanging:
+        client.ask(number, "prompts/get", {"name": "hangs"})
+    assert all("error" in client.wait_for(number) for number in hanging)
+    client.ask("last", "prompts/get", {"name": "delegates"})
+
+    assert "result" in client.wait_for("last")
+
+
+def test_asynchronous_prompts_behind_one_that_blocks(start):
+    """
+    Those that were asked for in the same piece are rendered on another event loop.
+    """
+    client = start()
+    waiting = {"name": "awaits", "arguments": {"seconds": "0.01"}}
+    client.write(
+        request(1, "prompts/get", {"name": "blocks"}),
+        *(request(number, "prompts/get", waiting) for number in (2, 3)),
+    )
+
+    assert ["result" in client.wait_for(number) for number in (2, 3)] == [True, True]

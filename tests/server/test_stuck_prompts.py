@@ -1,0 +1,348 @@
+import json
+import subprocess
+import sys
+import threading
+import time
+from queue import Queue
+
+import pytest
+
+from promptkit import prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.server import Server
+from tests.wire import HANDSHAKES, MODERN, REVISIONS, initialize, line, modern, notification, request
+
+BUSY = """
+import asyncio, hashlib, os, threading, time
+from typing import Annotated
+from promptkit import Arg, prompt, resource
+
+@prompt
+def quick(name: str = "you"):
+    return f"Hello, {name}."
+
+@prompt
+def sleeps(seconds: float = 30):
+    time.sleep(seconds)
+    return "awake"
+
+@prompt
+def follows(file: str):
+    while not os.path.exists(file):
+        time.sleep(0.01)
+    return "done"
+
+@prompt
+def spins(seconds: float = 30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return "done"
+
+@prompt
+def digests():
+    hashlib.pbkdf2_hmac("sha256", b"x", b"y", 30_000_000)
+    return "done"
+
+@prompt
+def yields(seconds: float = 30):
+    yield "one"
+    time.sleep(seconds)
+    yield "two"
+
+@prompt
+async def blocks(seconds: float = 30):
+    time.sleep(seconds)
+    return "done"
+
+@prompt
+async def awaits(seconds: float = 30):
+    await asyncio.sleep(seconds)
+    return "done"
+
+@prompt
+async def swallows(seconds: float = 30):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            pass
+    return "done"
+
+@prompt(timeout=0.2)
+def short():
+    time.sleep(30)
+
+@prompt(timeout=0.2)
+async def brief():
+    time.sleep(30)
+
+def slowly():
+    time.sleep(30)
+    return ["a"]
+
+@prompt
+def offers(word: Annotated[str, Arg(complete=slowly)]):
+    return word
+
+@resource("slow://one")
+def slow() -> str:
+    time.sleep(30)
+    return "x"
+
+@resource("quick://one")
+def fast() -> str:
+    return "x"
+"""
+
+#: Everything that takes half a minute, as a method and its params.
+STUCK = {
+    **{
+        name: ("prompts/get", {"name": name})
+        for name in ("sleeps", "spins", "digests", "yields", "blocks", "awaits", "swallows")
+    },
+    "completion": (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "offers"}, "argument": {"name": "word", "value": ""}},
+    ),
+    "resource": ("resources/read", {"uri": "slow://one"}),
+}
+
+#: What is answered at once.
+QUICK = [
+    ("prompts/list", {}),
+    ("prompts/get", {"name": "quick"}),
+    ("resources/read", {"uri": "quick://one"}),
+    (
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "quick"}, "argument": {"name": "name", "value": ""}},
+    ),
+]
+
+
+class Process:
+    """A client of `promptkit serve`, which reads what comes back on a thread of its own."""
+
+    def __init__(self, folder, *options, revision="2025-11-25"):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "promptkit", "serve", folder, *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self.revision = revision
+        self.came = Queue()
+        self.kept = []
+        threading.Thread(target=self._read, daemon=True).start()
+        if revision in HANDSHAKES:
+            self.write(initialize(revision))
+            self.wait_for(0)
+            self.write(notification("notifications/initialized"))
+
+    def _read(self):
+        for text in self.process.stdout:
+            self.came.put((time.monotonic(), json.loads(text)))
+
+    def write(self, *messages):
+        """Write messages in one piece."""
+        self.process.stdin.write(b"".join(map(line, messages)))
+        self.process.stdin.flush()
+
+    def ask(self, number, method, params):
+        """Write one request of the client's revision."""
+        made = modern if self.revision == MODERN else request
+        self.write(made(number, method, params))
+
+    def wait_for(self, number):
+        """The reply to one request; replies to others are kept, as they may come in any order."""
+        found = next((message for message in self.kept if message["id"] == number), None)
+        if found is not None:
+            self.kept.remove(found)
+        while found is None:
+            _, message = self.came.get(timeout=50)
+            if message.get("id") == number:
+                found = message
+            elif "id" in message:
+                self.kept.append(message)
+        return found
+
+    def end(self):
+        """Close the input; the seconds until the process has ended, and what came by then."""
+        started = time.monotonic()
+        self.process.stdin.close()
+        code = self.process.wait(timeout=50)
+        took = time.monotonic() - started
+        found = self.kept
+        while not self.came.empty():
+            found.append(self.came.get()[1])
+        return took, code, found
+
+
+@pytest.fixture
+def start(recipes):
+    """A function that starts a client of a server with prompts that take their time."""
+    started = []
+
+    def make(*options, **kwargs):
+        client = Process(recipes(recipe=BUSY), *options, **kwargs)
+        started.append(client.process)
+        return client
+
+    yield make
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        process.stderr.close()
+
+
+@pytest.mark.requirement("ping/answered")
+@pytest.mark.parametrize("stuck", STUCK)
+def test_nothing_waits_for_what_is_stuck(start, stuck):
+    """
+    While an author's code does not come back, everything else is answered, also what came
+    in the same piece, and the same thing asked for again.
+    """
+    client = start()
+    method, params = STUCK[stuck]
+
+    for number in (1, 11):
+        client.write(request(number, method, params), request(number + 1, "ping"))
+        client.wait_for(number + 1)
+        for offset, (quick, its_params) in enumerate(QUICK, number + 2):
+            client.ask(offset, quick, its_params)
+            assert "result" in client.wait_for(offset)
+    took, code, _ = client.end()
+
+    assert code == 0
+    assert took < 10
+
+
+@pytest.mark.requirement("stdio/end-of-input", "stdio/server-ends")
+@pytest.mark.parametrize("stuck", ["sleeps", "spins", "blocks", "awaits", "swallows", "resource"])
+@pytest.mark.parametrize("revision", ["2025-06-18", MODERN])
+def test_the_end_waits_for_nobody(start, stuck, revision):
+    """
+    At the end of the input a prompt that goes on has its grace; then its client is told that
+    it will not be answered, and the process ends.
+    """
+    client = start("--grace", "0.2", revision=revision)
+    client.ask(1, *STUCK[stuck])
+    client.ask(2, "prompts/list", {})
+    client.wait_for(2)
+
+    took, code, found = client.end()
+
+    assert code == 0
+    assert took < 10
+    assert [(reply["id"], reply["error"]["code"]) for reply in found] == [(1, -32603)]
+
+
+@pytest.mark.parametrize("stuck", ["sleeps", "spins", "yields", "blocks", "awaits", "swallows", "completion"])
+@pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
+def test_what_is_stuck_can_be_cancelled(start, stuck, revision):
+    """
+    A cancelled request is not answered, its id is free, and the others go on.
+    """
+    client = start(revision=revision)
+    client.ask(1, *STUCK[stuck])
+    client.ask(2, "prompts/list", {})
+    client.wait_for(2)
+    client.write(notification("notifications/cancelled", {"requestId": 1}))
+    client.ask(1, "prompts/get", {"name": "quick"})
+
+    assert client.wait_for(1)["result"]["messages"][0]["content"]["text"] == "Hello, you."
+    assert client.end()[2] == []
+
+
+@pytest.mark.parametrize("name", ["short", "brief"])
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_time_limit_holds(start, name, revision):
+    """
+    Whatever a prompt does, its client gets one error when its time is up.
+    """
+    client = start(revision=revision)
+    client.ask(1, "prompts/get", {"name": name})
+
+    assert client.wait_for(1)["error"]["message"] == f"prompt '{name}' took longer than its 0.2 s"
+    assert client.end()[2] == []
+
+
+def test_every_prompt_has_a_time_limit(start):
+    """
+    A prompt whose author has set none has that of the server.
+    """
+    client = start("--timeout", "0.3")
+    client.ask(1, "prompts/get", {"name": "sleeps"})
+
+    assert client.wait_for(1)["error"]["message"] == "prompt 'sleeps' took longer than its 0.3 s"
+
+
+def test_a_late_reply_still_comes(start, tmp_path):
+    """
+    A prompt that takes its time is answered when it is ready, after what was asked later.
+    """
+    client, file = start(), tmp_path / "ready"
+    client.write(
+        request(1, "prompts/get", {"name": "follows", "arguments": {"file": str(file)}}), request(2, "ping")
+    )
+
+    assert client.wait_for(2)["result"] == {}
+    assert client.kept == []
+    file.touch()
+    assert "result" in client.wait_for(1)
+
+
+def test_only_so_many_at_once(start):
+    """
+    Over the limit a request is refused at once, and served again when there is room.
+    """
+    client = start("--max-renders", "2")
+    for number in (1, 2):
+        client.ask(number, "prompts/get", {"name": "awaits"})
+    client.ask(3, "prompts/get", {"name": "awaits"})
+
+    assert client.wait_for(3)["error"] == {
+        "code": 429,
+        "message": "2 requests are being worked on, which is the limit: try again later",
+    }
+    client.write(notification("notifications/cancelled", {"requestId": 1}))
+    deadline = time.monotonic() + 50
+    reply = {"error": {}}
+    while "error" in reply and time.monotonic() < deadline:
+        client.ask(4, "prompts/get", {"name": "quick"})
+        reply = client.wait_for(4)
+    assert "result" in reply
+
+
+def test_what_was_slow_once_is_tried_again():
+    """
+    A prompt that held up its thread, and is quick now, is rendered where it is read again.
+    """
+    threads, slow = [], threading.Event()
+
+    @prompt
+    def wakes():
+        threads.append(threading.current_thread())
+        if not slow.is_set():
+            slow.set()
+            time.sleep(0.3)
+        return "done"
+
+    arrived, told, ended = Queue(), Queue(), threading.Event()
+    server = Server(compile(Recipes(prompts=(wakes,))), told.put)
+    server.read_from(arrived.get, ended.set)
+    arrived.put(line(initialize("2025-06-18")))
+    told.get(timeout=50)
+    for number in range(1, 5):
+        arrived.put(line(request(number, "prompts/get", {"name": "wakes"})))
+        told.get(timeout=50)
+    arrived.put(b"")
+
+    assert ended.wait(50)
+    first, second, third, fourth = threads
+    assert second not in (first, third)
+    assert third is fourth

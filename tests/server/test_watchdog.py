@@ -1,0 +1,352 @@
+"""Python's lock held in C: the kernel ends the process where no code of ours can, and never otherwise."""
+
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from functools import partial
+from queue import Queue
+
+import pytest
+
+from promptkit import prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.server import Server
+from promptkit.server.scheduling.kernel_timer import Watchdog
+from promptkit.server.scheduling.switch_interval import Switching
+from promptkit.server.scheduling.watchdog import Supervisor
+from tests.wire import initialize, line, modern, request
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of the kernel's")
+
+#: How much processor time the servers here may take without running Python code, in seconds.
+LIMIT = 0.5
+
+#: A server with that limit.
+LAUNCH = f"""
+import sys
+from functools import partial
+from promptkit.cli import main
+from promptkit.server import server as dispatch
+from promptkit.server.scheduling.kernel_timer import Watchdog
+dispatch.Watchdog = partial(Watchdog, {LIMIT})
+sys.exit(main(["serve", "--no-watch", *sys.argv[1:]]))
+"""
+
+HOLDING = """
+import hashlib, re, signal, sys, threading, time, zlib
+from promptkit import prompt, resource
+
+@prompt
+def matches():
+    re.match(r"(a+)+$", "a" * 60 + "b")
+
+@prompt
+def later():
+    time.sleep(1.5)
+    return str(sum(range(10**13)))
+
+@prompt
+async def adds():
+    return str(sum(range(10**13)))
+
+@resource("slow://one")
+def one() -> str:
+    return str(sum(range(10**13)))
+
+@prompt
+def spins():
+    end = time.process_time() + 2
+    while time.process_time() < end:
+        pass
+    return "done"
+
+@prompt
+def digests():
+    data = bytes(1 << 20)
+    def work():
+        end = time.monotonic() + 2
+        while time.monotonic() < end:
+            hashlib.pbkdf2_hmac("sha256", data, b"salt", 2_000_000)
+            zlib.compress(data)
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return "done"
+
+@prompt
+def sleeps():
+    time.sleep(2)
+    return "done"
+
+@prompt
+def imports():
+    import json, email, xml.dom.minidom, decimal, sqlite3
+    return "done"
+
+@prompt
+def forks():
+    import os
+    child = os.fork()
+    if not child:
+        os._exit(int(signal.getitimer(signal.ITIMER_PROF) != (0.0, 0.0)))
+    return str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+HELD = {
+    "matches": ("prompts/get", {"name": "matches"}),
+    "later": ("prompts/get", {"name": "later"}),
+    "adds": ("prompts/get", {"name": "adds"}),
+    "resource": ("resources/read", {"uri": "slow://one"}),
+}
+
+
+@pytest.fixture
+def serve(recipes):
+    """A function that starts a server with prompts that hold the lock."""
+    started = []
+
+    def make(source=HOLDING, *options):
+        process = subprocess.Popen(
+            [sys.executable, "-c", LAUNCH, *options, str(recipes(recipe=source))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        started.append(process)
+        return process
+
+    yield make
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+def ask(process, *messages):
+    """Send messages, and make sure that the server reads."""
+    process.stdin.write(b"".join(map(line, messages)))
+    process.stdin.flush()
+
+
+@pytest.mark.parametrize("held", HELD)
+@pytest.mark.parametrize("ending", ["nothing", "end of input", "SIGTERM"])
+def test_a_lock_that_is_never_released(serve, held, ending):
+    """
+    A process in which no Python code can run is ended by the kernel, whether it was told to end or not.
+    """
+    process = serve()
+    ask(process, initialize("2025-06-18"), request(1, *HELD[held]))
+    process.stdout.readline()
+    if ending == "end of input":
+        process.stdin.close()
+        process.stdin = None
+    elif ending == "SIGTERM":
+        process.send_signal(signal.SIGTERM)
+
+    # A signal, or the end, may have come before the prompt was begun, or held the lock.
+    codes = {-signal.SIGPROF} if ending == "nothing" else {-signal.SIGPROF, -signal.SIGALRM, 0}
+    assert process.wait(60) in codes
+
+
+def test_a_lock_that_is_held_when_the_parent_dies(recipes, tmp_path):
+    """
+    Nobody is left to kill it, and it ends.
+    """
+    script = tmp_path / "parent.py"
+    script.write_text(
+        f"import os, subprocess, sys, time\n"
+        f"server = subprocess.Popen([sys.executable, '-c', {LAUNCH!r}, sys.argv[1]], stdin=subprocess.PIPE,"
+        f" stdout=subprocess.PIPE)\n"
+        f"server.stdin.write({line(modern(1, 'prompts/get', {'name': 'matches'}))!r})\n"
+        f"server.stdin.flush()\n"
+        f"print(server.pid, flush=True)\n"
+        f"os._exit(0)\n"
+    )
+    parent = subprocess.run(
+        [sys.executable, script, recipes(recipe=HOLDING)], capture_output=True, check=True, timeout=60
+    )
+
+    assert gone(int(parent.stdout))
+
+
+def gone(number):
+    """Whether a process, which is not our child, ends."""
+    import os
+
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return True
+        with suppress(OSError), open(f"/proc/{number}/stat") as stat:
+            if stat.read().rpartition(")")[2].split()[0] == "Z":
+                return True
+        time.sleep(0.05)
+    return False
+
+
+def test_a_lock_that_is_held_by_the_first_process_of_a_container(recipes):
+    """
+    The kernel spares it, unless it handles the signal: it exits.
+    """
+    contained = ["unshare", "--user", "--pid", "--fork", "--kill-child"]
+    if not shutil.which("unshare") or subprocess.run([*contained, "true"], check=False).returncode:
+        pytest.skip("no container can be made here")
+    process = subprocess.Popen(
+        [*contained, sys.executable, "-c", LAUNCH, str(recipes(recipe=HOLDING))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with process:
+        try:
+            ask(process, modern(1, "prompts/get", {"name": "matches"}))
+            assert process.wait(60) == signal.SIGPROF
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("name", ["spins", "digests", "sleeps", "imports"])
+def test_what_is_healthy_is_not_ended(serve, name):
+    """
+    Python code that works, C that has released the lock, and what sleeps may take longer than the limit.
+    """
+    process = serve()
+    ask(process, *(modern(number, "prompts/get", {"name": name}) for number in range(3)))
+    replies = [process.stdout.readline() for _ in range(3)]
+
+    assert all(b'"result"' in reply for reply in replies)
+    process.stdin.close()
+    process.stdin = None
+    assert process.wait(60) == 0
+
+
+def test_a_process_that_was_stopped_is_not_ended(serve):
+    """
+    Only processor time counts: a process that was stopped for a while goes on.
+    """
+    process = serve()
+    ask(process, modern(1, "prompts/get", {"name": "sleeps"}))
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(LIMIT * 2)
+    process.send_signal(signal.SIGCONT)
+
+    assert b'"result"' in process.stdout.readline()
+
+
+def test_a_child_has_no_timer(serve):
+    """
+    What is forked while the timer runs does not inherit it.
+    """
+    process = serve()
+    ask(process, modern(1, "prompts/get", {"name": "forks"}))
+
+    assert b'"text":"0"' in process.stdout.readline()
+
+
+@pytest.fixture
+def timer():
+    """A function that says how the timer stands; it is stopped afterwards."""
+    yield lambda: signal.getitimer(signal.ITIMER_PROF)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+
+
+def test_it_is_put_back_and_stopped(timer):
+    """
+    It starts anew each time, and stops.
+    """
+    watchdog = Watchdog(50.0)
+    watchdog.put_back()
+    assert timer()[0] > 40
+    watchdog.stop()
+
+    assert timer() == (0.0, 0.0)
+
+
+def test_the_timer_of_an_author_is_left_alone(timer):
+    """
+    Where an author uses the timer, or handles its signal, it is his.
+    """
+    watchdog = Watchdog(50.0)
+    signal.setitimer(signal.ITIMER_PROF, 1000.0, 7.0)
+    watchdog.put_back()
+    watchdog.stop()
+    assert timer()[1] == 7.0
+
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    watchdog.put_back()
+    signal.signal(signal.SIGPROF, lambda *_: None)
+    watchdog.put_back()
+    assert timer() == (0.0, 0.0)
+
+
+def test_it_is_stopped_while_there_is_nothing_to_see(timer):
+    """
+    It runs before whoever wakes the supervisor goes on, and not while that sleeps.
+    """
+    seen, rested = [], []
+
+    def look():
+        seen.append(timer())
+
+    supervisor = Supervisor(look)
+    supervisor.watchdog = Watchdog(50.0)
+    supervisor.wake()
+    deadline = time.monotonic() + 20
+    while not rested and time.monotonic() < deadline:
+        if supervisor.asleep and timer() == (0.0, 0.0):
+            rested.append(True)
+
+    assert rested
+    assert all(left > 0 for left, _ in seen)
+
+
+def test_a_server_inside_of_another_program_leaves_the_process_as_it_is(timer):
+    """
+    Neither the timer nor the interval of a program is touched that serves beside other work.
+    """
+    seen, told, arrived = [], Queue(), Queue()
+
+    @prompt
+    def works():
+        deadline = time.monotonic() + 0.2
+        while time.monotonic() < deadline:
+            seen.append((timer(), sys.getswitchinterval()))
+        return "done"
+
+    before = timer(), sys.getswitchinterval()
+    server = Server(compile(Recipes(prompts=(works,))), told.put)
+    server.read_from(arrived.get, partial(told.put, b""))
+    for number in (1, 2):
+        arrived.put(line(modern(number, "prompts/get", {"name": "works"})))
+        assert b"done" in told.get(timeout=50)
+    arrived.put(b"")
+
+    assert told.get(timeout=50) == b""
+    assert set(seen) == {before}
+
+
+def test_threads_give_way_more_often_while_authors_code_runs():
+    """
+    The interval is short as long as somebody works, and what an author has chosen is kept.
+    """
+    before, switching = sys.getswitchinterval(), Switching()
+    try:
+        switching.adapt(busy=True)
+        assert sys.getswitchinterval() < before
+        switching.adapt(busy=False)
+        assert sys.getswitchinterval() == before
+        switching.adapt(busy=True)
+        sys.setswitchinterval(0.02)
+        switching.adapt(busy=False)
+        assert sys.getswitchinterval() == pytest.approx(0.02)
+        sys.setswitchinterval(0.0001)
+        switching.adapt(busy=True)
+        assert sys.getswitchinterval() == pytest.approx(0.0001)
+    finally:
+        sys.setswitchinterval(before)

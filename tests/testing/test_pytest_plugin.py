@@ -1,0 +1,395 @@
+"""The pytest plugin, in runs of pytest as an author has them."""
+
+import re
+import sys
+from importlib.metadata import entry_points
+from textwrap import dedent
+
+import pytest
+
+from promptkit import Audio, EmbeddedResource, Image, Message, ResourceLink, Text, Workflow, assistant, user
+from promptkit.testing.transcript_diff import explain
+
+pytest_plugins = ["pytester"]
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """A function that runs pytest, without what continuous integration changes, and returns what it did."""
+    for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    plain = (sys.executable, "-PE", "-m", "pytest", "-p", "no:cacheprovider")  # -P: as the script does
+    return lambda *options: pytester.run(*plain, *options)
+
+
+def explanation(result):
+    """What pytest says of the one comparison that failed."""
+    return [line[1:].strip() for line in result.outlines if re.match(r"E\b", line)]
+
+
+def test_the_entry_point_is_there():
+    """
+    Pytest finds the plugin wherever promptkit is installed.
+    """
+    (found,) = (point for point in entry_points(group="pytest11") if point.name == "promptkit")
+
+    assert found.value == "promptkit.testing.pytest_plugin"
+
+
+class TestComparison:
+    CONVERSATION = """
+        from promptkit import assistant, user
+
+        def conversation(word):
+            turns = user("Start.")
+            for number in range(7):
+                turns += user(f"Question {number}.", "More of it.") + assistant("Answer.", "x" * 2000)
+                turns += user(f"A {word if number == 4 else 'word'} in {number}.", "z" * 50)
+            return turns
+
+        def test_conversation():
+            assert len(conversation("word")) == 22
+            assert conversation("changed") == conversation("word")
+    """
+
+    def test_a_changed_word_is_a_line_of_each(self, pytester, run):
+        """
+        Of 22 turns the one line that differs is shown, and the lines around it.
+        """
+        pytester.makepyfile(self.CONVERSATION)
+
+        said = explanation(run())
+
+        assert said[0].endswith("assert Workflow == Workflow: the transcripts differ (- right, + left)")
+        assert said[1:] == ["message 16, user:", "[user]", "- A word in 4.", "+ A changed in 4."]
+
+    def test_only_what_is_about_turns_is_explained(self, pytester, run):
+        """
+        Other comparisons are explained as without the plugin.
+        """
+        source = """
+            import promptkit.language.messages
+
+            def test_other():
+                assert {"a": [1, 2]} == {"a": [1, 3]}
+        """
+        pytester.makepyfile(source)
+
+        assert explanation(run()) == explanation(run("-p", "no:promptkit"))
+
+    def test_a_word_in_a_long_line_is_seen(self, pytester, run):
+        """
+        A paragraph on one line is cut around what differs; -vv shows all of it.
+        """
+        pytester.makepyfile(
+            """
+            from promptkit import user
+
+            def test_paragraph():
+                assert user("a" * 700 + " left " + "b" * 700) == user("a" * 700 + " right " + "b" * 700)
+            """
+        )
+
+        short, long = "\n".join(explanation(run())), "\n".join(explanation(run("-vv")))
+
+        assert re.search(r"^- …a{30,40} right b+…$", short, re.MULTILINE)
+        assert re.search(r"^\+ …a{30,40} left b+…$", short, re.MULTILINE)
+        assert f"+ {'a' * 700} left {'b' * 700}" in long
+
+
+LINK = ResourceLink("a:b", name="a")
+
+
+class TestExplanation:
+    @pytest.mark.parametrize(
+        ("left", "right", "lines"),
+        [
+            (user("a"), user("b"), ["message 1, user:", "  [user]", "- b", "+ a"]),
+            (user("a")[0], user("b")[0], ["  [user]", "- b", "+ a"]),
+            (user("a"), assistant("a"), ["message 1, assistant:", "- [assistant]", "+ [user]", "  a"]),
+            (user("a"), user("a") + "b", ["message 2, user:", "  a", "- [user]", "- b"]),
+            (user("a "), user("a"), ["message 1, user:", "  [user]", "- a", "+ 'a '"]),
+            (user("a\tb"), user("a\x1bb"), ["message 1, user:", "  [user]", "- 'a\\x1bb'", "+ a\tb"]),
+            (user("a\r\nb"), user("a\nb"), ["message 1, user:", "  [user]", "- a", "+ 'a\\r'", "  b"]),
+            (
+                user(Text("a", priority=1)),
+                user(Text("a", audience="user", priority=0.5)),
+                [
+                    "message 1, user:",
+                    "- [user] audience=('user',) priority=0.5",
+                    "+ [user] priority=1",
+                    "  a",
+                ],
+            ),
+            (
+                EmbeddedResource("a:b", text="c", mime_type="text/plain"),
+                EmbeddedResource("a:b", text="c"),
+                [
+                    "- EmbeddedResource",
+                    "+ EmbeddedResource mime_type='text/plain'",
+                    "  [a:b]",
+                ],
+            ),
+            (
+                ResourceLink("a:b", name="c", title="c"),
+                ResourceLink("a:b", name="c"),
+                [
+                    "- ResourceLink('a:b', name='c')",
+                    "+ ResourceLink('a:b', name='c', title='c')",
+                ],
+            ),
+            (
+                [user("a"), user("b")],
+                [user("a"), user("c")],
+                ["item 2, message 1, user:", "  [user]", "- c", "+ b"],
+            ),
+            ((Text("a"),), (Text("b"),), ["item 1:", "  Text", "- b", "+ a"]),
+            (list(user("a")), list(user("b")), ["message 1, user:", "  [user]", "- b", "+ a"]),
+            (Workflow(), user("a"), ["message 1, user:", "- [user]", "- a"]),
+        ],
+    )
+    def test_what_differs(self, left, right, lines):
+        """
+        Each difference is seen, also one that a transcript does not show.
+        """
+        head, *found = explain("==", left, right)
+
+        assert head.endswith(": the transcripts differ (- right, + left)")
+        assert found == lines
+
+    @pytest.mark.parametrize(
+        ("operator", "text", "turns", "lines"),
+        [
+            ("in", "c", user("a"), ["'c' in Workflow: no text of it contains that", "[user]", "a"]),
+            ("not in", "a", user("a", "b"), ["'a' not in Workflow: its text contains that", "a"]),
+            ("in", "c", user("a")[0], ["'c' in Message: no text of it contains that", "[user]", "a"]),
+        ],
+    )
+    def test_text_that_is_missing_or_should_be(self, operator, text, turns, lines):
+        """
+        The transcript is shown, or the lines that have what they should not.
+        """
+        assert explain(operator, text, turns) == lines
+
+    @pytest.mark.parametrize("right", ["abc", ["a"], {"a": 1}])
+    def test_what_is_looked_for_elsewhere(self, right):
+        """
+        Is left to pytest.
+        """
+        assert explain("in", "x", right) is None
+        assert explain("in", user("a"), right) is None
+
+    def test_media_are_told_apart_by_digest_and_size(self, png, wav):
+        """
+        Nobody reads base64.
+        """
+        _, *found = explain("==", user(Image(png), Audio(wav)), user(Image(png + b"\0"), Audio(wav)))
+
+        assert found == [
+            "message 1, user:",
+            "  [user] Image",
+            f"- {Image(png + bytes(1))!s}",
+            f"+ {Image(png)!s}",
+            "  [user] Audio",
+        ]
+
+    @pytest.mark.parametrize(
+        ("left", "right", "says"),
+        [
+            (user("a"), "a", "compare its .text, or str(...) of it, with a string"),
+            ("a", user("a")[0], "compare its .text, or str(...) of it, with a string"),
+            (user("a", LINK), list(user("a", LINK)), "compare list(workflow), or a Workflow"),
+            (tuple(user("a")), user("a"), "compare tuple(workflow), or a Workflow"),
+            (Text("[a](a:b)"), LINK, "compare values of one type"),
+            (user("a"), Text("a"), "compare values of one type"),
+            (user("a"), None, "compare values of one type"),
+        ],
+    )
+    def test_what_is_never_equal(self, left, right, says):
+        """
+        Types that cannot be equal are named, and what to compare instead.
+        """
+        head, *_ = explain("==", left, right)
+
+        assert head.startswith(
+            f"{type(left).__name__} == {type(right).__name__}: these are never equal; {says}"
+        )
+
+    def test_what_should_have_differed(self):
+        """
+        It is shown once.
+        """
+        message = Message("user", "a")
+
+        assert explain("!=", user("a"), message) == ["Workflow != Message: they are equal", "[user]", "a"]
+
+    @pytest.mark.parametrize(("left", "right"), [(1, 2), ("a", "b"), ([], []), ([1], [2]), (None, ["a"])])
+    def test_all_else_is_left_alone(self, left, right):
+        """
+        Values without turns get no explanation.
+        """
+        assert explain("==", left, right) is None
+
+
+#: A project with a module that its recipes import by its whole name, and what must not be shadowed.
+PROJECT = {
+    "lib/util.py": "word = 'found'",
+    "json.py": "shadowing = True",
+    "recipes/plan.py": """
+        from lib.util import word
+        from promptkit import prompt
+
+        @prompt
+        def plan() -> str:
+            return word
+    """,
+    "recipes/conftest.py": "from lib.util import word",
+    "recipes/test_plan.py": """
+        import json
+        import sys
+        from plan import plan
+
+        def test_plan():
+            assert "found" in plan.render()
+            assert not hasattr(json, "shadowing")
+            assert sys.path[-1].endswith("project")
+    """,
+}
+
+
+class TestProjectRoot:
+    @pytest.fixture
+    def project(self, pytester):
+        """That project on disk."""
+        project = pytester.mkdir("above") / "project"
+        for path, source in PROJECT.items():
+            (project / path).parent.mkdir(parents=True, exist_ok=True)
+            (project / path).write_text(dedent(source))
+        return project
+
+    @pytest.mark.parametrize(
+        ("place", "arguments"),
+        [
+            ("project", ["recipes"]),
+            ("project with pyproject.toml", []),
+            ("project/recipes", []),
+            ("project/recipes with .git", ["test_plan.py"]),
+            ("", ["project/recipes/test_plan.py::test_plan"]),
+            (" with pyproject.toml", ["project/recipes"]),
+        ],
+    )
+    def test_it_can_be_imported(self, place, arguments, project, run, monkeypatch):
+        """
+        What commands import, pytest imports, wherever it is started; last, so that nothing is shadowed.
+        """
+        start, _, mark = place.partition(" with ")
+        if mark:
+            (project / mark).write_text("")
+        monkeypatch.chdir(project.parent / start)
+
+        run(*arguments).assert_outcomes(passed=1)
+
+    def test_a_test_in_the_root_does_not_reach_above(self, project, run, monkeypatch):
+        """
+        What lies beside the project is no part of it, also where pytest changes no path itself.
+        """
+        (project / "pyproject.toml").write_text("")
+        (project / "test_here.py").write_text(
+            "import sys\nfrom lib.util import word\n\n"
+            f"def test():\n    assert {str(project.parent)!r} not in sys.path"
+        )
+        monkeypatch.chdir(project)
+
+        run("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
+
+
+def test_it_imports_nothing_until_it_is_needed(pytester, run):
+    """
+    A run that has nothing to do with promptkit pays for the plugin's module and the root's.
+    """
+    pytester.makepyfile(
+        """
+        import sys
+
+        def test_modules():
+            names = {name for name in sys.modules if name.startswith("promptkit")}
+            own = {"promptkit.testing", "promptkit.testing.pytest_plugin"}
+            loading = {"promptkit.compiler.loading", "promptkit.compiler.loading.targets"}
+            assert names <= {"promptkit", "promptkit.version", "promptkit.compiler", *own, *loading}
+            assert "msgspec" not in sys.modules
+
+        def test_failure():
+            assert "a" == "b"
+        """
+    )
+
+    run().assert_outcomes(passed=1, failed=1)
+
+
+class TestTracebacks:
+    SOURCE = """
+        from contextlib import contextmanager
+        from promptkit import Message, prompt, user
+
+        @prompt
+        def fails(text: str):
+            return user(f"{1 / 0}")
+
+        @prompt
+        async def fails_later(text: str):
+            return user(f"{1 / 0}")
+
+        @prompt
+        def says_nothing_that_can_be_sent(text: str):
+            return [("system", text)]
+
+        @contextmanager
+        def careful():
+            raise ValueError("without promptkit")
+            yield
+
+        def test_a_fault_in_a_prompt(): fails.render_wire({"text": "a"})
+        def test_a_fault_in_an_async_prompt(): fails_later.render("a")
+        def test_a_result(): says_nothing_that_can_be_sent.render("a")
+        def test_a_wrong_argument(): fails(3)
+        def test_a_missing_argument(): fails.render_wire({})
+        def test_a_role(): Message("system", "a")
+        def test_an_f_string(): f"{user('a')}"
+    """
+
+    @pytest.mark.parametrize("style", ["long", "short", "native"])
+    def test_no_frame_of_promptkit_is_shown(self, style, pytester, run):
+        """
+        A failure shows the test, the prompt, and what was raised, but not what ran the prompt.
+        """
+        pytester.makepyfile(self.SOURCE)
+
+        shown = run(f"--tb={style}").stdout.str()
+
+        assert "promptkit/" not in shown
+        assert "asyncio" not in shown
+        assert shown.count("1 / 0") >= 2
+
+    def test_all_of_it_can_be_asked_for(self, pytester, run):
+        """
+        ``--full-trace`` is obeyed.
+        """
+        pytester.makepyfile(self.SOURCE)
+
+        assert "rendering.py" in run("--full-trace").stdout.str()
+
+    def test_other_failures_are_left_alone(self, pytester, run):
+        """
+        A traceback without promptkit is what it is without the plugin.
+        """
+        test = pytester.makepyfile(
+            self.SOURCE + "\n        def test_other():\n            with careful(): pass\n"
+        )
+
+        frames = [
+            [line for line in run(f"{test}::test_other", *options).outlines if ".py:" in line]
+            for options in ((), ("-p", "no:promptkit"))
+        ]
+
+        assert frames[0] == frames[1]
+        assert any("contextlib" in line for line in frames[0])
