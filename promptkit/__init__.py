@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from promptkit.conversion.registry import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.arg import Arg
-    from promptkit.language.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
+    from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
     from promptkit.language.context import Context
     from promptkit.language.icons import Icon
+    from promptkit.language.media import Audio, Image
     from promptkit.language.messages import Message, Workflow
     from promptkit.language.turns import assistant, user
 
@@ -55,9 +56,10 @@ _MODULES: Final = {
     "conversion.registry": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "language.arg": ("Arg",),
-    "language.content": ("Audio", "Content", "EmbeddedResource", "Image", "ResourceLink", "Text"),
+    "language.content": ("Content", "EmbeddedResource", "ResourceLink", "Text"),
     "language.context": ("Context",),
     "language.icons": ("Icon",),
+    "language.media": ("Audio", "Image"),
     "language.messages": ("Message", "Workflow"),
     "language.turns": ("assistant", "user"),
 }

@@ -33,7 +33,8 @@ from promptkit.fragments import (
     untrusted,
 )
 from promptkit.fragments.invisible import visible
-from promptkit.language.content import Image, Text
+from promptkit.language.content import Text
+from promptkit.language.media import Image
 from promptkit.language.turns import user
 
 COMMONMARK = MarkdownIt("commonmark")
@@ -896,7 +897,7 @@ class TestUntrusted:
             def __init__(self, data):
                 self.hexdigest = lambda: next(codes)
 
-        monkeypatch.setattr(fragments.markdown, "sha256", Hash)
+        monkeypatch.setattr(fragments.tags, "sha256", Hash)
 
         assert delimiters(untrusted(f"see {'a' * 32}"))[0] == "b" * 32
 

@@ -6,19 +6,9 @@ A `str` is raw and a `Text` already composed: `tag` escapes only the first. What
 these differ, it is a `ValueError`. No text is ever read again as a template.
 """
 
-from promptkit.fragments.markdown import (
-    bullets,
-    code_block,
-    dedent,
-    json_block,
-    numbered,
-    quote,
-    section,
-    table,
-    tag,
-    truncate,
-    untrusted,
-)
+from promptkit.fragments.markdown import bullets, code_block, json_block, numbered, quote, section, table
+from promptkit.fragments.tags import tag, untrusted
+from promptkit.fragments.text import dedent, truncate
 
 __all__ = [
     "bullets",

@@ -6,26 +6,14 @@ They know nothing of any protocol revision; `promptkit.protocol.lowering` spells
 
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
-from typing import ClassVar, Self, TypedDict, Unpack, final
+from typing import TypedDict, final
 
 import attrs
 
-from promptkit.errors.exceptions import MediaError
 from promptkit.language.base64 import base64_text
 from promptkit.language.mime import (
-    AUDIO_TYPES,
-    IMAGE_TYPES,
-    MAX_AUDIO_BYTES,
-    MAX_IMAGE_BYTES,
-    Showable,
-    checked_type,
     human_size,
-    png_of,
-    read_below,
-    read_own,
     sniff,
-    source_folder,
 )
 from promptkit.language.validation import (
     Role,
@@ -40,14 +28,14 @@ from promptkit.language.validation import (
 )
 
 __all__ = [
-    "Audio",
+    "Annotations",
     "Content",
     "EmbeddedResource",
-    "Image",
     "ResourceLink",
     "Role",
     "Text",
     "plain_text",
+    "summary",
 ]
 
 
@@ -218,155 +206,13 @@ def _join(before: str, after: str) -> str:
     return f"{before}\n\n{after}" if after.strip() else before
 
 
-def _summary(mime_type: str, data: bytes) -> str:
+def summary(mime_type: str, data: bytes) -> str:
     """
     Return *data* as a transcript shows it: ``<image/png 20 kB sha256:0a1b2c3d>``.
     """
     from hashlib import sha256
 
     return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
-
-
-def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
-    """
-    Return *value* as bytes, if it is bytes or can show itself as PNG.
-    """
-    if isinstance(value, bytes):
-        return value
-    if isinstance(value, bytearray | memoryview):
-        return bytes(value)
-    if isinstance(value, str | Path):
-        msg = f"{str(value)[:40]!r} is no bytes, and is not opened as a file: use from_path(...) for that"
-        raise TypeError(msg)
-    if (png := png_of(value)) is not None:
-        return png
-    msg = f"takes bytes, or an image that can show itself as PNG, not {type(value).__name__}"
-    raise TypeError(msg)
-
-
-@attrs.frozen(repr=False)
-class _Media(Content):
-    """
-    Bytes with a MIME type that was read from them.
-    """
-
-    _types: ClassVar[frozenset[str]]
-    _limit: ClassVar[int]
-
-    data: bytes = attrs.field(converter=_media)
-    mime_type: str | None = attrs.field(default=None, validator=optional_text)
-
-    def __attrs_post_init__(self) -> None:
-        found = checked_type(self.data, self.mime_type, self._types, self._limit)
-        object.__setattr__(self, "mime_type", found)
-
-    def __str__(self) -> str:
-        return _summary(str(self.mime_type), self.data)
-
-    @cached_property
-    def base64(self) -> str:
-        """
-        The data as it goes over the wire, encoded once.
-        """
-        return base64_text(self.data)
-
-    @classmethod
-    def from_path(
-        cls,
-        path: str | Path,
-        mime_type: str | None = None,
-        *,
-        root: str | Path | None = None,
-        **annotations: Unpack[Annotations],
-    ) -> Self:
-        """
-        Read a file, relative to the folder of the recipe that calls this.
-
-        Args:
-            path:
-                The author's own path; or, with *root*, one that comes from an argument.
-
-            mime_type:
-                The type that the file should have; read from its bytes if left out.
-
-            root:
-                The folder that *path* may not leave, relative to the recipe's. Always
-                name it when any part of *path* comes from outside.
-
-            **annotations:
-                As for the class itself.
-
-        Raises:
-            OSError: If the author's own file cannot be read.
-
-            MediaError: If *path* leaves *root* or names nothing there that can be read, or
-                the bytes cannot be sent. It is a `PromptError`: a client is told.
-        """
-        folder = source_folder(1)
-        if root is None:
-            data = read_own(folder / path, cls._limit)
-        else:
-            data = read_below(path, folder / root, cls._limit)
-        try:
-            return cls(data, mime_type, **annotations)
-        except MediaError as error:
-            msg = f"{str(path)!r}: {error}"
-            raise MediaError(msg) from None
-
-
-@final
-@attrs.frozen(repr=False)
-class Image(_Media):
-    """
-    A picture: PNG, JPEG, GIF or WebP.
-
-    Args:
-        data:
-            The whole file's bytes, or an object that can show itself as PNG (a matplotlib
-            figure, a PIL image). A string is never opened as a file: see `from_path`.
-
-        mime_type:
-            The type that the bytes should have; read from them if left out.
-
-    Raises:
-        TypeError: If *data* is neither bytes nor an image.
-
-        MediaError: If the bytes are empty or damaged, too large, of a format that clients
-            refuse, or of another type than declared.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
-    """
-
-    _types = IMAGE_TYPES
-    _limit = MAX_IMAGE_BYTES
-
-
-@final
-@attrs.frozen(repr=False)
-class Audio(_Media):
-    """
-    A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC.
-
-    Args:
-        data:
-            The whole file's bytes.
-
-        mime_type:
-            The type that the bytes should have; read from them if left out.
-
-    Raises:
-        TypeError: If *data* is no bytes.
-
-        MediaError: If the bytes are empty, too large, of a format that clients refuse, or
-            of another type than declared.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content
-    """
-
-    _types = AUDIO_TYPES
-    _limit = MAX_AUDIO_BYTES
 
 
 @final
@@ -432,7 +278,7 @@ class EmbeddedResource(Content):
 
     def __str__(self) -> str:
         if self.blob is not None:
-            return f"[{self.uri}] {_summary(str(self.mime_type), self.blob)}"
+            return f"[{self.uri}] {summary(str(self.mime_type), self.blob)}"
         return f"[{self.uri}]\n{self.text}"
 
     @cached_property

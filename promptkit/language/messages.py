@@ -6,8 +6,9 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
-from promptkit.language.content import Content, Image, Role, Text, plain_text
-from promptkit.language.mime import Showable, png_of
+from promptkit.language.content import Content, Role, Text, plain_text
+from promptkit.language.media import Image
+from promptkit.language.showable import Showable, png_of
 from promptkit.language.unsendable import Unsendable, describe, is_turn_by_tuple
 from promptkit.language.validation import checked_role
 

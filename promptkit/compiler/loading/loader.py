@@ -31,7 +31,7 @@ from promptkit.compiler.recipes import Declarations, Recipes
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors.exceptions import LoadError
-from promptkit.language.mime import reads
+from promptkit.language.files import reads
 
 __all__ = ["TESTS", "Recipes", "fault_of", "load"]
 
