@@ -32,7 +32,7 @@ from promptkit.fragments import (
     truncate,
     untrusted,
 )
-from promptkit.fragments.invisible import visible
+from promptkit.fragments.invisible import strip_invisible
 from promptkit.language.content import Text
 from promptkit.language.media import Image
 from promptkit.language.turns import user
@@ -947,7 +947,7 @@ class TestUntrusted:
         """
         made = untrusted(text, strip=strip)
 
-        between = visible(text) if strip else text
+        between = strip_invisible(text) if strip else text
         assert made == untrusted(between)
         assert str(made).split(delimiters(made)[1])[1].startswith(f"\n{between}\n</data-")
 

@@ -14,7 +14,7 @@ from io import FileIO, StringIO, UnsupportedOperation
 from typing import Any, Final, TextIO
 
 from promptkit.errors.standard_error import current
-from promptkit.fragments.invisible import escaped
+from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["Output", "OutputError", "own_output", "width_of"]
 
@@ -81,7 +81,7 @@ class Output(StringIO):
         """
         Print what a prompt says: on a terminal without what it would obey, else to the letter.
         """
-        print(escaped(text) if self.isatty() else text, file=self)
+        print(escape_invisible(text) if self.isatty() else text, file=self)
 
     def print_json(self, data: Any) -> None:
         """
@@ -92,7 +92,7 @@ class Output(StringIO):
 
         whole = self._encoding.lower().replace("-", "").startswith("utf")
         text = json.dumps(data, indent=2, ensure_ascii=not whole)
-        hidden = "[^\n -~]+"  # escaped() decides which of these are
+        hidden = "[^\n -~]+"  # escape_invisible() decides which of these are
         print(re.sub(hidden, lambda found: _json_escaped(found[0]), text), file=self)
 
     def send(self) -> None:
@@ -122,11 +122,11 @@ def _json_escaped(text: str) -> str:
     """
     Return *text*, part of a JSON string, with JSON's own escapes for what cannot be seen.
     """
-    if escaped(text) == text:
+    if escape_invisible(text) == text:
         return text
     import json
 
-    return "".join(c if escaped(c) == c else json.dumps(c)[1:-1] for c in text)
+    return "".join(c if escape_invisible(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def width_of(stream: TextIO | FileIO) -> int:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-__all__ = ["escaped", "visible"]
+__all__ = ["escape_invisible", "strip_invisible"]
 
 #: Ends of lines other than the one that is kept: as Windows has them, and Unicode's own.
 _LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
@@ -38,7 +38,7 @@ _ESCAPED: Final = re.compile(f"{_HIDDEN.pattern}|[\u2028\u2029]")
 _SHOWN: Final = re.compile(f"([0-9#*]\ufe0f\u20e3)|{_HELPER.pattern}")
 
 
-def visible(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """
     Return *text* without what hides in it: controls, marks of direction, tags, private characters.
 
@@ -50,9 +50,9 @@ def visible(text: str) -> str:
     return _HELPER.sub(r"\1", shown)
 
 
-def escaped(text: str, *, one_line: bool = False) -> str:
+def escape_invisible(text: str, *, one_line: bool = False) -> str:
     r"""
-    Return *text* with an escape such as ``\x1b`` for each character that `visible` takes out.
+    Return *text* with an escape such as ``\x1b`` for each character that `strip_invisible` takes out.
 
     A terminal obeys none of what is left, and people see what a model would read.
 

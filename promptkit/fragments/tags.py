@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Final
 
 from promptkit.fragments._parts import Part, Scalar, kept_parts, plain_string, scalar_text, with_annotations
-from promptkit.fragments.invisible import visible
+from promptkit.fragments.invisible import strip_invisible
 from promptkit.language.content import Text
 
 __all__ = ["tag", "untrusted"]
@@ -52,7 +52,7 @@ def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> 
     Raises:
         ValueError: If *label* is no name.
     """
-    code = foreign = (visible if strip else str)(plain_string(text, "untrusted(text)"))
+    code = foreign = (strip_invisible if strip else str)(plain_string(text, "untrusted(text)"))
     while code in foreign:  # as the text itself is, and hardly ever a hash
         # Long enough that a text of millions of guesses cannot be made to hold its own.
         code = sha256(code.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 from promptkit.errors.exceptions import MediaError, shortened
 from promptkit.language.mime import MAX_AUDIO_BYTES, too_large_message
 
-__all__ = ["MAX_PATH_LENGTH", "confine", "read_below", "read_own", "reads", "source_folder"]
+__all__ = ["MAX_PATH_LENGTH", "confine", "files_read", "read_authors_file", "read_below", "source_folder"]
 
 
 #: Characters of a path that comes from outside; no common system opens a longer one.
@@ -19,7 +19,7 @@ MAX_PATH_LENGTH: Final = 4096
 
 
 #: While the loader imports a module: the files that the module reads. Else nobody listens.
-reads: Final[ContextVar[list[Path] | None]] = ContextVar("reads", default=None)
+files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
 
 
 def source_folder(depth: int) -> Path:
@@ -32,7 +32,7 @@ def source_folder(depth: int) -> Path:
     return Path(file).resolve().parent if file else Path.cwd()
 
 
-def read_own(path: Path, limit: int) -> bytes:
+def read_authors_file(path: Path, limit: int) -> bytes:
     """
     Return the bytes of a file that the author has named, and no client.
 
@@ -48,7 +48,7 @@ def read_own(path: Path, limit: int) -> bytes:
 
         MediaError: If it is too large.
     """
-    if (listener := reads.get()) is not None:
+    if (listener := files_read.get()) is not None:
         listener.append(path.resolve())
     with path.open("rb") as file:
         return _read(file, path, limit)

@@ -9,7 +9,7 @@ import attrs
 from promptkit.errors.exceptions import MediaError
 from promptkit.language.base64 import base64_text
 from promptkit.language.content import Annotations, Content, summary
-from promptkit.language.files import read_below, read_own, source_folder
+from promptkit.language.files import read_authors_file, read_below, source_folder
 from promptkit.language.mime import AUDIO_TYPES, IMAGE_TYPES, MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, checked_type
 from promptkit.language.showable import Showable, png_of
 from promptkit.language.validation import (
@@ -96,7 +96,7 @@ class _Media(Content):
         """
         folder = source_folder(1)
         if root is None:
-            data = read_own(folder / path, cls._limit)
+            data = read_authors_file(folder / path, cls._limit)
         else:
             data = read_below(path, folder / root, cls._limit)
         try:
