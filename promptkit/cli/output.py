@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, UnsupportedOperation
 from typing import Any, Final, TextIO
 
-from promptkit.errors.standard_error import current
+from promptkit.errors.standard_error import stderr_stream
 from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["Output", "OutputError", "own_output", "width_of"]
@@ -188,7 +188,7 @@ def _open_standard_descriptors() -> None:
             # Standard output stays unwritable, which is told.
             null = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
             os.set_inheritable(null, True)  # noqa: FBT003 (it takes no keyword)
-    current()
+    stderr_stream()
 
 
 def _text_of(descriptor: int) -> TextIO:

@@ -246,7 +246,7 @@ class Report(Struct, frozen=True):
         location = self.location.part(at) if isinstance(at, str) else at or self.location
         self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, location))
 
-    def once(self) -> list[Diagnostic]:
+    def without_duplicates(self) -> list[Diagnostic]:
         """
         Return what was found, but only once what would be said twice of a line.
         """

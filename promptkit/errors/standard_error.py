@@ -14,7 +14,7 @@ from typing import Any, Final, TextIO
 
 from promptkit.errors.background_writer import BackgroundWriter, Redact
 
-__all__ = ["current", "finish", "hide", "is_redirected", "redirect", "say"]
+__all__ = ["finish", "is_redirected", "redact_with", "redirect", "say", "stderr_stream"]
 
 #: How long the end of a process that did not serve waits for a reader that takes nothing, in seconds.
 _END_S: Final = 1.0
@@ -158,7 +158,7 @@ def is_redirected() -> bool:
     return _writer is not None
 
 
-def current() -> TextIO:
+def stderr_stream() -> TextIO:
     """
     Return where promptkit prints: its own stream while serving, whatever recipes put in its place.
 
@@ -172,7 +172,7 @@ def current() -> TextIO:
     return sys.stderr
 
 
-def hide(redact: Redact) -> None:
+def redact_with(redact: Redact) -> None:
     """
     Have *redact* take secrets out of what is printed from now on.
     """
@@ -197,6 +197,6 @@ def say(text: str) -> None:
     Print *text* on standard error, after the name of the program. It never raises.
     """
     with suppress(Exception):  # an author may have closed or replaced it, and nobody may be reading
-        stream = current()
+        stream = stderr_stream()
         stream.write(f"promptkit: {text}\n")
         stream.flush()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from traceback import TracebackException
     from types import TracebackType
 
-__all__ = ["format_exception", "is_authors", "unlink_internals"]
+__all__ = ["drop_internal_frames", "format_exception", "is_authors_file"]
 
 #: What runs an author's code, or checks and converts its values, beside promptkit itself.
 _RUNNING: Final = (
@@ -46,7 +46,7 @@ def format_exception(error: BaseException) -> str:
     return "".join(whole.format())
 
 
-def unlink_internals(error: BaseException) -> None:
+def drop_internal_frames(error: BaseException) -> None:
     """
     Take promptkit's frames, and those of what runs authors' code for it, out of an exception's traceback.
 
@@ -67,7 +67,7 @@ def unlink_internals(error: BaseException) -> None:
             entry.tb_next = following
 
 
-def is_authors(file: str) -> bool:
+def is_authors_file(file: str) -> bool:
     """
     Return whether the code in *file* is an author's: neither Python's, nor installed, nor promptkit's.
     """
@@ -82,7 +82,7 @@ def _shown(files: Sequence[str]) -> list[bool]:
     """
     internals = _internals()
     shown = [not _is_below(file, internals) for file in files]
-    behind = max((i for i, file in enumerate(files) if is_authors(file)), default=-1) + 1
+    behind = max((i for i, file in enumerate(files) if is_authors_file(file)), default=-1) + 1
     if behind and not all(shown[behind : behind + 1]):
         shown[behind:] = [False] * (len(files) - behind)
     return shown

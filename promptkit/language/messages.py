@@ -9,7 +9,7 @@ import attrs
 from promptkit.language.content import Content, Role, Text, plain_text
 from promptkit.language.media import Image
 from promptkit.language.showable import Showable, png_of
-from promptkit.language.unsendable import Unsendable, describe, is_turn_by_tuple
+from promptkit.language.unsendable import Unsendable, describe, is_role_tuple
 from promptkit.language.validation import checked_role
 
 __all__ = [
@@ -19,9 +19,9 @@ __all__ = [
     "Renderable",
     "Workflow",
     "block_of",
-    "joined",
     "message_of",
     "messages_of",
+    "workflow_of",
 ]
 
 #: What a turn is made of. ``None``, ``False`` and blank text vanish.
@@ -130,10 +130,10 @@ class Message:
         return f"Message({self.role!r}, {self.content!r})"
 
     def __add__(self, other: "Joinable") -> "Workflow":
-        return joined((self,)) + other
+        return workflow_of((self,)) + other
 
     def __radd__(self, other: "Joinable") -> "Workflow":
-        return other + joined((self,))
+        return other + workflow_of((self,))
 
 
 def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
@@ -252,12 +252,12 @@ class Workflow(Sequence[Message]):
     def __add__(self, other: Joinable) -> "Workflow":
         if (tail := _joinable(other)) is None:
             return NotImplemented
-        return joined(self.messages + tail)
+        return workflow_of(self.messages + tail)
 
     def __radd__(self, other: Joinable) -> "Workflow":
         if (head := _joinable(other)) is None:
             return NotImplemented
-        return joined(head + self.messages)
+        return workflow_of(head + self.messages)
 
 
 def _fits(message: Message, item: object) -> bool:
@@ -279,7 +279,7 @@ def _refuse_format(turns: Message | Workflow) -> NoReturn:
     raise TypeError(msg)
 
 
-def joined(messages: tuple[Message, ...]) -> Workflow:
+def workflow_of(messages: tuple[Message, ...]) -> Workflow:
     """
     Return the workflow of what are known to be messages.
     """
@@ -342,7 +342,7 @@ def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
         is_sequence = isinstance(value, Sequence | Iterator)
         if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
             raise Unsendable(value, path) from None
-        if isinstance(value, tuple) and is_turn_by_tuple(value):
+        if isinstance(value, tuple) and is_role_tuple(value):
             raise Unsendable(value, path) from None
         return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
     return [] if block is None else [message_of("user", block)]

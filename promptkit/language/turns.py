@@ -1,7 +1,7 @@
 """Turns: what the user says and what the assistant says, made of text and content."""
 
 from promptkit.language.content import Content, Role, Text, plain_text
-from promptkit.language.messages import Part, Workflow, block_of, joined, message_of
+from promptkit.language.messages import Part, Workflow, block_of, message_of, workflow_of
 from promptkit.language.unsendable import Unsendable
 
 __all__ = ["assistant", "user"]
@@ -38,7 +38,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
     Return *parts* as consecutive messages of one role.
     """
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
-        return joined((message_of(role, plain_text(text)),))  # most turns are that
+        return workflow_of((message_of(role, plain_text(text)),))  # most turns are that
     blocks: list[Content] = []
     run: list[str] = []  # plain text that is not joined yet
     for position, part in enumerate(parts, 1):
@@ -61,7 +61,7 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
             else:
                 blocks.append(block)
     _close(run, blocks)
-    return joined(tuple([message_of(role, block) for block in blocks]))
+    return workflow_of(tuple([message_of(role, block) for block in blocks]))
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:

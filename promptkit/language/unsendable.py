@@ -8,7 +8,7 @@ from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Final
 
-__all__ = ["Unsendable", "describe", "is_turn_by_tuple", "remedy_for"]
+__all__ = ["Unsendable", "describe", "is_role_tuple", "remedy_for"]
 
 #: Who speaks, in the words of the vendors' interfaces; a tuple that begins with one means a turn.
 _ROLES: Final = frozenset(
@@ -55,7 +55,7 @@ def describe(value: object) -> str:
     return f"{article} {kind} ({short_repr(value)})"
 
 
-def is_turn_by_tuple(value: tuple[object, ...]) -> bool:
+def is_role_tuple(value: tuple[object, ...]) -> bool:
     """
     Return whether a tuple looks like a role and what it says, as other libraries take it.
 
@@ -109,7 +109,7 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
         "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
     (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
-    (lambda value: isinstance(value, tuple) and is_turn_by_tuple(value), _turn_remedy),
+    (lambda value: isinstance(value, tuple) and is_role_tuple(value), _turn_remedy),
     (
         lambda value: type(value).__module__ == "promptkit.language.messages",
         "join turns with +, as in user(...) + message",

@@ -72,9 +72,9 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
     if item.config.rootpath == Path(__file__).parents[2]:
         return  # who works on promptkit wants to see its frames
     if "promptkit.language.messages" in sys.modules:
-        from promptkit.errors.tracebacks import unlink_internals
+        from promptkit.errors.tracebacks import drop_internal_frames
 
-        unlink_internals(call.excinfo.value)
+        drop_internal_frames(call.excinfo.value)
 
 
 @pytest.hookimpl(tryfirst=True)
