@@ -12,7 +12,8 @@ from contextlib import suppress
 from io import BufferedIOBase, TextIOWrapper
 from typing import Any, Final, TextIO
 
-from promptkit.errors.background_writer import BackgroundWriter, Redact
+from promptkit.errors.background_writer import BackgroundWriter
+from promptkit.errors.pending_output import Redact
 
 __all__ = ["finish", "is_redirected", "redact_with", "redirect", "say", "stderr_stream"]
 
@@ -177,7 +178,7 @@ def redact_with(redact: Redact) -> None:
     Have *redact* take secrets out of what is printed from now on.
     """
     if _writer is not None:
-        _writer.redact = redact
+        _writer.pending.redact = redact
 
 
 def finish(seconds: float) -> None:
