@@ -1,4 +1,4 @@
-"""What fragments are made of: checked, turned into text, joined."""
+"""What every fragment does with its parts: check them, make them text, keep their annotations."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,21 +25,20 @@ __all__ = [
     "with_annotations",
 ]
 
-
-#: What `section` and `tag` are made of, what has one obvious text, and what lists and tables hold.
+#: What `section` and `tag` are made of.
 Part: TypeAlias = str | Text | Literal[False] | None
 
-
+#: What has one obvious text.
 Scalar: TypeAlias = str | Text | int | float | Decimal | date | time
 
-
+#: What lists hold.
 Item: TypeAlias = "Scalar | Sequence[Item] | None"
 
-
+#: What tables hold.
 Cell: TypeAlias = Scalar | None
 
-
-LINE_END: Final = re.compile(r"\r\n?|\n")  # Markdown ends a line nowhere else
+#: Markdown has no other line ends.
+LINE_END: Final = re.compile(r"\r\n?|\n")
 
 
 def hanging_indent(text: str, first: str, rest: str) -> str:
@@ -52,7 +51,7 @@ def hanging_indent(text: str, first: str, rest: str) -> str:
 
 def with_annotations(sources: Iterable[object], text: str) -> Text:
     """
-    Return *text* with the annotations of the `Text` among its *sources*.
+    Return *text* with the annotations of each `Text` in *sources*. Raises ValueError if these differ.
     """
     texts = [source for source in sources if isinstance(source, Text)]
     if any(other.annotations != texts[0].annotations for other in texts):
@@ -63,7 +62,7 @@ def with_annotations(sources: Iterable[object], text: str) -> Text:
 
 def kept_parts(parts: Iterable[object], place: str) -> list[str | Text]:
     """
-    Return those of *parts* that say something.
+    Return *parts* without None, False and blank text. Raises TypeError if one is no text.
     """
     texts = (
         part if isinstance(part, Text) else plain_string(part, f"{place}: part {position}")
@@ -75,7 +74,7 @@ def kept_parts(parts: Iterable[object], place: str) -> list[str | Text]:
 
 def checked_sequence(value: object, place: str) -> Sequence[Any]:
     """
-    Return *value* as a sequence, if it is many things in order.
+    Return *value* as a sequence. Raises TypeError if it has no order, or is one string.
     """
     if isinstance(value, str | bytes | Mapping | set | frozenset) or not isinstance(value, Iterable):
         msg = f"{place}: expected a list, not {type(value).__name__}; write [...], or sorted(...) for a set"
@@ -85,14 +84,14 @@ def checked_sequence(value: object, place: str) -> Sequence[Any]:
 
 def scalar_text(value: object, place: str) -> str:
     """
-    Return the one obvious text of *value*.
+    Return the text of a number, a date, a time or a string. Raises TypeError for anything else.
     """
     return str(value) if isinstance(value, Number | date | time) else plain_string(value, place)
 
 
 def plain_string(value: object, place: str) -> str:
     """
-    Return *value* as a plain string, if it is text.
+    Return text as a `str` and of no subclass. Raises TypeError if *value* is no text.
     """
     if isinstance(value, Text):
         return value.text

@@ -1,10 +1,4 @@
-"""
-Fragments: functions that build text, each returning `Text`, so that they nest and add.
-
-A `str` is raw and a `Text` already composed: `tag` escapes only the first. What is no text is a
-`TypeError` that says where. A fragment has the annotations of the `Text` that it is made of; where
-these differ, it is a `ValueError`. No text is ever read again as a template.
-"""
+"""Markdown: sections, lists, tables, quotations, code blocks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,13 +25,23 @@ __all__ = ["bullets", "code_block", "json_block", "numbered", "quote", "section"
 
 def section(title: str | Text, *parts: Part) -> Text:
     """
-    Return *parts* under a heading, a blank line between them.
+    Make a section: a heading of the second level, and parts with a blank line between them.
 
-    The *title* becomes one line. None, False and blank parts vanish; the heading stays. Sections
-    among the parts keep their headings as they are: what looks like one may be somebody's data.
+    Args:
+        title:
+            The heading. Its white space is reduced to single spaces, so that it is one line.
+
+        *parts:
+            Strings and `Text`. None, False and blank parts vanish; the heading stays. Sections among
+            them keep the level of their headings, as what looks like a heading may be data.
+
+    Returns:
+        The section.
 
     Raises:
-        ValueError: If *title* is blank.
+        TypeError: If *title* or a part is no text; it says which.
+
+        ValueError: If *title* is blank, or the annotations of `Text` values differ.
     """
     heading = " ".join(plain_string(title, "section(title)").split())
     if not heading:
@@ -49,28 +53,47 @@ def section(title: str | Text, *parts: Part) -> Text:
 
 def bullets(items: Iterable[Item]) -> Text:
     """
-    Return a bulleted list. Without items it is empty, so that it vanishes.
+    Make a bulleted list.
 
-    *items* are strings, `Text`, numbers and dates; further lines of one are indented under its
-    bullet. A list or tuple is a sublist of the item before it. None, False and blank items vanish.
+    Args:
+        items:
+            Strings, `Text`, numbers, dates and times. The further lines of an item are indented under
+            its bullet. A list or tuple is a sublist of the item before it. None, False and blank
+            items vanish.
+
+    Returns:
+        The list; without items an empty `Text`, which vanishes from what it is put into.
 
     Raises:
-        TypeError: If *items* is one string, a mapping, or a set, which has no order.
+        TypeError: If *items* is one string, a mapping, or a set, which has no order; or if an item is
+            none of the above; it says which.
+
+        ValueError: If the annotations of `Text` values differ.
     """
     return _list(items, lambda _: "- ", "bullets(items)")
 
 
 def numbered(items: Iterable[Item]) -> Text:
     """
-    Return a numbered list. *items* are those of `bullets`, and sublists are numbered too.
+    Make a numbered list. Sublists are numbered, too.
+
+    Args:
+        items:
+            As for `bullets`.
+
+    Returns:
+        The list; without items an empty `Text`, which vanishes from what it is put into.
+
+    Raises:
+        TypeError: If *items* or an item is of no type that `bullets` takes.
+
+        ValueError: If the annotations of `Text` values differ.
     """
     return _list(items, "{}. ".format, "numbered(items)")
 
 
 def _list(items: Iterable[Item], marker: Callable[[int], str], place: str) -> Text:
-    """
-    Return *items* as a list, each after the marker for its number.
-    """
+    """Make a list; *marker* returns what stands before an item, given its number."""
     entries: list[str] = []
     sources: list[object] = []
     number, indent = 0, ""
@@ -91,9 +114,21 @@ def _list(items: Iterable[Item], marker: Callable[[int], str], place: str) -> Te
 
 def code_block(source: str | Text, language: str = "") -> Text:
     """
-    Return *source*, exactly as it is, in a code fence that nothing in it can close.
+    Put source code, unchanged, into a code fence that nothing in it can close.
+
+    Args:
+        source:
+            The code.
+
+        language:
+            Its language, written behind the opening fence: ``"python"``.
+
+    Returns:
+        The code block.
 
     Raises:
+        TypeError: If *source* or *language* is no text.
+
         ValueError: If *language* has a backtick or a line end.
     """
     code = plain_string(source, "code_block(source)")
@@ -108,15 +143,26 @@ def code_block(source: str | Text, language: str = "") -> Text:
 
 def table(rows: Iterable[Iterable[Cell] | Mapping[Any, Any]], header: Iterable[Cell] | None = None) -> Text:
     r"""
-    Return a GitHub Markdown table. Without columns it is empty, so that it vanishes.
+    Make a table of GitHub Markdown.
 
-    *rows* are sequences of cells, or mappings from column to cell. A cell is a string, `Text`, a
-    number, a date, or None if it is empty; ``|`` in it becomes ``\|``, a line end ``<br>``.
-    The *header* names the columns; of mappings, which keys to show. Left out, it is all keys of
-    mappings, and blank above sequences, since Markdown has no table without a header.
+    Args:
+        rows:
+            Sequences of cells, or mappings from column to cell. A cell is a string, a `Text`, a
+            number, a date, a time, or None if it is empty. ``|`` in it becomes ``\|``, and a line
+            end ``<br>``.
+
+        header:
+            The names of the columns; for mappings, the keys to show. Left out, it is all keys of
+            mappings, and blank for sequences, since Markdown has no table without a header.
+
+    Returns:
+        The table; without columns an empty `Text`, which vanishes from what it is put into.
 
     Raises:
-        ValueError: If a row has more or fewer cells than there are columns; it names the row.
+        TypeError: If *rows*, a row or *header* is no sequence, or a cell is none of the above.
+
+        ValueError: If a row has more or fewer cells than there are columns; it names the row. Or if
+            the annotations of `Text` values differ.
     """
     lines = [
         row if isinstance(row, Mapping) else checked_sequence(row, f"table(rows): row {number}")
@@ -137,9 +183,6 @@ def table(rows: Iterable[Iterable[Cell] | Mapping[Any, Any]], header: Iterable[C
 
 
 def _cells(row: Any, columns: Sequence[Any], number: int) -> list[Any]:
-    """
-    Return the cells of *row*, one for each of *columns*.
-    """
     if isinstance(row, Mapping):
         row = [row[column] for column in columns if column in row]
     if len(row) != len(columns):
@@ -151,17 +194,24 @@ def _cells(row: Any, columns: Sequence[Any], number: int) -> list[Any]:
 
 
 def _cell(value: Any) -> str:
-    """
-    Return *value* as it is written between two pipes.
-    """
     text = "" if value is None else scalar_text(value, "a cell of table(...)").strip()
-    # Backslashes before a pipe are doubled, or they would escape the one that escapes the pipe.
+    # Backslashes before a pipe are doubled. Else they would escape the one that escapes the pipe.
     return LINE_END.sub("<br>", re.sub(r"(?<!\\)(\\*)\|", r"\1\1\\|", text))
 
 
 def quote(text: str | Text) -> Text:
     """
-    Return *text* with ``> `` before each line; line ends around it are dropped.
+    Quote text: ``> `` stands before each line.
+
+    Args:
+        text:
+            The text. Line ends before and after it are dropped.
+
+    Returns:
+        The quotation; of blank text an empty `Text`, which vanishes from what it is put into.
+
+    Raises:
+        TypeError: If *text* is no text.
     """
     quoted = plain_string(text, "quote(text)").strip("\r\n")
     return with_annotations([text], hanging_indent(quoted, "> ", "> ") if quoted.strip() else "")
@@ -169,12 +219,18 @@ def quote(text: str | Text) -> Text:
 
 def json_block(value: Any) -> Text:
     """
-    Return *value* as indented JSON in a code fence.
+    Show a value as indented JSON in a code fence.
 
-    Keys keep their order. A set has none: sort it, if equal values should look alike.
+    Args:
+        value:
+            Anything that msgspec can encode: a dict, a list, a dataclass, an attrs class, a date. Keys
+            keep their order. A set has no order: sort it, if equal sets should look alike.
+
+    Returns:
+        The code block.
 
     Raises:
-        TypeError: If msgspec cannot encode it.
+        TypeError: If msgspec cannot encode the value, or it is nested too deeply.
     """
     try:
         encoded = msgspec.json.encode(value)

@@ -1,4 +1,4 @@
-"""Text as an author has it in the code, or of any length: dedented, or cut."""
+"""Text of any origin: a literal without the indentation of the code, a long text shortened."""
 
 import re
 from operator import index
@@ -9,13 +9,13 @@ from promptkit.language.content import Text
 
 __all__ = ["dedent", "truncate"]
 
-
+#: What ``!a``, ``!r`` and ``!s`` in a t-string do.
 _CONVERSIONS: Final[dict[Any, Any]] = {None: lambda value: value, "a": ascii, "r": repr, "s": str}
 
 
 class Template(Protocol):
     """
-    What `dedent` reads of a t-string: `string.templatelib.Template`, from Python 3.14 on.
+    The parts of `string.templatelib.Template` (Python 3.14) that `dedent` reads.
     """
 
     @property
@@ -26,21 +26,34 @@ class Template(Protocol):
 
 def dedent(text: str | Text | Template) -> Text:
     '''
-    Return a literal in triple quotes without the indentation that it has in the code.
+    Remove from a literal in triple quotes the indentation that it has in the code.
 
-    That indentation is the first line's, or the closing quotes' if the text begins beside the
-    opening ones. Lines that have it lose it. Others can only be further lines of a value in an
-    f-string: they are kept as they are. Blank lines at both ends vanish.
+    That is the indentation of the first line, or of the closing quotes if the text begins beside
+    the opening ones. Lines with less of it are kept: they come from a value in an f-string. Blank
+    lines at both ends vanish.
 
-    A value's line that is indented as far as the literal cannot be told from the literal's own,
-    for an f-string arrives with its values filled in. Where that matters, as in code, pass the
-    value beside it: ``user(dedent("""..."""), code_block(code))``. Or write a t-string (Python
-    3.14): its literal is dedented first, and each value's lines are indented to its column.
+    In an f-string, a value's lines that are indented as far as the literal cannot be told from the
+    literal's own, and lose their indentation, too. Where that matters, as in code, pass the value
+    beside it: ``user(dedent("""..."""), code_block(code))``. Or write a t-string (Python 3.14): its
+    literal is dedented first, and each value's lines are indented to its column.
+
+    Args:
+        text:
+            A string, a `Text`, or a t-string.
+
+    Returns:
+        The text without the indentation.
+
+    Raises:
+        TypeError: If *text* is none of these.
+
+        ValueError: If the format of a t-string's value is not valid, or the annotations of `Text`
+            values in it differ.
     '''
     strings = getattr(text, "strings", None) or (plain_string(text, "dedent(text)"),)
     interpolations = getattr(text, "interpolations", ())
-    margin = _margin("x".join(strings))  # whatever stands for a value, it is no indentation
-    line_start = re.compile(rf"\n(?:[ \t]+(?=\r?\n)|{margin})")  # blank lines lose all
+    margin = _margin("x".join(strings))  # x stands for a value, which is no indentation
+    line_start = re.compile(rf"\n(?:[ \t]+(?=\r?\n)|{margin})")  # blank lines lose all white space
     filled, *literals = (line_start.sub("\n", string) for string in (f"\n{strings[0]}", *strings[1:]))
     for interpolation, literal in zip(interpolations, literals, strict=True):
         column = re.sub(r"\S", " ", filled.rpartition("\n")[2])
@@ -51,9 +64,7 @@ def dedent(text: str | Text | Template) -> Text:
 
 
 def _margin(literal: str) -> str:
-    """
-    Return the indentation of the first line, or if it has none that of the closing quotes.
-    """
+    """Return the indentation of the first line, or of the closing quotes if it has none."""
     first = re.search(r"(?m)^([ \t]*)\S", literal)
     closing = re.search(r"\n([ \t]*)\Z", literal)
     return next((found[1] for found in (first, closing) if found and found[1]), "")
@@ -61,13 +72,27 @@ def _margin(literal: str) -> str:
 
 def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"] = "head") -> Text:
     """
-    Return *text*, or if it is longer than *limit* a part of it and how much was cut.
+    Shorten a text that is too long, and say how much was cut.
 
-    At most *limit* characters are kept: the ``"head"``, the ``"tail"``, or half of each. The line
-    ``[... 1,234 characters cut ...]`` comes on top. A cut is made at the end of a line, or else of
-    a word, if there is one in the last quarter of what would be kept.
+    The line ``[... 1,234 characters cut ...]`` stands in place of what was cut. Cuts are made at the
+    end of a line, or else of a word, if there is one in the last quarter of what would be kept.
+
+    Args:
+        text:
+            The text.
+
+        limit:
+            How many characters to keep at most, 1 or more. The line above is not counted.
+
+        keep:
+            What to keep: the ``"head"``, the ``"tail"``, or half of each (``"both"``).
+
+    Returns:
+        The text, shortened if it is longer than *limit*.
 
     Raises:
+        TypeError: If *text* is no text, or *limit* is no whole number.
+
         ValueError: If *limit* is not positive, or *keep* is none of the three.
     """
     whole = plain_string(text, "truncate(text)")
@@ -88,8 +113,6 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
 
 
 def _beginning(text: str, limit: int) -> str:
-    """
-    Return at most *limit* characters of *text*, up to the end of a line or word if one is near.
-    """
+    """Return at most *limit* characters, up to the end of a line or word if one is near."""
     ends = (text.rfind(end, limit - limit // 4, limit + 1) for end in "\n ")
     return text[: next((end for end in ends if end >= 0), limit)]
