@@ -1,7 +1,7 @@
 """
 Prompts as typed Python functions, compiled and served to every MCP client.
 
-Each public name is imported when it is first used: a server answers before it needs any of them.
+Each public name is imported on first use, since a server sends its first replies without them.
 """
 
 from importlib import import_module
@@ -49,7 +49,7 @@ __all__ = [
     "user",
 ]
 
-#: Where the public names are defined.
+#: The modules that define the public names.
 _MODULES: Final = {
     "compiler.prompts": ("Prompt", "prompt"),
     "compiler.resources": ("Resource", "resource"),
@@ -67,9 +67,6 @@ _HOMES: Final = {name: module for module, names in _MODULES.items() for name in 
 
 
 def __getattr__(name: str) -> Any:
-    """
-    Return a public name that is used for the first time. Raises AttributeError if there is none.
-    """
     if name not in _HOMES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

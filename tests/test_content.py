@@ -567,17 +567,17 @@ class TestUri:
         [
             (
                 "notes.txt",
-                "'notes.txt' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+                "'notes.txt' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
             ),
-            ("", "'' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
+            ("", "'' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
             (
                 "/etc/passwd",
-                "'/etc/passwd' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+                "'/etc/passwd' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
             ),
-            ("1x:a", "'1x:a' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
-            ("file:///a b", "'file:///a b' holds characters that a URI cannot: write 'file:///a%20b'"),
-            ("x:é", "'x:é' holds characters that a URI cannot: write 'x:%C3%A9'"),
-            ("x:a\n", "'x:a\\n' holds characters that a URI cannot: write 'x:a%0A'"),
+            ("1x:a", "'1x:a' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
+            ("file:///a b", "'file:///a b' has characters that a URI cannot have: write 'file:///a%20b'"),
+            ("x:é", "'x:é' has characters that a URI cannot have: write 'x:%C3%A9'"),
+            ("x:a\n", "'x:a\\n' has characters that a URI cannot have: write 'x:a%0A'"),
         ],
         ids=["relative", "empty", "path", "no scheme", "space", "letter", "line end"],
     )

@@ -1,7 +1,7 @@
 """
-Content blocks: what one message may hold, as frozen values.
+Content blocks: what one message may hold, as immutable values.
 
-They know nothing of any protocol revision; `promptkit.protocol.lowering` spells them.
+They do not depend on a protocol revision; `promptkit.protocol.lowering` converts them for each.
 """
 
 from datetime import datetime
@@ -41,7 +41,7 @@ __all__ = [
 
 class Annotations(TypedDict, total=False):
     """
-    The keyword arguments that every kind of content takes; `Content` explains them.
+    The keyword arguments of every kind of content, as in `Content`.
     """
 
     audience: Role | tuple[Role, ...] | list[Role]
@@ -50,29 +50,30 @@ class Annotations(TypedDict, total=False):
 
 
 def _short(value: object) -> str:
-    """
-    Return the repr of *value*, of bytes only their size.
-    """
     return f"<{human_size(len(value))}>" if isinstance(value, bytes) else repr(value)
 
 
 @attrs.frozen(repr=False)
 class Content:
     """
-    What every kind of content has: for whom it is, how much it matters, how old it is.
+    The base of every kind of content: whom it is for, how important it is, how old it is.
 
     Args:
         audience:
-            Who should see it: ``"user"``, ``"assistant"``, or both.
+            Who should see it: ``"user"``, ``"assistant"``, or a list of both; empty if not given.
 
         priority:
-            From 0 (optional) to 1 (required).
+            How important it is, from 0 (optional) to 1 (required); None if not given.
 
         last_modified:
-            When it was last changed: an aware `datetime.datetime` or ISO 8601 text.
+            When it was last changed: an aware `datetime.datetime` or ISO 8601 text with an offset;
+            None if not given.
 
     Raises:
-        ValueError: If one of them is out of its range.
+        TypeError: If one of them is of another type.
+
+        ValueError: If a role is unknown, *priority* is out of range, or *last_modified* is not a valid
+            date and time or has no time zone.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources#annotations
@@ -85,36 +86,34 @@ class Content:
     @property
     def annotations(self) -> tuple[tuple[Role, ...], float | None, datetime | None]:
         """
-        The three together, so that two blocks can be compared by them.
+        Audience, priority and last modification, so that two blocks can be compared by them.
         """
         return self.audience, self.priority, self.last_modified
 
     @property
     def annotated(self) -> bool:
         """
-        Whether any of the three is set.
+        Whether any of these is set.
         """
         return bool(self.audience) or self.priority is not None or self.last_modified is not None
 
     @property
     def texts(self) -> tuple[str, ...]:
         """
-        Every text in it that is sent to be read: words, URIs, names. Pictures have none.
+        All text in it that a model reads: also URIs and names. Images and recordings have none.
         """
         return ()
 
     def __format__(self, spec: str) -> str:
-        """
-        Refuse: in an f-string a picture or document would be lost, and its summary sent.
-        """
+        # In an f-string an image or a document would be lost: only its summary would be sent.
         kind = type(self).__name__
-        msg = f"{kind} is no text, and cannot stand in an f-string: give it to user(...) as a part of its own"
+        msg = (
+            f"{kind} is not text, and cannot stand in an f-string: give it to user(...) as a part of its own"
+        )
         raise TypeError(msg)
 
     def __repr__(self) -> str:
-        """
-        Return what the author would write, bytes in short and defaults left out.
-        """
+        # What the author would write, without defaults, and with the size in place of bytes.
         fields = sorted(attrs.fields(type(self)), key=lambda field: field.name in Annotations.__annotations__)
         values = ((field, getattr(self, field.name)) for field in fields)
         shown = (
@@ -129,17 +128,22 @@ class Content:
 @attrs.frozen(repr=False)
 class Text(Content):
     """
-    A piece of text.
+    Text. It takes the keyword arguments of `Content`, too.
 
-    ``+`` joins it with text that follows: one block, a blank line between. In an f-string
-    it stands for its bare text.
+    ``+`` joins it with a string or a `Text` to one block, with a blank line between; it raises
+    ValueError if the annotations differ. In an f-string it is its plain text.
 
     Args:
         text:
-            Any text. It is sent as it is and never read as a template.
+            The text. It is sent unchanged, and never read as a template.
 
     Raises:
-        TypeError: If *text* is no string.
+        TypeError: If *text* is not a string, or an annotation is of another type.
+
+        ValueError: If an annotation is refused by `Content`.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#text-content
     """
 
     text: str = attrs.field(converter=checked_text)
@@ -158,9 +162,6 @@ class Text(Content):
         return format(self.text, spec)
 
     def __add__(self, other: "str | Text") -> "Text":
-        """
-        Return both as one block. Raises ValueError if their annotations differ.
-        """
         if isinstance(other, str):
             return attrs.evolve(self, text=_join(self.text, other))
         if not isinstance(other, Text):
@@ -171,9 +172,6 @@ class Text(Content):
         return attrs.evolve(self, text=_join(self.text, other.text))
 
     def __radd__(self, other: str) -> "Text":
-        """
-        Return both as one block, with the annotations of this one.
-        """
         if not isinstance(other, str):
             return NotImplemented
         return attrs.evolve(self, text=_join(other, self.text))
@@ -181,7 +179,7 @@ class Text(Content):
 
 def plain_text(text: str) -> Text:
     """
-    Return a `Text` without annotations, of what is known to be a string and of no derived class.
+    Return a `Text` without annotations, quickly: nothing is checked. *text* must be a plain `str`.
     """
     made = object.__new__(Text)
     _set_text(made, text)
@@ -191,16 +189,13 @@ def plain_text(text: str) -> Text:
     return made
 
 
-#: The fields of a `Text`, which nothing sets once it is made.
+#: These set the fields of a frozen `Text` that is being made.
 _set_text, _set_audience, _set_priority, _set_last_modified = (
     getattr(Text, name).__set__ for name in ("text", "audience", "priority", "last_modified")
 )
 
 
 def _join(before: str, after: str) -> str:
-    """
-    Return two texts as one, a blank line between unless one of them is blank.
-    """
     if not before.strip():
         return after
     return f"{before}\n\n{after}" if after.strip() else before
@@ -208,7 +203,7 @@ def _join(before: str, after: str) -> str:
 
 def summary(mime_type: str, data: bytes) -> str:
     """
-    Return *data* as a transcript shows it: ``<image/png 20 kB sha256:0a1b2c3d>``.
+    Return what a transcript shows in place of bytes: ``<image/png 20 kB sha256:0a1b2c3d>``.
     """
     from hashlib import sha256
 
@@ -219,25 +214,26 @@ def summary(mime_type: str, data: bytes) -> str:
 @attrs.frozen(repr=False)
 class EmbeddedResource(Content):
     """
-    A document that travels inside the message. Nothing is read from its *uri*.
+    A document that is sent inside the message. It takes the keyword arguments of `Content`, too.
 
     Args:
         uri:
-            What the document is called.
+            The document's URI. It is a name: nothing is read from there.
 
         text:
-            Its content, if it is text.
+            The document, if it is text.
 
         blob:
-            Its content, if it is bytes. Exactly one of *text* and *blob* is given.
+            The document, if it is bytes. Exactly one of *text* and *blob* is given.
 
         mime_type:
-            Its type; that of a *blob* is read from the bytes if left out.
+            The MIME type. For a *blob* it is detected from the bytes if left out.
 
     Raises:
-        TypeError: If both *text* and *blob* are given, or none, or either is of another type.
+        TypeError: If both *text* and *blob* are given, or neither; or if something is of another type.
 
-        ValueError: If *uri* is none, or *blob* is empty.
+        ValueError: If *uri* is not an absolute URI, *blob* is empty, or an annotation is refused by
+            `Content`.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#embedded-resources
@@ -266,13 +262,13 @@ class EmbeddedResource(Content):
             msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"
             raise ValueError(msg)
         if self.mime_type is None:
-            # Clients fail on a blob without a type, so it always has one.
+            # Clients fail on a blob without a type.
             object.__setattr__(self, "mime_type", sniff(blob) or "application/octet-stream")
 
     @property
     def texts(self) -> tuple[str, ...]:
         """
-        Its URI, and the document if that is text.
+        The URI, and the document if that is text.
         """
         return (self.uri,) if self.text is None else (self.uri, self.text)
 
@@ -284,7 +280,7 @@ class EmbeddedResource(Content):
     @cached_property
     def base64(self) -> str:
         """
-        The *blob* as it goes over the wire, encoded once; ``""`` if there is none.
+        The *blob* in base64, encoded once; ``""`` for text.
         """
         return base64_text(self.blob or b"")
 
@@ -293,31 +289,32 @@ class EmbeddedResource(Content):
 @attrs.frozen(repr=False)
 class ResourceLink(Content):
     """
-    A document that the client may fetch, or not.
+    A link to a document, which the client may fetch. It takes the keyword arguments of `Content`, too.
 
     Args:
         uri:
-            Where it is.
+            Where the document is.
 
         name:
-            What it is called.
+            Its name, for programs.
 
         title:
-            What people call it.
+            Its name, for people.
 
         description:
             What it is, for the model.
 
         mime_type:
-            Its type, if known.
+            Its MIME type, None if unknown.
 
         size:
-            Its size in bytes, if known.
+            Its size in bytes, None if unknown.
 
     Raises:
         TypeError: If one of them is of another type.
 
-        ValueError: If *uri* is none, *name* is blank, or *size* is negative.
+        ValueError: If *uri* is not an absolute URI, *name* is blank, *size* is negative, or an
+            annotation is refused by `Content`.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/tools#resource-links
@@ -333,7 +330,7 @@ class ResourceLink(Content):
     @property
     def texts(self) -> tuple[str, ...]:
         """
-        What it is called and said to be, and its URI.
+        Its title, name, description and URI.
         """
         return tuple(filter(None, (self.title, self.name, self.description, self.uri)))
 

@@ -14,19 +14,19 @@ from promptkit.language.mime import MAX_AUDIO_BYTES, too_large_message
 __all__ = ["MAX_PATH_LENGTH", "confine", "files_read", "read_authors_file", "read_below", "source_folder"]
 
 
-#: Characters of a path that comes from outside; no common system opens a longer one.
+#: How many characters a client's path may have; no common system opens a longer one.
 MAX_PATH_LENGTH: Final = 4096
 
 
-#: While the loader imports a module: the files that the module reads. Else nobody listens.
+#: While the loader imports a module, this collects the files that the module reads.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
 
 
 def source_folder(depth: int) -> Path:
     """
-    Return the folder of the file whose code called, *depth* frames above the caller.
+    Return the folder of the code that runs *depth* frames above the caller.
 
-    Code that has no file (a console, ``exec``) counts as being in the current folder.
+    Code without a file (a console, ``exec``) is taken to be in the current folder.
     """
     file = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (inspect offers the same, slower)
     return Path(file).resolve().parent if file else Path.cwd()
@@ -34,19 +34,12 @@ def source_folder(depth: int) -> Path:
 
 def read_authors_file(path: Path, limit: int) -> bytes:
     """
-    Return the bytes of a file that the author has named, and no client.
-
-    Args:
-        path:
-            Any path.
-
-        limit:
-            How many bytes it may have; of a larger file no more is read.
+    Return the bytes of a file that the author, not a client, has named.
 
     Raises:
         OSError: If it cannot be read.
 
-        MediaError: If it is too large.
+        MediaError: If it has more than *limit* bytes.
     """
     if (listener := files_read.get()) is not None:
         listener.append(path.resolve())
@@ -56,27 +49,20 @@ def read_authors_file(path: Path, limit: int) -> bytes:
 
 def confine(path: str | Path, root: Path) -> Path:
     """
-    Return the file that *path* names below *root*, wherever *path* comes from.
+    Return the file that an untrusted *path* names below *root*.
 
-    A hard link is a file like any other: whoever can make one in *root* can put the file's
-    content there as well.
-
-    Args:
-        path:
-            A relative path, foreign: whoever sends it may try anything.
-
-        root:
-            The folder that must hold the file, after every symbolic link is followed.
+    Symbolic links are followed, and must not lead out of *root*. Hard links are allowed: whoever
+    can make one in *root* could copy the file there as well.
 
     Raises:
         MediaError: If *path* is absolute, has ``..``, a drive, a NUL byte or a URL's
-            scheme, is too long, leads out of *root*, or names anything but a regular file.
+            scheme, is too long, leads out of *root*, or does not name a regular file.
     """
     text = str(path)
-    if len(text) > MAX_PATH_LENGTH:  # looking up each of very many folders would take minutes
+    if len(text) > MAX_PATH_LENGTH:  # to look up very many folders would take minutes
         msg = f"{shortened(text)!r} has {len(text):,} characters: a path has {MAX_PATH_LENGTH:,} at most"
         raise MediaError(msg)
-    # Both families on every platform: what is harmless on one may be a device on another.
+    # As POSIX and as Windows, on every platform: no recipe may become unsafe by moving to the other.
     pure = (PurePosixPath(text), PureWindowsPath(text))
     if "\0" in text or ":" in text or any(".." in p.parts or p.anchor for p in pure):
         msg = f"{shortened(text)!r} is not a plain relative path below {root.name!r}"
@@ -85,7 +71,7 @@ def confine(path: str | Path, root: Path) -> Path:
     try:
         found = (root / text).resolve()
         inside, exists = found.is_relative_to(root), found.is_file() and not _names_folder(text)
-    except (OSError, RuntimeError, ValueError):  # a name too long, a circle of links, no text for a path
+    except (OSError, RuntimeError, ValueError):  # a name too long, links in a circle, a lone surrogate
         raise MediaError(_no_file(text, root)) from None
     if not inside:
         msg = f"{shortened(text)!r} leads out of {root.name!r}"
@@ -96,35 +82,21 @@ def confine(path: str | Path, root: Path) -> Path:
 
 
 def _names_folder(text: str) -> bool:
-    """
-    Return whether the path *text* can only be a folder, as ``a/`` and ``a/.`` can.
-    """
+    """Return whether a path such as ``a/`` or ``a/.`` can only be a folder."""
     return text.rpartition("/")[2] in ("", ".")
 
 
 def _no_file(text: str, root: Path) -> str:
-    """
-    Return that *text* names no regular file below *root*.
-    """
     return f"there is no file {shortened(text)!r} in {root.name!r}"
 
 
 def read_below(path: str | Path, root: Path, limit: int = MAX_AUDIO_BYTES) -> bytes:
     """
-    Return the bytes of the file that *path* names below *root*, wherever *path* comes from.
-
-    Args:
-        path:
-            A relative path, foreign: whoever sends it may try anything.
-
-        root:
-            The folder that must hold the file.
-
-        limit:
-            How many bytes the file may have; of a larger one no more is read.
+    Return the bytes of the file that an untrusted *path* names below *root*.
 
     Raises:
-        MediaError: If *path* is refused by `confine`, or the file cannot be read or is too large.
+        MediaError: If *path* is refused by `confine`, or the file cannot be read or has more than
+            *limit* bytes.
     """
     found = confine(path, root)
     try:
@@ -138,18 +110,9 @@ def read_below(path: str | Path, root: Path, limit: int = MAX_AUDIO_BYTES) -> by
 
 
 def _open_below(root: Path, file: str, flags: int) -> int:
-    """
-    Open *file*, which has been found below *root*, without following any link from there on.
-
-    Whoever puts a link in its way after `confine` has looked is thereby too late.
-
-    Returns:
-        The descriptor.
-
-    Raises:
-        OSError: If there is a link on the way, or *file* cannot be opened.
-    """
-    if os.open not in os.supports_dir_fd:  # on Windows, where it takes privileges to make a link
+    """Open *file* without following links below *root*; return its descriptor."""
+    # A link that was made since `confine` looked is not followed.
+    if os.open not in os.supports_dir_fd:  # on Windows, where making a link takes privileges
         return os.open(file, flags)
     *folders, name = Path(file).relative_to(root).parts
     here = os.open(root, _FOLDER)
@@ -158,26 +121,20 @@ def _open_below(root: Path, file: str, flags: int) -> int:
             inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
             os.close(here)
             here = inner
-        # A pipe that has taken the file's place must not be waited for.
+        # If a pipe has taken the file's place, opening it must not wait for a writer.
         return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
     finally:
         os.close(here)
 
 
-#: Opens a folder only to go on from there, for which, on Linux, it need not be readable.
+#: Flags to open a folder only to go on from there. With O_PATH (Linux) it need not be readable.
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
 
 
 def _read(file: BinaryIO, path: str | Path, limit: int) -> bytes:
-    """
-    Return the content of *file*, which is called *path*.
-
-    Raises:
-        MediaError: If it has more than *limit* bytes, which are not read.
-    """
     size = os.fstat(file.fileno()).st_size
     if size <= limit:
-        data = file.read(limit + 1)  # it may have grown, and a device has no size
+        data = file.read(limit + 1)  # it may grow meanwhile, and a device has no size
         if len(data) <= limit:
             return data
         size = len(data)

@@ -1,4 +1,4 @@
-"""Images and recordings: bytes whose MIME type is read from them."""
+"""Images and recordings: bytes that are checked, and whose MIME type is detected."""
 
 from functools import cached_property
 from pathlib import Path
@@ -20,15 +20,12 @@ __all__ = ["Audio", "Image"]
 
 
 def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
-    """
-    Return *value* as bytes, if it is bytes or can show itself as PNG.
-    """
     if isinstance(value, bytes):
         return value
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str | Path):
-        msg = f"{str(value)[:40]!r} is no bytes, and is not opened as a file: use from_path(...) for that"
+        msg = f"{str(value)[:40]!r} is not bytes, and is not opened as a file: use from_path(...) for that"
         raise TypeError(msg)
     if (png := png_of(value)) is not None:
         return png
@@ -38,10 +35,6 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
 
 @attrs.frozen(repr=False)
 class _Media(Content):
-    """
-    Bytes with a MIME type that was read from them.
-    """
-
     _types: ClassVar[frozenset[str]]
     _limit: ClassVar[int]
 
@@ -58,7 +51,7 @@ class _Media(Content):
     @cached_property
     def base64(self) -> str:
         """
-        The data as it goes over the wire, encoded once.
+        The data in base64, encoded once.
         """
         return base64_text(self.data)
 
@@ -76,23 +69,30 @@ class _Media(Content):
 
         Args:
             path:
-                The author's own path; or, with *root*, one that comes from an argument.
+                The file. It may come from an argument only if *root* is given.
 
             mime_type:
-                The type that the file should have; read from its bytes if left out.
+                The MIME type that the file should have; detected from its bytes if left out.
 
             root:
-                The folder that *path* may not leave, relative to the recipe's. Always
-                name it when any part of *path* comes from outside.
+                A folder that *path* may not leave, relative to the recipe's. Always give it
+                when any part of *path* comes from outside.
 
             **annotations:
-                As for the class itself.
+                ``audience``, ``priority`` and ``last_modified``, as for `Content`.
+
+        Returns:
+            The image or recording.
 
         Raises:
-            OSError: If the author's own file cannot be read.
+            OSError: If the file cannot be read, and *root* is not given.
 
-            MediaError: If *path* leaves *root* or names nothing there that can be read, or
-                the bytes cannot be sent. It is a `PromptError`: a client is told.
+            MediaError: If *path* leaves *root* or names no readable file there, or if the bytes
+                cannot be sent. It is a `PromptError`: the client sees its message.
+
+            TypeError: If an annotation is of another type.
+
+            ValueError: If an annotation is refused by `Content`.
         """
         folder = source_folder(1)
         if root is None:
@@ -110,21 +110,25 @@ class _Media(Content):
 @attrs.frozen(repr=False)
 class Image(_Media):
     """
-    A picture: PNG, JPEG, GIF or WebP.
+    An image: PNG, JPEG, GIF or WebP. It takes the keyword arguments of `Content`, too.
+
+    It has at most 3,932,160 bytes (5 MiB in base64), and 8,000 pixels a side.
 
     Args:
         data:
-            The whole file's bytes, or an object that can show itself as PNG (a matplotlib
+            The bytes of the whole file, or an object that can show itself as PNG (a matplotlib
             figure, a PIL image). A string is never opened as a file: see `from_path`.
 
         mime_type:
-            The type that the bytes should have; read from them if left out.
+            The MIME type that the bytes should have; detected from them if left out.
 
     Raises:
-        TypeError: If *data* is neither bytes nor an image.
+        TypeError: If *data* is neither bytes nor an image, or something else is of another type.
 
-        MediaError: If the bytes are empty or damaged, too large, of a format that clients
-            refuse, or of another type than declared.
+        MediaError: If the bytes are empty, damaged or too large, of a format that clients
+            refuse, or of another type than *mime_type*.
+
+        ValueError: If an annotation is refused by `Content`.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
@@ -138,20 +142,24 @@ class Image(_Media):
 @attrs.frozen(repr=False)
 class Audio(_Media):
     """
-    A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC.
+    A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC, of at most 20 MiB.
+
+    It takes the keyword arguments of `Content`, too.
 
     Args:
         data:
-            The whole file's bytes.
+            The bytes of the whole file.
 
         mime_type:
-            The type that the bytes should have; read from them if left out.
+            The MIME type that the bytes should have; detected from them if left out.
 
     Raises:
-        TypeError: If *data* is no bytes.
+        TypeError: If *data* is not bytes, or something else is of another type.
 
-        MediaError: If the bytes are empty, too large, of a format that clients refuse, or
-            of another type than declared.
+        MediaError: If the bytes are empty or too large, of a format that clients refuse, or of
+            another type than *mime_type*.
+
+        ValueError: If an annotation is refused by `Content`.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content

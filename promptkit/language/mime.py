@@ -1,4 +1,4 @@
-"""Bytes of images and sound: where they are read from, what they are, how large they may be."""
+"""Which types of images and recordings clients accept, how large they may be, and how types are detected."""
 
 from typing import Final
 
@@ -16,22 +16,22 @@ __all__ = [
     "too_large_message",
 ]
 
-#: What the models behind today's clients accept. Anything else can make every later
-#: turn of a client's session fail, so it is refused here, where it can be mended.
+#: What the models behind today's clients accept. Anything else can make every later turn of a client's
+#: session fail, so it is refused here, where the author can fix it.
 IMAGE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 AUDIO_TYPES: Final = frozenset(
     {"audio/wav", "audio/mpeg", "audio/ogg", "audio/flac", "audio/mp4", "audio/aac"}
 )
 
-#: 5 MiB of base64, the least that a widely used model API sets as its limit.
+#: 5 MiB in base64: the lowest limit among widely used model APIs.
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024 // 4 * 3
 MAX_AUDIO_BYTES: Final = 20 * 1024 * 1024
 
-#: Pixels along one side; the same API refuses more, and then every later turn too.
+#: In pixels. The same API refuses a longer side, and then every later turn, too.
 MAX_IMAGE_SIDE: Final = 8000
 
 
-#: The registered spelling of what the sniffing library, and people, spell otherwise.
+#: The registered names of types that people, or the library that detects them, spell otherwise.
 _CANONICAL: Final = {
     "image/jpg": "image/jpeg",
     "audio/x-wav": "audio/wav",
@@ -47,7 +47,7 @@ _CANONICAL: Final = {
 
 def human_size(size: int) -> str:
     """
-    Return *size*, in bytes, as people say it: ``20 kB``.
+    Return *size*, in bytes, as people write it: ``20 kB``.
     """
     for unit in ("B", "kB", "MB"):
         if size < 1000:
@@ -58,9 +58,9 @@ def human_size(size: int) -> str:
 
 def sniff(data: bytes) -> str | None:
     """
-    Return the MIME type that the first bytes of *data* show, or None.
+    Detect the MIME type of *data* from its first bytes; None if it is unknown.
     """
-    import filetype  # type: ignore[import-untyped]  # only media needs it
+    import filetype  # type: ignore[import-untyped]  # loaded by the first image or recording
 
     mime: str | None = filetype.guess_mime(data)
     return _CANONICAL.get(mime, mime) if mime else None
@@ -68,24 +68,11 @@ def sniff(data: bytes) -> str | None:
 
 def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], limit: int) -> str:
     """
-    Return the MIME type of *data*, once it is known to be safe to send.
-
-    Args:
-        data:
-            The whole file.
-
-        declared:
-            The type that the author gave, or None.
-
-        accepted:
-            The types that clients take.
-
-        limit:
-            How many bytes *data* may have.
+    Return the MIME type of *data*, a whole file, if clients accept it.
 
     Raises:
-        MediaError: If *data* is empty or damaged, too large, of no accepted type, or not what was
-            declared.
+        MediaError: If *data* is empty, damaged or longer than *limit* bytes, or its type is not among
+            the *accepted* ones, or is not the *declared* one.
     """
     if not data:
         msg = "the data is empty: pass the bytes of the whole file"
@@ -107,22 +94,16 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
 
 def too_large_message(size: int, limit: int) -> str:
     """
-    Return what is wrong with *size* bytes where *limit* are allowed.
+    Say that *size* bytes are more than the *limit*.
     """
     return f"{size:,} B is more than the {limit:,} B that clients take: shrink it first"
 
 
 def _check_picture(data: bytes, mime_type: str) -> None:
-    """
-    Look at the head of an image, and for its end, for what a client would choke on.
-
-    Raises:
-        MediaError: If it does not say how large the picture is, or has no end, or the picture is
-            too large.
-    """
+    """Raise MediaError unless an image has a size that is not too large, and an end."""
     from io import BytesIO
 
-    import imagesize  # type: ignore[import-untyped]  # only images need it
+    import imagesize  # type: ignore[import-untyped]  # loaded by the first image
 
     try:
         sides = imagesize.get(BytesIO(data))
@@ -140,14 +121,11 @@ def _check_picture(data: bytes, mime_type: str) -> None:
         raise MediaError(msg)
 
 
-#: What comes last in a picture, whatever may follow the picture in its file.
+#: What ends an image. Other data may follow it in the file.
 _ENDS: Final = {"image/png": b"IEND", "image/jpeg": b"\xff\xd9", "image/gif": b"\0;"}
 
 
 def _has_end(data: bytes, mime_type: str) -> bool:
-    """
-    Return whether an image is there to its end, as far as its format says what ends it.
-    """
     if mime_type == "image/webp":
         return len(data) >= 8 + int.from_bytes(data[4:8], "little")
-    return data.rfind(_ENDS[mime_type]) >= 0  # from behind: it is near the end mostly
+    return data.rfind(_ENDS[mime_type]) >= 0  # mostly it is near the end

@@ -1,4 +1,4 @@
-"""Objects that can show themselves as PNG: PIL images, matplotlib figures, and what notebooks show."""
+"""Objects that can show themselves as PNG, as notebooks do: PIL images and matplotlib figures."""
 
 from typing import Any, Protocol, TypeAlias
 
@@ -6,17 +6,13 @@ __all__ = ["Showable", "png_of"]
 
 
 class _ShowsPng(Protocol):
-    """
-    What notebooks ask of an object that shows itself: PIL images have it.
-    """
+    """The method that notebooks call; PIL images have it."""
 
     def _repr_png_(self) -> bytes | None: ...
 
 
 class _SavesFigure(Protocol):
-    """
-    What matplotlib and its descendants call a figure.
-    """
+    """A figure of matplotlib, or of a library that is built on it."""
 
     def savefig(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -27,9 +23,7 @@ Showable: TypeAlias = _ShowsPng | _SavesFigure
 
 def png_of(value: Any) -> bytes | None:
     """
-    Return *value* as PNG if it can show itself so (``_repr_png_``, ``savefig``), else None.
-
-    Notebooks, PIL images and matplotlib figures agree on these two methods.
+    Return *value* as PNG if it has ``_repr_png_`` or ``savefig``, else None.
     """
     if isinstance(value, type):
         return None
