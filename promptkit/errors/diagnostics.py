@@ -81,9 +81,7 @@ class Rule(Enum):
     title: str
 
     def __new__(cls, code: str, title: str) -> Self:
-        """
-        Make a member whose value is its code alone.
-        """
+        """Make a member whose value is its code alone."""
         rule = object.__new__(cls)
         rule._value_, rule.title = code, title
         return rule

@@ -62,7 +62,7 @@ def with_annotations(sources: Iterable[object], text: str) -> Text:
 
 def kept_parts(parts: Iterable[object], place: str) -> list[str | Text]:
     """
-    Return *parts* without None, False and blank text. Raises TypeError if one is no text.
+    Return *parts* without None, False and blank text. Raises TypeError if one is not text.
     """
     texts = (
         part if isinstance(part, Text) else plain_string(part, f"{place}: part {position}")
@@ -91,7 +91,7 @@ def scalar_text(value: object, place: str) -> str:
 
 def plain_string(value: object, place: str) -> str:
     """
-    Return text as a `str` and of no subclass. Raises TypeError if *value* is no text.
+    Return text as a `str` and of no subclass. Raises TypeError if *value* is not text.
     """
     if isinstance(value, Text):
         return value.text

@@ -39,7 +39,7 @@ def section(title: str | Text, *parts: Part) -> Text:
         The section.
 
     Raises:
-        TypeError: If *title* or a part is no text; it says which.
+        TypeError: If *title* or a part is not text; it says which.
 
         ValueError: If *title* is blank, or the annotations of `Text` values differ.
     """
@@ -127,7 +127,7 @@ def code_block(source: str | Text, language: str = "") -> Text:
         The code block.
 
     Raises:
-        TypeError: If *source* or *language* is no text.
+        TypeError: If *source* or *language* is not text.
 
         ValueError: If *language* has a backtick or a line end.
     """
@@ -211,7 +211,7 @@ def quote(text: str | Text) -> Text:
         The quotation; of blank text an empty `Text`, which vanishes from what it is put into.
 
     Raises:
-        TypeError: If *text* is no text.
+        TypeError: If *text* is not text.
     """
     quoted = plain_string(text, "quote(text)").strip("\r\n")
     return with_annotations([text], hanging_indent(quoted, "> ", "> ") if quoted.strip() else "")

@@ -33,7 +33,7 @@ def tag(name: str, /, *parts: Part, **attributes: Scalar | None) -> Text:
         The element.
 
     Raises:
-        TypeError: If a part is no text, or an attribute is none of the above; it says which.
+        TypeError: If a part is not text, or an attribute is none of the above; it says which.
 
         ValueError: If a name has other characters, or the annotations of `Text` values differ.
     """
@@ -75,7 +75,7 @@ def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> 
         The text between its delimiters.
 
     Raises:
-        TypeError: If *text* is no text.
+        TypeError: If *text* is not text.
 
         ValueError: If *label* has other characters.
     """

@@ -91,7 +91,7 @@ def truncate(text: str | Text, limit: int, keep: Literal["head", "tail", "both"]
         The text, shortened if it is longer than *limit*.
 
     Raises:
-        TypeError: If *text* is no text, or *limit* is no whole number.
+        TypeError: If *text* is not text, or *limit* is not a whole number.
 
         ValueError: If *limit* is not positive, or *keep* is none of the three.
     """

@@ -16,7 +16,7 @@ from promptkit.language.validation import (
     optional_text,
 )
 
-__all__ = ["Audio", "Image"]
+__all__ = ["Audio", "Image", "Media"]
 
 
 def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
@@ -34,7 +34,11 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
 
 
 @attrs.frozen(repr=False)
-class _Media(Content):
+class Media(Content):
+    """
+    What images and recordings have in common; `Image` and `Audio` explain the fields.
+    """
+
     _types: ClassVar[frozenset[str]]
     _limit: ClassVar[int]
 
@@ -108,7 +112,7 @@ class _Media(Content):
 
 @final
 @attrs.frozen(repr=False)
-class Image(_Media):
+class Image(Media):
     """
     An image: PNG, JPEG, GIF or WebP. It takes the keyword arguments of `Content`, too.
 
@@ -140,7 +144,7 @@ class Image(_Media):
 
 @final
 @attrs.frozen(repr=False)
-class Audio(_Media):
+class Audio(Media):
     """
     A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC, of at most 20 MiB.
 
