@@ -1,7 +1,7 @@
 """
 Prompts as typed Python functions, compiled and served to every MCP client.
 
-Each public name is imported when it is first used: a server answers before it needs any of them.
+Each public name is imported on first use, since a server sends its first replies without them.
 """
 
 from importlib import import_module
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from promptkit.conversion.registry import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.arg import Arg
-    from promptkit.language.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
+    from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
     from promptkit.language.context import Context
     from promptkit.language.icons import Icon
+    from promptkit.language.media import Audio, Image
     from promptkit.language.messages import Message, Workflow
     from promptkit.language.turns import assistant, user
 
@@ -48,16 +49,17 @@ __all__ = [
     "user",
 ]
 
-#: Where the public names are defined.
+#: The modules that define the public names.
 _MODULES: Final = {
     "compiler.prompts": ("Prompt", "prompt"),
     "compiler.resources": ("Resource", "resource"),
     "conversion.registry": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "language.arg": ("Arg",),
-    "language.content": ("Audio", "Content", "EmbeddedResource", "Image", "ResourceLink", "Text"),
+    "language.content": ("Content", "EmbeddedResource", "ResourceLink", "Text"),
     "language.context": ("Context",),
     "language.icons": ("Icon",),
+    "language.media": ("Audio", "Image"),
     "language.messages": ("Message", "Workflow"),
     "language.turns": ("assistant", "user"),
 }
@@ -65,9 +67,6 @@ _HOMES: Final = {name: module for module, names in _MODULES.items() for name in 
 
 
 def __getattr__(name: str) -> Any:
-    """
-    Return a public name that is used for the first time. Raises AttributeError if there is none.
-    """
     if name not in _HOMES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)

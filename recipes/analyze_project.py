@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from promptkit import Arg, PromptError, Workflow, prompt, resource, user
 from promptkit.fragments import bullets, dedent, section, tag, truncate
-from promptkit.language.mime import read_below
+from promptkit.language.files import read_below
 
 from ._files import folder
 from ._text import given, items

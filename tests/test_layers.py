@@ -52,7 +52,7 @@ LAZY = {
 LISTING = """
     promptkit promptkit.cli promptkit.cli.options promptkit.cli.serve promptkit.compiler
     promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
-    promptkit.errors.background_writer promptkit.errors.descriptors promptkit.errors.exceptions
+    promptkit.errors.background_writer promptkit.errors.exceptions promptkit.errors.pending_output
     promptkit.errors.standard_error promptkit.protocol promptkit.protocol.connection
     promptkit.protocol.digests promptkit.protocol.envelope promptkit.protocol.events
     promptkit.protocol.framing promptkit.protocol.glances promptkit.protocol.jsonrpc

@@ -211,7 +211,7 @@ def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool =
             Whether it is what that was read as.
     """
     if (redactor := _RECENT.add(Redactor.of_values(arguments, values or {}, read=read))) is not None:
-        standard_error.hide(redactor.redacted)
+        standard_error.redact_with(redactor.redacted)
 
 
 def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from msgspec import Struct, structs
 
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import EmptyPrompt, ResultError
-from promptkit.language.messages import Message, Workflow, joined, messages_of
+from promptkit.language.messages import Message, Workflow, messages_of, workflow_of
 from promptkit.language.unsendable import Unsendable
 
 __all__ = ["Renderer"]
@@ -135,7 +135,7 @@ class Renderer(Struct, frozen=True):
         """
         if not messages:
             raise EmptyPrompt(self.name)
-        return joined(messages)
+        return workflow_of(messages)
 
     def _messages(self, result: object, verb: str) -> tuple[Message, ...]:
         """

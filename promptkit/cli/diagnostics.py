@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 from promptkit.cli.output import width_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
-from promptkit.errors.standard_error import current, say
-from promptkit.fragments.invisible import escaped
+from promptkit.errors.standard_error import say, stderr_stream
+from promptkit.fragments.invisible import escape_invisible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +28,7 @@ def print_error(text: str) -> None:
     """
     Say on standard error what went wrong; a terminal obeys nothing in it.
     """
-    say(escaped(text))
+    say(escape_invisible(text))
 
 
 def print_text(text: str) -> None:
@@ -36,7 +36,7 @@ def print_text(text: str) -> None:
     Print lines on standard error; a terminal obeys nothing in them.
     """
     with suppress(Exception):  # an author may have replaced it, and nobody may be reading
-        print(escaped(text), end="", file=current(), flush=True)
+        print(escape_invisible(text), end="", file=stderr_stream(), flush=True)
 
 
 def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
@@ -44,7 +44,7 @@ def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
     Print *diagnostics* on standard error.
     """
     with suppress(Exception):  # an author may have replaced it
-        print_diagnostics(diagnostics, current())
+        print_diagnostics(diagnostics, stderr_stream())
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
@@ -80,7 +80,7 @@ def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
     """
     severity, rule = diagnostic.severity.value, diagnostic.rule.value
     place, message, remedy = (
-        escaped(text, one_line=True)
+        escape_invisible(text, one_line=True)
         for text in (str(diagnostic.location), diagnostic.message, diagnostic.remedy)
     )
     return (f"{place}: ", severity, f" {rule}", f": {message}"), f"    {remedy}"

@@ -13,7 +13,7 @@ from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on
 from promptkit.cli.loading import complain, load_catalog
 from promptkit.cli.output import Output
-from promptkit.fragments.invisible import escaped
+from promptkit.fragments.invisible import escape_invisible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -94,7 +94,7 @@ def _described(argument: Argument) -> "Text":
 
     wanted = "required" if argument.required else f"default {_default(argument)}"
     text = Text.assemble((argument.name, "bold"), ": ", (_line(_type(argument.annotation)), "cyan"))
-    text.append(f", {escaped(wanted, one_line=True)}")
+    text.append(f", {escape_invisible(wanted, one_line=True)}")
     return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")
 
 
@@ -102,7 +102,7 @@ def _line(text: str) -> str:
     """
     Return *text* on one line, without anything that a terminal obeys.
     """
-    return escaped(" ".join(text.split()))
+    return escape_invisible(" ".join(text.split()))
 
 
 def _default(argument: Argument) -> str:

@@ -4,7 +4,7 @@ from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.exceptions import LoadError
-from promptkit.errors.standard_error import current
+from promptkit.errors.standard_error import stderr_stream
 
 __all__ = ["complain", "load_catalog", "load_recipes"]
 
@@ -21,7 +21,7 @@ def load_recipes(target: str) -> Recipes:
     except OSError as error:
         raise LoadError(target, error.strerror or str(error)) from None
     finally:
-        current()  # no thread can be started without
+        stderr_stream()  # no thread can be started without
 
 
 def load_catalog(target: str, *, lint: bool = False) -> Catalog:

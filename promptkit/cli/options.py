@@ -93,9 +93,9 @@ class _Parser(argparse.ArgumentParser):
         """
         Say how it is used, and what is wrong. Raises SystemExit.
         """
-        from promptkit.fragments.invisible import escaped
+        from promptkit.fragments.invisible import escape_invisible
 
-        super().error(escaped(message))
+        super().error(escape_invisible(message))
 
 
 def _meant(word: str, words: Sequence[str] | dict[str, Any]) -> str:
@@ -255,9 +255,9 @@ def _name(text: str) -> str:
         msg = "it is empty: a client shows it"
         raise argparse.ArgumentTypeError(msg)
     if not text.isprintable():
-        from promptkit.fragments.invisible import escaped
+        from promptkit.fragments.invisible import escape_invisible
 
-        if escaped(text, one_line=True) != text:
+        if escape_invisible(text, one_line=True) != text:
             msg = f"{text!r} has characters that no client can show"
             raise argparse.ArgumentTypeError(msg)
     return text

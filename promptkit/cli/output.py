@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from io import FileIO, StringIO, UnsupportedOperation
 from typing import Any, Final, TextIO
 
-from promptkit.errors.standard_error import current
-from promptkit.fragments.invisible import escaped
+from promptkit.errors.standard_error import stderr_stream
+from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["Output", "OutputError", "own_output", "width_of"]
 
@@ -81,7 +81,7 @@ class Output(StringIO):
         """
         Print what a prompt says: on a terminal without what it would obey, else to the letter.
         """
-        print(escaped(text) if self.isatty() else text, file=self)
+        print(escape_invisible(text) if self.isatty() else text, file=self)
 
     def print_json(self, data: Any) -> None:
         """
@@ -92,7 +92,7 @@ class Output(StringIO):
 
         whole = self._encoding.lower().replace("-", "").startswith("utf")
         text = json.dumps(data, indent=2, ensure_ascii=not whole)
-        hidden = "[^\n -~]+"  # escaped() decides which of these are
+        hidden = "[^\n -~]+"  # escape_invisible() decides which of these are
         print(re.sub(hidden, lambda found: _json_escaped(found[0]), text), file=self)
 
     def send(self) -> None:
@@ -122,11 +122,11 @@ def _json_escaped(text: str) -> str:
     """
     Return *text*, part of a JSON string, with JSON's own escapes for what cannot be seen.
     """
-    if escaped(text) == text:
+    if escape_invisible(text) == text:
         return text
     import json
 
-    return "".join(c if escaped(c) == c else json.dumps(c)[1:-1] for c in text)
+    return "".join(c if escape_invisible(c) == c else json.dumps(c)[1:-1] for c in text)
 
 
 def width_of(stream: TextIO | FileIO) -> int:
@@ -188,7 +188,7 @@ def _open_standard_descriptors() -> None:
             # Standard output stays unwritable, which is told.
             null = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
             os.set_inheritable(null, True)  # noqa: FBT003 (it takes no keyword)
-    current()
+    stderr_stream()
 
 
 def _text_of(descriptor: int) -> TextIO:

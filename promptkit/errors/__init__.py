@@ -1,20 +1,21 @@
 """
-The exceptions that promptkit raises, one tree.
+The exceptions that promptkit raises, as one tree.
 
 ::
 
     PromptkitError
-    ├── PromptError       an author's words to the person at the client
+    ├── PromptError       an author's message to the person at the client
     │   ├── MediaError    bytes or a path that cannot become content
-    │   └── EmptyPrompt   a prompt that says nothing for the arguments it was given
-    ├── UnknownPrompt     no prompt of that name in the catalog
-    ├── UnknownResource   no resource of that URI in the catalog
-    ├── ArgumentErrors    arguments that do not fit, all of them at once
-    ├── CompileError      a prompt or resource that cannot be served as it is written
-    └── LoadError         a target that names nothing that could be loaded
+    │   └── EmptyPrompt   a prompt that rendered to nothing
+    ├── UnknownPrompt     no prompt has that name
+    ├── UnknownResource   no resource has that URI
+    ├── ArgumentErrors    all that is wrong with the arguments of one request
+    ├── CompileError      a prompt or resource that cannot be compiled
+    └── LoadError         a target from which nothing can be loaded
 
-What is wrong with a value is told by the built-in `TypeError` and `ValueError`; `ResultError` is
-the `TypeError` of what an author's function returned.
+A wrong value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
+`TypeError` for what an author's function returned. A `Fault` is no exception: it is one entry of
+`ArgumentErrors`.
 """
 
 from promptkit.errors.exceptions import (
@@ -45,5 +46,5 @@ __all__ = [
     "UnknownResource",
 ]
 
-for _name in __all__:  # a traceback names the place that users import them from
+for _name in __all__:  # tracebacks name the module that users import from
     globals()[_name].__module__ = __name__

@@ -1,4 +1,4 @@
-"""Diagnostics: what is wrong with an author's code, as data with an address and a remedy."""
+"""Diagnostics: what is wrong with an author's code, where, and what to do about it."""
 
 from contextlib import suppress
 from enum import Enum, unique
@@ -9,13 +9,13 @@ from msgspec import Struct, field
 
 __all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity", "printable"]
 
-#: What prints as a space, though Python does not call it printable.
+#: Spaces that Python does not call printable.
 _SPACES: Final = "\u00a0\u2002\u2003\u2009\u202f\u3000"
 
 
 def printable(text: str) -> str:
     """
-    Return *text* on one line, with escapes in place of what would steer a terminal or is no text.
+    Return *text* on one line, with escapes for what would control a terminal or cannot be encoded.
     """
     if text.isprintable():
         return text
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 class Severity(Enum):
     """
-    Whether a prompt can be served in spite of it.
+    Whether the prompt or recipe can still be served: with a warning it can.
     """
 
     ERROR = "error"
@@ -36,14 +36,14 @@ class Severity(Enum):
 @unique
 class Rule(Enum):
     """
-    What can be wrong, each with a code that never changes its meaning.
+    The kinds of diagnostics. A code never changes its meaning.
 
-    ``PK1xx`` concern loading, ``PK2xx`` a prompt, ``PK3xx`` its parameters, ``PK4xx`` a
-    resource. The README lists them all.
+    ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
+    ``PK4xx`` about a resource. docs/diagnostics.md explains each.
 
     Attributes:
         title:
-            What is wrong, in a few words, as Markdown.
+            What is wrong, in a few words of Markdown.
     """
 
     IMPORT_FAILED = "PK101", "a recipe cannot be imported"
@@ -81,15 +81,13 @@ class Rule(Enum):
     title: str
 
     def __new__(cls, code: str, title: str) -> Self:
-        """
-        Make a member whose value is its code alone.
-        """
+        """Make a member whose value is its code alone."""
         rule = object.__new__(cls)
         rule._value_, rule.title = code, title
         return rule
 
 
-#: These leave every prompt as it is; all others keep something from being served.
+#: With these, everything can still be served.
 WARNINGS: Final = frozenset(
     {
         Rule.NO_PROMPTS,
@@ -117,14 +115,13 @@ class Location(Struct, frozen=True, order=True):
             The file's absolute path, ``""`` if the code has none.
 
         line:
-            Counted from 1; 0 stands for the file as a whole.
+            Counts from 1; 0 is the whole file.
 
         column:
-            Where in the line it begins, in characters, counted from 1; 0 stands for the line
-            as a whole.
+            The first character, counted from 1; 0 is the whole line.
 
         end:
-            The column behind it.
+            The column behind the last character.
     """
 
     file: str
@@ -133,9 +130,7 @@ class Location(Struct, frozen=True, order=True):
     end: int = 0
 
     def __str__(self) -> str:
-        """
-        Return ``recipes/review.py:12``, the path relative to the current folder if below it.
-        """
+        # As in recipes/review.py:12, relative to the current folder if it lies below.
         path = Path(self.file)
         with suppress(OSError, ValueError):  # the current folder is gone, or not above it
             path = path.relative_to(Path.cwd())
@@ -143,11 +138,9 @@ class Location(Struct, frozen=True, order=True):
 
     def part(self, name: str) -> "Location":
         """
-        Return where the function that begins here has one of its parts, if that can be found.
+        Return where a part of the function that begins here is, or this location if it is not found.
 
-        Args:
-            name:
-                A parameter, ``"return"`` for the return annotation, or ``"def"`` for its name.
+        *name* is a parameter, ``"return"`` for the return annotation, or ``"def"`` for the name.
         """
         from promptkit.errors.sources import span_of_part
 
@@ -161,16 +154,16 @@ class Diagnostic(Struct, frozen=True):
 
     Args:
         rule:
-            Which kind of fault it is.
+            The kind of fault.
 
         message:
-            What is wrong, in one lower-case sentence.
+            What is wrong, as one sentence without a capital letter and a full stop.
 
         remedy:
             What to do about it.
 
         location:
-            The line that is at fault.
+            Where it is.
     """
 
     rule: Rule
@@ -181,20 +174,17 @@ class Diagnostic(Struct, frozen=True):
     @property
     def severity(self) -> Severity:
         """
-        Whether it keeps something from being served.
+        An error if something cannot be served, else a warning.
         """
         return Severity.WARNING if self.rule in WARNINGS else Severity.ERROR
 
     def __str__(self) -> str:
-        """
-        Return two lines, as a compiler prints them.
-        """
         head = f"{self.location}: {self.severity.value} {self.rule.value}: {self.message}"
         return f"{head}\n    {self.remedy}"
 
     def as_data(self) -> dict[str, Any]:
         """
-        Return the diagnostic for machines, as plain values.
+        Return the diagnostic as JSON-compatible data.
         """
         return {
             "code": self.rule.value,
@@ -211,14 +201,17 @@ class Diagnostic(Struct, frozen=True):
 
 class Report(Struct, frozen=True):
     """
-    Where the stages of the compiler put what they find about one function.
+    Collects the diagnostics of one function from all stages of the compiler.
 
     Args:
         subject:
-            What is compiled, to begin each message with: ``prompt 'review'``.
+            What is compiled. Each message begins with it: ``prompt 'review'``.
 
         location:
             Where it is defined.
+
+        found:
+            The diagnostics so far.
     """
 
     subject: str
@@ -227,28 +220,16 @@ class Report(Struct, frozen=True):
 
     def add(self, rule: Rule, message: str, remedy: str, at: Location | str | None = None) -> None:
         """
-        Note one fault of the subject.
+        Add a diagnostic; *message* follows the subject.
 
-        Args:
-            rule:
-                Which kind of fault it is.
-
-            message:
-                What is wrong, to be read after the subject.
-
-            remedy:
-                What to do about it.
-
-            at:
-                Where: a location, or what `Location.part` finds; the subject as a whole if
-                left out.
+        *at* is a location, or a name for `Location.part`; left out, it is the subject's location.
         """
         location = self.location.part(at) if isinstance(at, str) else at or self.location
         self.found.append(Diagnostic(rule, f"{self.subject}: {message}", remedy, location))
 
-    def once(self) -> list[Diagnostic]:
+    def without_duplicates(self) -> list[Diagnostic]:
         """
-        Return what was found, but only once what would be said twice of a line.
+        Return what was found, without repetitions of a message for the same line.
         """
         told = {(one.message, one.location.file, one.location.line): one for one in reversed(self.found)}
         return list(reversed(told.values()))

@@ -11,20 +11,23 @@ if TYPE_CHECKING:
 
 class PromptkitError(Exception):
     """
-    The root: catch it to catch whatever promptkit itself refuses.
+    The base class of promptkit's own exceptions: catch it to catch them all.
     """
 
 
 class PromptError(PromptkitError):
     """
-    Raised by an author's prompt to tell the person at the client something.
+    Raise it in a prompt or resource to tell the person at the client what is wrong.
 
-    The message is sent as it is, under the code for invalid params (-32602). The text
-    of any other exception stays on the server.
+    The message is sent unchanged, with the JSON-RPC error code for invalid params (-32602). The
+    text of any other exception stays on the server.
 
     Args:
         message:
-            What was wrong and what to do, in words for the person who asked.
+            What is wrong and what to do, as text for people.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#error-handling
     """
 
     def __init__(self, message: str) -> None:
@@ -36,15 +39,19 @@ class MediaError(PromptError, ValueError):
     """
     Bytes that cannot be sent as an image or a recording, or a path that must not be read.
 
-    It is a `PromptError`, as what is refused often comes from the person at the client.
+    It is a `PromptError`, since the path or the bytes often come from the person at the client.
+
+    Args:
+        message:
+            What is wrong and what to do, as text for people.
     """
 
 
 class EmptyPrompt(PromptError):
     """
-    A prompt that rendered to nothing: it said neither text nor content.
+    A prompt that rendered to nothing: neither text nor other content.
 
-    It is a `PromptError`, as a client that receives no messages shows nothing, and does not say why.
+    It is a `PromptError`, since a client that receives no messages shows nothing, and no reason.
 
     Args:
         name:
@@ -62,19 +69,15 @@ class EmptyPrompt(PromptError):
 
 class ResultError(TypeError):
     """
-    An author's function returned or yielded what nothing can be made of.
+    An author's function returned or yielded a value that cannot be sent.
 
-    The message names the function and its place: no frame of the traceback would say more, as the
-    function is over.
+    The message names the function and its place in the file. No traceback could, since the
+    function has already returned.
     """
 
 
-class _Reported(PromptkitError):
-    """
-    An error whose facts stay as they were reported.
-
-    Python may add traceback, cause and notes, and may set a fact to what it is, for a copy.
-    """
+class _ReadOnly(PromptkitError):
+    """An error with read-only attributes; copying may assign equal values again."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if not name.startswith("__") and self.__dict__.get(name, value) != value:
@@ -83,16 +86,16 @@ class _Reported(PromptkitError):
         super().__setattr__(name, value)
 
 
-class UnknownPrompt(_Reported, KeyError):
+class UnknownPrompt(_ReadOnly, KeyError):
     """
-    No prompt is called *name*.
+    No prompt has this name.
 
     Args:
         name:
-            The name that was asked for.
+            The name that was requested.
 
         nearest:
-            The most similar name that exists, if any is similar.
+            The most similar name of a prompt, None if no name is similar.
     """
 
     def __init__(self, name: str, nearest: str | None = None) -> None:
@@ -106,25 +109,25 @@ class UnknownPrompt(_Reported, KeyError):
 
     def as_data(self) -> dict[str, Any]:
         """
-        Return it for machines, what there is of it.
+        Return it as JSON-compatible data.
         """
         data = {"name": shortened(self.name)}
         return data if self.nearest is None else {**data, "nearest": self.nearest}
 
 
-class UnknownResource(_Reported, KeyError):
+class UnknownResource(_ReadOnly, KeyError):
     """
-    No resource stands at *uri*.
+    No resource has this URI.
 
     Args:
         uri:
-            The URI that was asked for.
+            The URI that was requested.
 
         nearest:
-            The most similar URI or template that exists, if any is similar.
+            The most similar URI or URI template of a resource, None if no other is similar.
 
         reason:
-            Why it was not looked for, if it was not.
+            Why the URI cannot be looked up, None if it was.
     """
 
     def __init__(self, uri: str, nearest: str | None = None, reason: str | None = None) -> None:
@@ -140,7 +143,7 @@ class UnknownResource(_Reported, KeyError):
 
     def as_data(self) -> dict[str, Any]:
         """
-        Return it for machines, what there is of it.
+        Return it as JSON-compatible data.
         """
         data = {"uri": shortened(self.uri)}
         return data if self.nearest is None else {**data, "nearest": self.nearest}
@@ -148,29 +151,29 @@ class UnknownResource(_Reported, KeyError):
 
 class Fault(Struct, frozen=True):
     """
-    One argument that does not fit, and why.
+    What is wrong with one argument.
 
     Args:
         argument:
             The argument's name.
 
         reason:
-            What is wrong with it, to be read after its name: ``is missing``.
+            What is wrong, as a predicate of the name: ``is missing``.
 
         expected:
-            What would fit, in a few words.
+            What would be valid, in a few words; None if nothing more can be said.
 
         nearest:
-            The valid name or value that is most similar to what was given, if any is.
+            The valid name or value that is most similar to the given one, None if none is similar.
 
         path:
-            Where inside of the argument it is wrong: ``.points[2].x``.
+            Where inside the argument the fault is: ``.points[2].x``; ``""`` for the whole argument.
 
         got:
-            What was given there, shortened; None for a secret, and for what is missing.
+            The given value as text, shortened; None for a secret or a missing argument.
 
         allowed:
-            The values that would fit, if there are few.
+            All valid values as text, if they are few; else empty.
     """
 
     argument: str
@@ -187,25 +190,25 @@ class Fault(Struct, frozen=True):
 
     def as_data(self) -> dict[str, Any]:
         """
-        Return the fault for machines, what there is of it.
+        Return the fault as JSON-compatible data, without what is empty.
         """
         shown = structs.replace(self, argument=shortened(self.argument), path=shortened(self.path))
         return {name: value for name, value in structs.asdict(shown).items() if value}
 
 
-class ArgumentErrors(_Reported, ValueError):
+class ArgumentErrors(_ReadOnly, ValueError):
     """
-    The arguments of one request do not fit the parameters of what it asks for.
+    The arguments of one request do not fit the parameters of the prompt or resource.
 
     Args:
         prompt:
-            The prompt's name, or the resource's.
+            The name of the prompt or resource.
 
         faults:
-            Every argument that is missing, unknown or of the wrong type.
+            One `Fault` for each argument that is missing, unknown or invalid.
 
         kind:
-            What it is: a prompt or a resource.
+            ``"prompt"`` or ``"resource"``.
     """
 
     def __init__(self, prompt: str, faults: tuple[Fault, ...], kind: str = "prompt") -> None:
@@ -218,13 +221,13 @@ class ArgumentErrors(_Reported, ValueError):
         return f"{self.kind} {self.prompt!r}: " + "; ".join(map(str, self.faults))
 
 
-class CompileError(_Reported):
+class CompileError(_ReadOnly):
     """
-    A prompt or resource was used that cannot be compiled.
+    A prompt or resource that cannot be compiled was used.
 
     Args:
         diagnostics:
-            Everything that is wrong with it.
+            Everything that is wrong with it, each with its place and its remedy.
     """
 
     def __init__(self, diagnostics: "tuple[Diagnostic, ...]") -> None:
@@ -235,16 +238,16 @@ class CompileError(_Reported):
         return "\n".join(map(str, self.diagnostics))
 
 
-class LoadError(_Reported):
+class LoadError(_ReadOnly):
     """
-    There is nothing to load at *target*.
+    Nothing can be loaded from this target.
 
     Args:
         target:
-            The folder, file, module or ``module:object`` that was named.
+            The folder, file, module or ``module:object`` that was given.
 
         reason:
-            What is wrong with it, and what to name instead.
+            What is wrong with it, and what to give instead.
     """
 
     def __init__(self, target: str, reason: str) -> None:
@@ -256,25 +259,25 @@ class LoadError(_Reported):
         return f"cannot load {self.target!r}: {self.reason}"
 
 
-#: Characters of a name that a client has chosen; more of it would say nothing.
+#: How many characters of a client's text an error shows.
 _LONGEST_SHOWN: Final = 200
 
 
 def shortened(text: str) -> str:
     """
-    Return *text*, which a client has chosen, as an error names it: of a long one the beginning.
+    Return *text* from a client as an error shows it: only the beginning if it is long.
     """
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
     """
-    Return the one of *names* that *name* was most likely meant to be, or None.
+    Return the most similar of *names*, or None if none is similar.
     """
-    from difflib import get_close_matches  # only a refusal needs it
+    from difflib import get_close_matches  # loaded by the first error
 
     folded = {candidate.casefold(): candidate for candidate in names}
-    # What is three times as long is not similar, and a client may send a name of any length.
+    # A name of three times the length is not similar. A client may send a name of any length.
     if len(name) > 3 * max(map(len, folded), default=0):
         return None
     matches = get_close_matches(name.casefold(), folded, n=1)

@@ -1,7 +1,7 @@
 """
-Where things stand in authors' files, for diagnostics to point at.
+Positions in authors' source files, for diagnostics to point at.
 
-Files are read only once something is wrong, or when `promptkit check` looks for it.
+Files are read only once something is wrong, or by `promptkit check`.
 """
 
 import ast
@@ -31,23 +31,13 @@ __all__ = [
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-#: What has a body of its own, whose ``return`` and ``yield`` are not the function's.
+#: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class Span(NamedTuple):
     """
-    A piece of a line.
-
-    Args:
-        line:
-            Counted from 1.
-
-        column:
-            Where it begins, in characters, counted from 1.
-
-        end:
-            The column behind it.
+    A piece of a line: the line and both columns count from 1, in characters; *end* is the column behind it.
     """
 
     line: int
@@ -57,7 +47,7 @@ class Span(NamedTuple):
 
 def line_of(file: str, line: int) -> str:
     """
-    Return a line of a file, without its end; ``""`` if there is none.
+    Return a line of a file, without its line end; ``""`` if the file has fewer lines.
     """
     lines = _lines(file)
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
@@ -65,18 +55,16 @@ def line_of(file: str, line: int) -> str:
 
 def function_at(file: str, line: int) -> Function | None:
     """
-    Return the function that begins on a line, with its decorators, if one does.
+    Return the function that begins on *line*, decorators included, or None.
     """
     return _functions("".join(_lines(file))).get(line)
 
 
 def _lines(file: str) -> list[str]:
-    """
-    Return the lines of a file; none of a pipe or a device, whose end may never come.
-    """
+    # A pipe or a device may never end, so it is not read.
     try:
         is_special = not stat.S_ISREG(os.stat(file).st_mode)
-    except (OSError, ValueError):  # it may be known all the same
+    except (OSError, ValueError):  # linecache may know it all the same
         is_special = False
     if is_special:
         return []
@@ -86,12 +74,12 @@ def _lines(file: str) -> list[str]:
 
 def tree_of(file: str) -> ast.Module | None:
     """
-    Return the syntax tree of a file, or None if it has changed to something that is none.
+    Return the syntax tree of a file, or None if it no longer parses.
     """
     return _tree("".join(_lines(file)))
 
 
-@lru_cache(maxsize=2)  # what is wrong with one file is found at once
+@lru_cache(maxsize=2)  # a file's diagnostics are looked for one after the other
 def _tree(source: str) -> ast.Module | None:
     try:
         return ast.parse(source)
@@ -101,7 +89,7 @@ def _tree(source: str) -> ast.Module | None:
 
 def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """
-    Return *nodes* and all that is in them, but for what is in scopes of their own.
+    Yield *nodes* and their descendants, but not what lies in inner functions, classes and lambdas.
     """
     for node in nodes:
         yield node
@@ -111,7 +99,7 @@ def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
     """
-    Yield the strings without an f that Python joins to an f-string because they stand beside it.
+    Yield the plain strings that Python joins with the f-string beside them.
     """
     import tokenize
 
@@ -126,9 +114,7 @@ def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
 
 @lru_cache(maxsize=2)
 def _functions(source: str) -> dict[int, Function]:
-    """
-    Return every function in *source* by the line on which it begins.
-    """
+    """Return every function in *source* by the line on which it or its first decorator begins."""
     tree = _tree(source)
     functions = (node for node in ast.walk(tree) if isinstance(node, Function)) if tree else ()
     return {min(n.lineno for n in (node, *node.decorator_list)): node for node in functions}
@@ -136,7 +122,7 @@ def _functions(source: str) -> dict[int, Function]:
 
 def span_of(file: str, node: ast.stmt | ast.expr | ast.arg) -> Span:
     """
-    Return where *node* stands; of one that goes on below, its first line.
+    Return where *node* stands; of several lines, the first one.
     """
     end = node.end_col_offset if node.end_lineno == node.lineno else None
     return span_at(file, node.lineno, node.col_offset, end)
@@ -144,7 +130,7 @@ def span_of(file: str, node: ast.stmt | ast.expr | ast.arg) -> Span:
 
 def span_at(file: str, line: int, start: int, end: int | None) -> Span:
     """
-    Return the characters of a line that stand between two offsets in UTF-8, as Python counts.
+    Return the span between two offsets of a line in UTF-8 bytes, as `ast` counts them.
     """
     data = line_of(file, line).encode(errors="surrogatepass")
     characters = [len(data[:offset].decode(errors="replace")) for offset in (start, end or len(data))]
@@ -153,18 +139,10 @@ def span_at(file: str, line: int, start: int, end: int | None) -> Span:
 
 def span_of_part(file: str, line: int, part: str) -> Span | None:
     """
-    Return where the function that begins on a line has one of its parts.
+    Return where the function that begins on *line* has one of its parts, or None.
 
-    Args:
-        file:
-            The file.
-
-        line:
-            Where the function begins.
-
-        part:
-            The name of a parameter, ``"return"`` for what it is annotated to return, or
-            ``"def"`` for its name.
+    *part* is the name of a parameter, ``"return"`` for the return annotation, or ``"def"`` for
+    the function's name.
     """
     function = function_at(file, line)
     if function is None:
@@ -178,17 +156,11 @@ def span_of_part(file: str, line: int, part: str) -> Span | None:
 
 
 def _span_of_name(file: str, function: Function) -> Span:
-    """
-    Return where a function has its name.
-    """
     line = function.lineno
     found = re.search(rf"\bdef\s+({re.escape(function.name)})\b", line_of(file, line))
     return Span(line, found.start(1) + 1, found.end(1) + 1) if found else span_of(file, function)
 
 
 def _parameters(arguments: ast.arguments) -> Iterator[ast.arg]:
-    """
-    Return every parameter in a signature.
-    """
     yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     yield from filter(None, (arguments.vararg, arguments.kwarg))

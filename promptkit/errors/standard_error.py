@@ -1,8 +1,8 @@
 """
-Standard error: where promptkit says what nobody asked for, and where recipes print.
+Standard error: promptkit's own messages, and what recipes print.
 
-While serving, nobody may read there, or too slowly. So a thread of its own writes what is
-printed: `redirect` puts streams into ``sys`` that never wait for a reader, and never raise.
+A client may read it slowly, or not at all. So `redirect` replaces the streams in ``sys`` with
+streams that never wait long for a reader, and never raise.
 """
 
 import atexit
@@ -12,18 +12,17 @@ from contextlib import suppress
 from io import BufferedIOBase, TextIOWrapper
 from typing import Any, Final, TextIO
 
-from promptkit.errors.background_writer import BackgroundWriter, Redact
+from promptkit.errors.background_writer import BackgroundWriter
+from promptkit.errors.pending_output import Redact
 
-__all__ = ["current", "finish", "hide", "is_redirected", "redirect", "say"]
+__all__ = ["finish", "is_redirected", "redact_with", "redirect", "say", "stderr_stream"]
 
-#: How long the end of a process that did not serve waits for a reader that takes nothing, in seconds.
-_END_S: Final = 1.0
+#: How long the process waits at its end for a reader that reads nothing, in seconds.
+_FLUSH_AT_EXIT_S: Final = 1.0
 
 
 class _ByteStream(BufferedIOBase):
-    """
-    The ``buffer`` of a `_TextStream`.
-    """
+    """The ``buffer`` of a `_TextStream`."""
 
     mode = "wb"
 
@@ -34,54 +33,35 @@ class _ByteStream(BufferedIOBase):
 
     @property
     def raw(self) -> Any:
-        """
-        Itself: it has no buffer that would have to be flushed.
-        """
+        # There is no buffer between the two.
         return self
 
     def write(self, data: Any, /) -> int:
-        """
-        Have bytes written soon.
-        """
         whole = bytes(memoryview(data))
         self._writer.write(self._descriptor, whole)
         return len(whole)
 
     def flush(self) -> None:
-        """
-        Wait a moment for what was written to be read.
-        """
+        """Wait a moment until everything is read."""
         self._writer.flush(self._descriptor)
 
     def close(self) -> None:
-        """
-        Close nothing: a process has one standard error, which is not its recipes' alone.
-        """
+        """Flush only: the server needs standard error, whichever recipe closes it."""
         self.flush()
 
     def writable(self) -> bool:
-        """
-        Return whether it can be written to.
-        """
         return True
 
     def fileno(self) -> int:
-        """
-        Return the descriptor, for children and C code. What they write is written at once.
-        """
+        """Return the descriptor, for child processes and C code, which write to it at once."""
         return self._descriptor
 
     def isatty(self) -> bool:
-        """
-        Return whether it is a terminal.
-        """
         return os.isatty(self._descriptor)
 
 
 class _TextStream(TextIOWrapper):
-    """
-    A standard stream that always is UTF-8, can always be written to, and is never closed.
-    """
+    """A standard stream that is always UTF-8, always writable, and never closed."""
 
     mode = "w"
 
@@ -90,34 +70,24 @@ class _TextStream(TextIOWrapper):
         self._stream = stream
 
     def write(self, text: str, /) -> int:
-        """
-        Have text written soon. It shows once its line ends, or does not go on for a while.
-        """
+        """Show *text* once its line ends, or does not go on for a while."""
         self._stream.write(str.encode(text, "utf-8", "backslashreplace"))
         return len(text)
 
     def flush(self) -> None:
-        """
-        Wait a moment for what was written to be read.
-        """
+        """Wait a moment until everything is read."""
         self._stream.flush()
 
     def close(self) -> None:
-        """
-        Close nothing.
-        """
+        """Flush only, as `_ByteStream.close`."""
         self._stream.flush()
 
     def detach(self) -> Any:
-        """
-        Return the stream of bytes below, and go on using it.
-        """
+        """Return the byte stream; this one goes on using it."""
         return self._stream
 
     def reconfigure(self, **_options: Any) -> None:
-        """
-        Change nothing: any other encoding would have characters that it cannot write.
-        """
+        """Do nothing: any other encoding could not write every character."""
 
 
 _writer: BackgroundWriter | None = None
@@ -126,10 +96,9 @@ _stream: TextIO | None = None
 
 def redirect() -> None:
     """
-    Have what is printed on standard output and standard error written by a thread of its own.
+    Send what is printed on standard output and standard error through a `BackgroundWriter`.
 
-    Both end on standard error. What is written to the descriptors themselves, by C code or
-    child processes, goes there at once, as before.
+    Both end on standard error. C code and child processes write to the descriptors as before.
     """
     global _writer, _stream  # noqa: PLW0603 (a process has one standard error)
     _writer = BackgroundWriter()
@@ -143,12 +112,9 @@ def redirect() -> None:
 
 
 def _end() -> None:
-    """
-    Write the rest at the end of a process that did not serve, and what comes later at once.
-    """
-    finish(_END_S)
+    finish(_FLUSH_AT_EXIT_S)
     if _writer is not None:
-        _writer.stop()
+        _writer.stop()  # what finalizers print after this is written at once
 
 
 def is_redirected() -> bool:
@@ -158,11 +124,11 @@ def is_redirected() -> bool:
     return _writer is not None
 
 
-def current() -> TextIO:
+def stderr_stream() -> TextIO:
     """
-    Return where promptkit prints: its own stream while serving, whatever recipes put in its place.
+    Return promptkit's own stream while serving, even if a recipe has replaced ``sys.stderr``.
 
-    Otherwise it is ``sys.stderr``, opened again if a recipe has closed or removed it.
+    Otherwise return ``sys.stderr``, opened again if a recipe has closed or removed it.
     """
     if _stream is not None:
         return _stream
@@ -172,21 +138,17 @@ def current() -> TextIO:
     return sys.stderr
 
 
-def hide(redact: Redact) -> None:
+def redact_with(redact: Redact) -> None:
     """
-    Have *redact* take secrets out of what is printed from now on.
+    From now on, remove secrets by *redact* from what is printed.
     """
     if _writer is not None:
-        _writer.redact = redact
+        _writer.pending.redact = redact
 
 
 def finish(seconds: float) -> None:
     """
-    Wait until what was printed is written.
-
-    Args:
-        seconds:
-            How long to wait for a reader that takes nothing.
+    Wait until everything is written; at most *seconds* for a reader that reads nothing.
     """
     if _writer is not None:
         _writer.finish(seconds)
@@ -194,9 +156,9 @@ def finish(seconds: float) -> None:
 
 def say(text: str) -> None:
     """
-    Print *text* on standard error, after the name of the program. It never raises.
+    Print *text* on standard error, after ``promptkit:``. It never raises.
     """
     with suppress(Exception):  # an author may have closed or replaced it, and nobody may be reading
-        stream = current()
+        stream = stderr_stream()
         stream.write(f"promptkit: {text}\n")
         stream.flush()

@@ -1,4 +1,4 @@
-"""Tracebacks as authors read them: the frames of their own code, without those that run it."""
+"""Tracebacks that show authors their own frames, not those of promptkit or of libraries that it calls."""
 
 import os
 import sys
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from traceback import TracebackException
     from types import TracebackType
 
-__all__ = ["format_exception", "is_authors", "unlink_internals"]
+__all__ = ["drop_internal_frames", "format_exception", "is_authors_file"]
 
-#: What runs an author's code, or checks and converts its values, beside promptkit itself.
+#: Libraries that, beside promptkit, call an author's code, or check and convert its values.
 _RUNNING: Final = (
     *("asyncio", "attr", "attrs", "cattr", "cattrs", "concurrent", "contextlib", "importlib", "msgspec"),
     *("runpy", "threading", "typeguard"),
 )
 
-#: Folders of what was installed, which no author edits.
+#: Folders of installed packages, which no author edits.
 _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def format_exception(error: BaseException) -> str:
     """
-    Return the traceback of *error* and of what led to it, without the frames that run authors' code.
+    Return the traceback of *error* and of its causes, with the author's frames only.
 
-    All frames are kept if none is an author's: then the fault is not in a recipe. What an author's
-    function returned is told without a traceback, as the function is over by then.
+    All frames are kept if none is an author's: then the fault is not in a recipe. A `ResultError`
+    has no traceback, since the function at fault has already returned.
     """
     if isinstance(error, ResultError):
         return f"{error}\n"
@@ -46,11 +46,11 @@ def format_exception(error: BaseException) -> str:
     return "".join(whole.format())
 
 
-def unlink_internals(error: BaseException) -> None:
+def drop_internal_frames(error: BaseException) -> None:
     """
-    Take promptkit's frames, and those of what runs authors' code for it, out of an exception's traceback.
+    Remove from an exception's traceback the frames of promptkit, and of the libraries that it calls.
 
-    What stands before the first call of promptkit stays.
+    Frames before the first one of promptkit stay.
     """
     entries: list[TracebackType] = []
     entry = error.__traceback__
@@ -67,9 +67,9 @@ def unlink_internals(error: BaseException) -> None:
             entry.tb_next = following
 
 
-def is_authors(file: str) -> bool:
+def is_authors_file(file: str) -> bool:
     """
-    Return whether the code in *file* is an author's: neither Python's, nor installed, nor promptkit's.
+    Whether *file* is an author's: neither Python's, nor an installed package's, nor promptkit's.
     """
     if file.startswith("<") or not {*_INSTALLED}.isdisjoint(Path(file).parts):
         return False
@@ -77,39 +77,31 @@ def is_authors(file: str) -> bool:
 
 
 def _shown(files: Sequence[str]) -> list[bool]:
-    """
-    Return which frames of a traceback are shown: neither what runs authors' code, nor what that calls.
-    """
+    """Return for each frame whether it is shown: neither what calls authors' code, nor what that calls."""
     internals = _internals()
     shown = [not _is_below(file, internals) for file in files]
-    behind = max((i for i, file in enumerate(files) if is_authors(file)), default=-1) + 1
+    behind = max((i for i, file in enumerate(files) if is_authors_file(file)), default=-1) + 1
     if behind and not all(shown[behind : behind + 1]):
         shown[behind:] = [False] * (len(files) - behind)
     return shown
 
 
 def _internals() -> tuple[str, ...]:
-    """
-    Return the folders and files of what runs authors' code, as far as it is loaded.
-    """
+    """Return the folders and files of promptkit, and of the loaded libraries of `_RUNNING`."""
     loaded = (getattr(sys.modules.get(name), "__file__", None) for name in _RUNNING)
     files = [Path(promptkit.__file__), *(Path(file) for file in loaded if file)]
     return tuple(str(file.parent if file.name == "__init__.py" else file) for file in files)
 
 
 def _is_below(file: str, places: tuple[str, ...]) -> bool:
-    """
-    Return whether *file* is one of *places* or in one, or no file of a person's at all.
-    """
+    """Return whether *file* is one of *places*, lies in one, or is generated code."""
     if file.startswith(("<frozen ", "<attrs generated ", "<cattrs generated ")):
         return True
     return any(file == place or file.startswith(place + os.sep) for place in places)
 
 
 def _chain(shown: "TracebackException") -> Iterator["TracebackException"]:
-    """
-    Yield an exception with its causes, its contexts and what it groups, each once.
-    """
+    """Yield an exception with its causes, its contexts and the members of its groups."""
     waiting: list[TracebackException | None] = [shown]
     while waiting:
         found = waiting.pop()

@@ -1,16 +1,16 @@
-"""What can be seen of a text, and what is hidden in it: characters that show nothing, or reorder others."""
+"""Invisible characters: those that show nothing, or reorder others. They are removed or escaped."""
 
 import re
 from typing import Final
 
-__all__ = ["escaped", "visible"]
+__all__ = ["escape_invisible", "strip_invisible"]
 
-#: Ends of lines other than the one that is kept: as Windows has them, and Unicode's own.
+#: All line ends but the line feed: those of Windows and old Macs, and Unicode's own.
 _LINE_END: Final = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
-#: Unicode's categories Cc, Cf, Co and Cs, but for tab and line feed, for the Arabic, Syriac and
-#: Kaithi number and verse signs, which are seen, and for the characters of `_HELPER`; and besides,
-#: what is invisible by another category. Ranges, since categories differ between Pythons.
+#: Unicode's categories Cc, Cf, Co and Cs, and invisible characters of other categories. Not among them:
+#: tab and line feed; Arabic, Syriac and Kaithi number and verse signs, which are visible; and the
+#: characters of `_HELPER`. These are ranges, since categories differ between versions of Python.
 _HIDDEN: Final = re.compile(
     "["
     "\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls
@@ -23,45 +23,39 @@ _HIDDEN: Final = re.compile(
     "]+"
 )
 
-#: Joiners and selectors of variants: invisible, and needed by many scripts and by emoji.
+#: Joiners and variation selectors: invisible, but many scripts and emoji need them.
 _JOINER: Final = "\u200c\u200d"
 _SELECTOR: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _HELPER: Final = re.compile(
     f"([^\x00-\x7f{_JOINER}{_SELECTOR}][{_SELECTOR}]?[{_JOINER}]?)|[{_JOINER}{_SELECTOR}]"
 )
 
-#: What is escaped wherever it stands: all of it, and the line ends that are no control characters.
+#: What is escaped everywhere: that, and the line ends that are no control characters.
 _ESCAPED: Final = re.compile(f"{_HIDDEN.pattern}|[\u2028\u2029]")
 
-#: What is shown as it is, and what else hides, once that is escaped.
+#: What stays (the groups), and the remaining invisible characters.
 #: A digit with a selector and U+20E3 is a keycap, the only emoji that begins in ASCII.
 _SHOWN: Final = re.compile(f"([0-9#*]\ufe0f\u20e3)|{_HELPER.pattern}")
 
 
-def visible(text: str) -> str:
+def strip_invisible(text: str) -> str:
     """
-    Return *text* without what hides in it: controls, marks of direction, tags, private characters.
+    Return *text* without control characters, direction marks, tags and private characters.
 
-    Line ends of every kind become line feeds, and tabs stay. Behind a character that is not ASCII,
-    one selector of its variant and one joiner stay, as Persian, Hindi, the names of Japanese people
-    and most emoji have them; in rows, or in English, they only hide something.
+    Line ends of every kind become line feeds, and tabs stay. After a character that is not ASCII,
+    one variation selector and one joiner stay: Persian, Hindi, Japanese names and most emoji need
+    them. More of them in a row, or in English, only hide something.
     """
     shown = _HIDDEN.sub("", _LINE_END.sub("\n", text))
     return _HELPER.sub(r"\1", shown)
 
 
-def escaped(text: str, *, one_line: bool = False) -> str:
+def escape_invisible(text: str, *, one_line: bool = False) -> str:
     r"""
-    Return *text* with an escape such as ``\x1b`` for each character that `visible` takes out.
+    Return *text* with an escape such as ``\x1b`` for each character that `strip_invisible` removes.
 
-    A terminal obeys none of what is left, and people see what a model would read.
-
-    Args:
-        text:
-            Anything; line feeds and tabs stay.
-
-        one_line:
-            Whether line feeds and tabs are escaped, too.
+    The result cannot control a terminal, and people see what a model would read. Line feeds and
+    tabs stay, unless it has to be *one_line*.
     """
     shown = _ESCAPED.sub(lambda found: _escape(found[0]), text)
     shown = _SHOWN.sub(lambda found: found[1] or found[2] or _escape(found[0]), shown)

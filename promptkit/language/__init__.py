@@ -1,1 +1,1 @@
-"""What authors write: content, messages, turns, and what they say of parameters."""
+"""What authors write: content, messages, turns, and `Arg` for parameters."""

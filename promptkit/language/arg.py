@@ -1,4 +1,4 @@
-"""Arg: what an author says about one parameter, inside of its annotation."""
+"""Arg: what an author says about a parameter, inside its annotation."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
@@ -12,49 +12,53 @@ from promptkit.language.validation import optional_text
 __all__ = ["NO_DEFAULT", "Arg"]
 
 
-#: Says that a parameter has no default (None is a default like any other).
+#: A parameter has no default. None is a default like any other.
 NO_DEFAULT: Final = inspect.Parameter.empty
 
 
 def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
-    """
-    Return *values* as a tuple; one string alone may be given bare.
-    """
+    """Return *values* as a tuple; one string may be given without a list."""
     return (values,) if isinstance(values, str) else tuple(values)
 
 
 def _complete(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
-    """
-    Return *source* so that it can be read more than once.
-    """
+    """Return *source*, an iterator as a tuple, so that it can be read more than once."""
     return tuple(source) if isinstance(source, Iterator) else source
 
 
 @attrs.frozen
 class Arg:
     """
-    What an author says about a parameter, in ``Annotated[str, Arg("The code to review")]``.
+    Describes a parameter: ``code: Annotated[str, Arg("The code to review")]``.
 
     Args:
         description:
-            What to enter, for people.
+            What to enter, for people. Left out, the docstring of the function says it.
 
         title:
-            The argument's name as people see it. Clients show it in place of the name.
+            The argument's name for people. Clients show it in place of the name.
 
         examples:
-            Values that someone might enter.
+            Values that are valid; one string, or several values of the parameter's type.
 
         complete:
-            What to offer while someone types: values, or a function of what was typed.
+            What to offer while the argument is typed: values, or a function of what was typed so
+            far that returns them.
 
         secret:
-            Whether values must stay out of errors, logs and transcripts, and are never offered.
+            Whether the value must stay out of errors, logs and transcripts. Such values are never
+            offered.
 
         timezone:
-            Where the dates and times hold that a client writes without an offset: the name of a zone,
-            as in ``"Europe/Berlin"``, or a `tzinfo` such as a `zoneinfo.ZoneInfo`. Each `datetime` is
-            aware then. Left out, each is read as it is written.
+            The time zone of dates and times that a client writes without an offset: a name such as
+            ``"Europe/Berlin"``, or a `tzinfo` such as a `zoneinfo.ZoneInfo`. Each `datetime` is aware
+            then. Left out, one without an offset stays naive.
+
+    Raises:
+        TypeError: If *description* or *title* is not a string, or *examples* cannot be iterated over.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#prompt
     """
 
     description: str | None = attrs.field(default=None, validator=optional_text)

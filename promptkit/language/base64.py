@@ -1,23 +1,21 @@
-"""Encoding: bytes in base64, as they go over the wire."""
+"""Bytes in base64, as they are sent; large ones are encoded only once."""
 
 from threading import Lock
 from typing import Final
 
 __all__ = ["base64_json", "base64_text"]
 
-#: How many bytes of what was encoded last are kept.
-_KEPT: Final = 16 * 1024 * 1024
+#: How many bytes, decoded and encoded, are kept.
+_MAX_CACHED_BYTES: Final = 16 * 1024 * 1024
 
-#: What is smaller is encoded faster than it is found.
-_SMALL: Final = 64 * 1024
+#: Fewer bytes are encoded faster than they are looked up.
+_MIN_CACHED_BYTES: Final = 64 * 1024
 
 
-class _Recent:
-    """
-    What was encoded last, by which bytes it was made from: an author's constants, most of all.
+class _Cache:
+    """What was encoded last, mostly an author's constants; the key is the object's id."""
 
-    The bytes themselves are the key, not what they hold, as looking at that takes longer than encoding.
-    """
+    # To compare or hash the bytes themselves would take longer than to encode them.
 
     def __init__(self) -> None:
         self._encoded: dict[int, tuple[bytes, bytes]] = {}
@@ -25,31 +23,25 @@ class _Recent:
         self._lock = Lock()
 
     def get(self, data: bytes) -> bytes | None:
-        """
-        Return what *data* was encoded to, if it is kept.
-        """
         with self._lock:
             found = self._encoded.pop(id(data), None)
             if found is None:
                 return None
-            self._encoded[id(data)] = found  # the last one now
+            self._encoded[id(data)] = found  # moved to the end, as the newest
             return found[1]
 
     def put(self, data: bytes, encoded: bytes) -> None:
-        """
-        Keep what *data* was encoded to, and the oldest no longer, if that is too much.
-        """
         with self._lock:
             if id(data) in self._encoded:
                 return
             self._encoded[id(data)] = data, encoded
             self._size += len(data) + len(encoded)
-            while self._size > _KEPT:
+            while self._size > _MAX_CACHED_BYTES:
                 oldest = self._encoded.pop(next(iter(self._encoded)))
                 self._size -= len(oldest[0]) + len(oldest[1])
 
 
-_recent: Final = _Recent()
+_cache: Final = _Cache()
 
 
 def base64_text(data: bytes) -> str:
@@ -63,16 +55,13 @@ def base64_text(data: bytes) -> str:
 
 def base64_json(data: bytes) -> bytes:
     """
-    Return *data* in base64, as a string of JSON.
-
-    Nothing has to look for characters that need an escape, and the same bytes are encoded once as
-    long as few others come between.
+    Return *data* in base64 as a JSON string, large *data* from a cache.
     """
     from pybase64 import b64encode
 
-    if len(data) < _SMALL:
+    if len(data) < _MIN_CACHED_BYTES:
         return b'"%b"' % b64encode(data)
-    if (encoded := _recent.get(data)) is None:
+    if (encoded := _cache.get(data)) is None:
         encoded = b'"%b"' % b64encode(data)
-        _recent.put(data, encoded)
+        _cache.put(data, encoded)
     return encoded

@@ -1,4 +1,4 @@
-"""What a prompt may know about the request that it answers, and say while it works."""
+"""Context: what a prompt may know about its request, and how it reports progress."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -12,11 +12,11 @@ __all__ = ["Context", "Progress"]
 
 class Progress:
     """
-    How far the work on one request is, and who is told.
+    The progress of one request.
 
     Args:
         send:
-            Takes the progress, the total and the message; None if nobody wants to know.
+            Takes the progress, the total and the message; None if the client did not ask for progress.
     """
 
     def __init__(self, send: Callable[[float, float | None, str | None], None] | None = None) -> None:
@@ -26,10 +26,7 @@ class Progress:
 
     def report(self, progress: float, total: float | None, message: str | None) -> None:
         """
-        Tell whoever wants to know. `Context.report_progress` explains the arguments.
-
-        Raises:
-            ValueError: If *progress* has not risen, or a number is not finite.
+        Send a report. Arguments and errors are those of `Context.report_progress`.
         """
         if not math.isfinite(progress) or not math.isfinite(total or 0):
             msg = f"progress is {progress!r} of {total!r}: report finite numbers, or no total"
@@ -44,7 +41,7 @@ class Progress:
 
     def end(self) -> None:
         """
-        Tell nobody any more: the request is answered, or no longer wanted.
+        Send no further report: the request is answered or cancelled.
         """
         with self._lock:
             self._send = None
@@ -53,30 +50,30 @@ class Progress:
 @attrs.frozen
 class Context:
     """
-    The request that is being answered, for a parameter annotated `Context`.
+    The request that is being answered; a prompt gets it for a parameter annotated `Context`.
 
-    Such a parameter is no argument: clients neither see nor send it. A direct call or
-    ``.render()`` without one gets an empty `Context`, so that every member has a value; write
-    ``context: Context = Context()``, and type checkers know that too.
+    Such a parameter is not an argument: clients neither see nor send it. A direct call or
+    ``.render()`` without one gets an empty `Context`, so that every attribute has a value. Write
+    ``context: Context = Context()``, and type checkers know that, too.
 
     Args:
         client_name:
-            How the client calls itself, ``""`` if unknown.
+            The client's name, as it says; ``""`` if unknown.
 
         client_version:
-            The client's own version, ``""`` if unknown.
+            The client's version, as it says; ``""`` if unknown.
 
         revision:
-            The protocol revision of the request, as a date, ``""`` outside of a request.
+            The protocol revision of the request: ``"2025-11-25"``; ``""`` outside a request.
 
         request_id:
-            The JSON-RPC id of the request, None outside of a request.
+            The JSON-RPC id of the request, a number or text; None outside a request.
 
         capabilities:
-            What the client declared that it can do, as it declared it.
+            The capabilities that the client declared, as decoded JSON; empty outside a request.
 
         progress:
-            Who is told of progress; nobody outside of a request.
+            Takes the reports of progress; made by the server.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle
@@ -93,20 +90,20 @@ class Context:
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         """
-        Tell the client how far the prompt is, if it wants to know.
+        Tell the client how far the prompt is, if it asked for progress.
 
-        It may be called from any thread, and often: of a flood of reports the client is sent
-        some. Once the request is answered or cancelled, nobody is told any more.
+        It may be called from any thread, and often: of very many reports, some are left out. After
+        the request is answered or cancelled, it does nothing.
 
         Args:
             progress:
-                How much is done, in any unit; more with every report.
+                How much is done, in any unit. It must rise with every report.
 
             total:
-                How much there is to do, in the same unit, if that is known.
+                How much there is to do, in the same unit; None if unknown.
 
             message:
-                What is being done, for people.
+                What is being done, for people; None if there is nothing to say.
 
         Raises:
             ValueError: If *progress* has not risen, or a number is not finite.

@@ -12,23 +12,27 @@ __all__ = ["Icon"]
 @attrs.frozen
 class Icon:
     """
-    A picture that a client may show beside a prompt's name.
+    A picture that a client may show beside the name of a prompt or resource.
 
     Args:
         src:
-            An ``https:`` or ``data:`` URI.
+            Its URI: ``https:`` or ``data:``.
 
         mime_type:
-            Its type, if the server of *src* does not say.
+            Its MIME type; None if the server of *src* says it.
 
         sizes:
-            For which sizes it is made: ``"48x48"``, or ``"any"``.
+            The sizes that it is made for, width and height in pixels: ``"48x48"``, or ``"any"``. One
+            string, or several.
 
         theme:
-            For which background it is made.
+            The background that it is made for: ``"light"`` or ``"dark"``; None for both.
 
     Raises:
-        ValueError: If *src* is no URI, a size is not written so, or *theme* is neither.
+        TypeError: If *src* or *mime_type* is not a string.
+
+        ValueError: If *src* is not an absolute URI, a size is not written like this, or *theme* is
+            unknown.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic#icons

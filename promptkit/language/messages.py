@@ -1,4 +1,4 @@
-"""Messages and workflows: who says what, in which order, and how they are joined."""
+"""Messages and workflows: content with a role, in order; and how a prompt's result becomes one."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
@@ -6,9 +6,10 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
-from promptkit.language.content import Content, Image, Role, Text, plain_text
-from promptkit.language.mime import Showable, png_of
-from promptkit.language.unsendable import Unsendable, describe, is_turn_by_tuple
+from promptkit.language.content import Content, Role, Text, plain_text
+from promptkit.language.media import Image
+from promptkit.language.showable import Showable, png_of
+from promptkit.language.unsendable import Unsendable, describe, is_role_tuple
 from promptkit.language.validation import checked_role
 
 __all__ = [
@@ -18,27 +19,24 @@ __all__ = [
     "Renderable",
     "Workflow",
     "block_of",
-    "joined",
     "message_of",
     "messages_of",
+    "workflow_of",
 ]
 
-#: What a turn is made of. ``None``, ``False`` and blank text vanish.
+#: What `user` and `assistant` take. ``None``, ``False`` and blank text vanish.
 Part: TypeAlias = str | Content | Showable | Literal[False] | None
 
-#: What ``+`` joins with a message or a workflow; text and content are user turns.
+#: What ``+`` joins with a message or a workflow. Text and content become user turns.
 Joinable: TypeAlias = "str | Content | Message | Workflow"
 
-#: What a prompt may return or yield, apart from being asynchronous.
+#: What a prompt may return or yield.
 Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterable[Renderable] | None"
 
 
 def block_of(value: object) -> Content | None:
     """
-    Return *value* as one content block, or None if it is empty.
-
-    Raises:
-        Unsendable: If it is neither text nor content.
+    Return *value* as a content block, or None if it is empty. Raises Unsendable if it is no content.
     """
     if isinstance(value, str):
         return plain_text(str.__str__(value)) if value and not value.isspace() else None
@@ -54,9 +52,6 @@ def block_of(value: object) -> Content | None:
 
 
 def _block(content: "str | Content | Showable") -> Content:
-    """
-    Return *content* as the one block of a message.
-    """
     block = block_of(content)
     if block is None:
         msg = "a message holds one content block: the content is empty"
@@ -67,22 +62,22 @@ def _block(content: "str | Content | Showable") -> Content:
 @attrs.frozen(repr=False, eq=False)
 class Message:
     """
-    One content block and who says it.
+    One content block and its role.
 
-    ``+`` joins it with messages, workflows, content and strings to a `Workflow`. It equals the
-    workflow of itself alone, so ``workflow[1] == assistant("...")`` says what it seems to.
+    ``+`` joins it with messages, workflows, content and strings to a `Workflow`. It equals a
+    workflow of this message alone, so that ``workflow[1] == assistant("...")`` can be true.
 
     Args:
         role:
-            ``"user"`` or ``"assistant"``.
+            Who says it: ``"user"`` or ``"assistant"``.
 
         content:
-            Exactly one block, as on the wire; a string is a `Text`.
+            One content block; a string becomes a `Text`.
 
     Raises:
-        ValueError: If *role* is no role, or *content* is empty.
+        ValueError: If *role* is unknown, or *content* is empty.
 
-        TypeError: If *content* is nothing that a message can hold.
+        TypeError: If *content* is neither text nor other content.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
@@ -94,14 +89,11 @@ class Message:
     @property
     def text(self) -> str:
         """
-        All text in it: that of documents too, their URIs, and what links say.
+        All text in it, also that of documents and links, and their URIs.
         """
         return "\n".join(self.content.texts)
 
     def __contains__(self, item: object) -> bool:
-        """
-        Whether its text contains a string, or it holds a content block.
-        """
         if isinstance(item, str):
             return any(item in text for text in self.content.texts)
         if isinstance(item, Content):
@@ -129,16 +121,13 @@ class Message:
         return f"Message({self.role!r}, {self.content!r})"
 
     def __add__(self, other: "Joinable") -> "Workflow":
-        return joined((self,)) + other
+        return workflow_of((self,)) + other
 
     def __radd__(self, other: "Joinable") -> "Workflow":
-        return other + joined((self,))
+        return other + workflow_of((self,))
 
 
 def _messages(messages: "Iterable[Message]") -> "tuple[Message, ...]":
-    """
-    Return *messages* as a tuple, if that is what they are.
-    """
     if not isinstance(messages, Iterable):
         msg = f"Workflow takes messages in a list, not {describe(messages)}: make it with user(...)"
         raise TypeError(msg)
@@ -158,15 +147,19 @@ class Workflow(Sequence[Message]):
     Messages in order: what a prompt renders to.
 
     It compares by value, iterates and slices like a tuple, and ``str()`` shows it as a
-    transcript. A string is ``in`` it if any text of it contains that. ``+`` joins it with
-    workflows, messages, content and strings; a bare string or content is a user turn.
+    transcript. ``in`` tells whether a text of it contains a string, or whether it has such content,
+    such a message, or such messages in a row. ``+`` joins it with workflows, messages, content and
+    strings; strings and content become user turns.
 
     Args:
         messages:
-            The messages, `Message` values.
+            `Message` values.
 
     Raises:
-        TypeError: If one of them is something else.
+        TypeError: If *messages* cannot be iterated over, or one of them is no `Message`.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
 
     messages: tuple[Message, ...] = attrs.field(default=(), converter=_messages)
@@ -189,14 +182,11 @@ class Workflow(Sequence[Message]):
     @property
     def text(self) -> str:
         """
-        All text in it, without roles: a blank line stands between messages.
+        All text in it, without roles, with a blank line between messages.
         """
         return "\n\n".join(filter(None, (message.text for message in self.messages)))
 
     def __contains__(self, item: object) -> bool:
-        """
-        Whether a message's text contains a string, or there is such content, message or part.
-        """
         if isinstance(item, Workflow):
             ends = range(len(item.messages), len(self.messages) + 1)
             return any(self.messages[end - len(item.messages) : end] == item.messages for end in ends)
@@ -204,20 +194,25 @@ class Workflow(Sequence[Message]):
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
         """
-        Return the position of the first message that contains, or is, *value*.
+        Return the position of the first message that contains *value*, or equals it.
 
         Args:
             value:
-                What ``in`` takes: a string, content, or a message.
+                A string, content, or a message.
 
             start:
-                Where to begin.
+                The first position to look at; negative ones count from the end.
 
             stop:
-                Where to end.
+                The position before which to stop; None looks at all.
+
+        Returns:
+            The position, counted from 0.
 
         Raises:
-            ValueError: If there is none.
+            ValueError: If there is no such message.
+
+            TypeError: If *value* is none of these.
         """
         for position in range(*slice(start, stop).indices(len(self.messages))):
             if _fits(self.messages[position], value):
@@ -227,7 +222,17 @@ class Workflow(Sequence[Message]):
 
     def count(self, value: Any) -> int:
         """
-        Return how many messages contain, or are, *value*: what ``in`` takes.
+        Return how many messages contain *value*, or equal it.
+
+        Args:
+            value:
+                A string, content, or a message.
+
+        Returns:
+            The number of messages.
+
+        Raises:
+            TypeError: If *value* is none of these.
         """
         return sum(_fits(message, value) for message in self.messages)
 
@@ -251,36 +256,30 @@ class Workflow(Sequence[Message]):
     def __add__(self, other: Joinable) -> "Workflow":
         if (tail := _joinable(other)) is None:
             return NotImplemented
-        return joined(self.messages + tail)
+        return workflow_of(self.messages + tail)
 
     def __radd__(self, other: Joinable) -> "Workflow":
         if (head := _joinable(other)) is None:
             return NotImplemented
-        return joined(head + self.messages)
+        return workflow_of(head + self.messages)
 
 
 def _fits(message: Message, item: object) -> bool:
-    """
-    Return whether *message* is *item*, or contains it.
-    """
     return message == item if isinstance(item, Message | Workflow) else item in message
 
 
 def _refuse_format(turns: Message | Workflow) -> NoReturn:
-    """
-    Raise TypeError: in an f-string, roles would become words.
-    """
     kind = type(turns).__name__
     msg = (
-        f"a {kind} is no text, and its roles would be lost in an f-string: join turns with +, or yield them; "
-        "write .text for its words, or str(...) for a transcript"
+        f"a {kind} is not text, and its roles would be lost in an f-string: "
+        "join turns with +, or yield them; write .text for its words, or str(...) for a transcript"
     )
     raise TypeError(msg)
 
 
-def joined(messages: tuple[Message, ...]) -> Workflow:
+def workflow_of(messages: tuple[Message, ...]) -> Workflow:
     """
-    Return the workflow of what are known to be messages.
+    Return a workflow, quickly: nothing is checked.
     """
     made = _new(Workflow)
     _set_messages(made, messages)
@@ -289,7 +288,7 @@ def joined(messages: tuple[Message, ...]) -> Workflow:
 
 def message_of(role: Role, content: Content) -> Message:
     """
-    Return the message of what are known to be a role and content.
+    Return a message, quickly: nothing is checked.
     """
     made = _new(Message)
     _set_role(made, role)
@@ -299,15 +298,13 @@ def message_of(role: Role, content: Content) -> Message:
 
 _new: Final = object.__new__
 
-#: The fields of messages and workflows, which nothing sets once they are made.
+#: These set the fields of a frozen message or workflow that is being made.
 _set_role, _set_content = (vars(Message)[name].__set__ for name in ("role", "content"))
 _set_messages: Final = vars(Workflow)["messages"].__set__
 
 
 def _joinable(value: Any) -> tuple[Message, ...] | None:
-    """
-    Return what ``+`` makes of *value*, or None if it cannot be joined.
-    """
+    """Return the messages that ``+`` joins, or None if *value* cannot be joined."""
     if isinstance(value, Workflow):
         return value.messages
     if isinstance(value, str | Content | Message):
@@ -317,15 +314,14 @@ def _joinable(value: Any) -> tuple[Message, ...] | None:
 
 def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
     """
-    Return the messages that a prompt's result stands for.
+    Return what a prompt returned or yielded as messages. Text and content become user turns.
 
     Args:
         value:
-            What the author's function returned or yielded: text, content, a message, a
-            workflow, None, or a sequence or iterator of these. Text and content are user turns.
+            Text, content, a message, a workflow, None, or a sequence or iterator of these.
 
         path:
-            Where *value* stands in that result.
+            The position of *value* in the whole result, outermost index first.
 
     Raises:
         Unsendable: If something in it is none of these; it says what, and where.
@@ -341,7 +337,7 @@ def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
         is_sequence = isinstance(value, Sequence | Iterator)
         if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
             raise Unsendable(value, path) from None
-        if isinstance(value, tuple) and is_turn_by_tuple(value):
+        if isinstance(value, tuple) and is_role_tuple(value):
             raise Unsendable(value, path) from None
         return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
     return [] if block is None else [message_of("user", block)]

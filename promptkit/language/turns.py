@@ -1,7 +1,7 @@
-"""Turns: what the user says and what the assistant says, made of text and content."""
+"""Turns: `user` and `assistant` make messages of text and content."""
 
 from promptkit.language.content import Content, Role, Text, plain_text
-from promptkit.language.messages import Part, Workflow, block_of, joined, message_of
+from promptkit.language.messages import Part, Workflow, block_of, message_of, workflow_of
 from promptkit.language.unsendable import Unsendable
 
 __all__ = ["assistant", "user"]
@@ -9,40 +9,57 @@ __all__ = ["assistant", "user"]
 
 def user(*parts: Part) -> Workflow:
     """
-    Return what the user says, as a workflow.
+    Make a turn of the user.
 
     Args:
         *parts:
-            Text and content in order. Neighbouring strings and `Text` become one text
-            block, a blank line between them (as long as their annotations agree); every
-            other part is a message of its own. ``None``, ``False`` and blank text vanish.
+            Strings, content, and objects that can show themselves as PNG, in order. Neighbouring
+            strings and `Text` with equal annotations become one block, with a blank line between.
+            Every other part is a message of its own. ``None``, ``False`` and blank text vanish.
+
+    Returns:
+        A workflow of the turn's messages, all with the role ``"user"``.
 
     Raises:
         TypeError: If a part is something else; it names the part and what to write.
+
+        MediaError: If an object shows itself as an image that cannot be sent.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
     return _turn("user", parts)
 
 
 def assistant(*parts: Part) -> Workflow:
     """
-    Return what the assistant says, as a workflow. *parts* are those of `user`.
+    Make a turn of the assistant.
+
+    Args:
+        *parts:
+            As for `user`.
+
+    Returns:
+        A workflow of the turn's messages, all with the role ``"assistant"``.
 
     Raises:
-        TypeError: If a part is something else; it names the part and what to write.
+        TypeError: If a part is none that `user` takes; it names the part and what to write.
+
+        MediaError: If an object shows itself as an image that cannot be sent.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
     """
     return _turn("assistant", parts)
 
 
 def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
-    """
-    Return *parts* as consecutive messages of one role.
-    """
     if len(parts) == 1 and type(text := parts[0]) is str and text and not text.isspace():
-        return joined((message_of(role, plain_text(text)),))  # most turns are that
+        return workflow_of((message_of(role, plain_text(text)),))  # the fast path: most turns are one string
     blocks: list[Content] = []
-    run: list[str] = []  # plain text that is not joined yet
+    run: list[str] = []  # neighbouring texts, to be joined
     for position, part in enumerate(parts, 1):
-        if isinstance(part, str):  # most parts are, and need no block of their own
+        if isinstance(part, str):  # most parts are
             if part and not part.isspace():
                 run.append(part)
             continue
@@ -61,13 +78,11 @@ def _turn(role: Role, parts: tuple[Part, ...]) -> Workflow:
             else:
                 blocks.append(block)
     _close(run, blocks)
-    return joined(tuple([message_of(role, block) for block in blocks]))
+    return workflow_of(tuple([message_of(role, block) for block in blocks]))
 
 
 def _close(run: list[str], blocks: list[Content]) -> None:
-    """
-    Move the texts in *run* to *blocks*, as one block.
-    """
+    """Move the texts in *run* to *blocks*, as one block."""
     if run:
         blocks.append(plain_text("\n\n".join(run)))
         run.clear()

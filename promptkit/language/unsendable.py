@@ -1,4 +1,4 @@
-"""What no message can hold: how an error names it, and what to write in its place."""
+"""Values that no message can hold: how an error describes them, and what to write instead."""
 
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
@@ -8,9 +8,9 @@ from pathlib import Path
 from reprlib import repr as short_repr
 from typing import Any, Final
 
-__all__ = ["Unsendable", "describe", "is_turn_by_tuple", "remedy_for"]
+__all__ = ["Unsendable", "describe", "is_role_tuple", "remedy_for"]
 
-#: Who speaks, in the words of the vendors' interfaces; a tuple that begins with one means a turn.
+#: The roles of vendors' APIs. A tuple that begins with one is meant as a turn.
 _ROLES: Final = frozenset(
     ("user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function", "placeholder")
 )
@@ -28,7 +28,7 @@ class Unsendable(TypeError):
             The value.
 
         path:
-            Where it stands in what was returned, outermost position first.
+            Its position in what was returned, outermost index first.
     """
 
     def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
@@ -36,7 +36,7 @@ class Unsendable(TypeError):
         self.value = value
         self.path = path
         if isinstance(value, Coroutine):
-            value.close()  # else Python would warn that nobody awaited it
+            value.close()  # or Python would warn that it was never awaited
 
     def __str__(self) -> str:
         return f"{describe(self.value)}: {remedy_for(self.value)}"
@@ -44,7 +44,7 @@ class Unsendable(TypeError):
 
 def describe(value: object) -> str:
     """
-    Return *value* as an error names it: ``an int (3)``.
+    Describe *value* for an error: ``an int (3)``.
     """
     if value is None:
         return "None"
@@ -55,11 +55,11 @@ def describe(value: object) -> str:
     return f"{article} {kind} ({short_repr(value)})"
 
 
-def is_turn_by_tuple(value: tuple[object, ...]) -> bool:
+def is_role_tuple(value: tuple[object, ...]) -> bool:
     """
-    Return whether a tuple looks like a role and what it says, as other libraries take it.
+    Return whether a tuple looks like a role and its content, as other libraries take it.
 
-    Two strings do whatever they say: which one would be the role, only their author knows.
+    Two strings always do, since the first one may be any role.
     """
     if len(value) < 2 or not isinstance(value[0], str):
         return False
@@ -67,9 +67,7 @@ def is_turn_by_tuple(value: tuple[object, ...]) -> bool:
 
 
 def _is_vendors_message(value: object) -> bool:
-    """
-    Return whether *value* is a message, or a request, of OpenAI, Anthropic, Gemini or LangChain.
-    """
+    """Return whether *value* is a message or request of OpenAI, Anthropic, Gemini or LangChain."""
     if isinstance(value, Mapping):
         return not {"role", "messages", "contents"}.isdisjoint(value) or {"type", "text"} <= value.keys()
     if not hasattr(value, "content") and not hasattr(value, "parts"):
@@ -78,9 +76,7 @@ def _is_vendors_message(value: object) -> bool:
 
 
 def _turn_remedy(value: Any) -> str:
-    """
-    Return what to write in place of a turn in a vendor's words.
-    """
+    """Return what to write instead of a vendor's message, or of a tuple with a role."""
     role = value[0] if isinstance(value, tuple) else None
     if isinstance(value, Mapping):
         role = value.get("role")
@@ -91,9 +87,7 @@ def _turn_remedy(value: Any) -> str:
 
 
 def _uncalled(value: Any) -> str:
-    """
-    Return how to call what should have been.
-    """
+    """Return how to use what was returned without being called."""
     name = getattr(value, "__name__", "it")
     if hasattr(value, "render_wire"):
         return f"call the prompt: `return {name}(...)`, or `yield from {name}(...)` where it is a generator"
@@ -102,14 +96,14 @@ def _uncalled(value: Any) -> str:
     return "call it"
 
 
-#: Kinds of values, and what to write in place of them. The first that fits is said.
+#: Tests for kinds of values, and what to write instead. The first match counts.
 _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], ...]] = (
     (
         lambda value: isinstance(value, bytes | bytearray | memoryview),
         "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
     (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
-    (lambda value: isinstance(value, tuple) and is_turn_by_tuple(value), _turn_remedy),
+    (lambda value: isinstance(value, tuple) and is_role_tuple(value), _turn_remedy),
     (
         lambda value: type(value).__module__ == "promptkit.language.messages",
         "join turns with +, as in user(...) + message",
@@ -137,7 +131,7 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
 
 def remedy_for(value: object) -> str:
     """
-    Return what the author should write in place of *value*.
+    Return what the author should write instead of *value*.
     """
     for fits, remedy in _REMEDIES:
         if fits(value):

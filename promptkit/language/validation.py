@@ -1,7 +1,7 @@
 """
-What the fields of content may hold.
+Validation of the fields of content, icons and arguments.
 
-Each function takes what an author gave and returns what is kept, or raises a `TypeError` or a
+Each function takes an author's value and returns the value to keep, or raises a `TypeError` or a
 `ValueError` that names the field and says what to write.
 """
 
@@ -27,29 +27,26 @@ __all__ = [
     "optional_text",
 ]
 
-#: Who speaks in a message, or is meant to see a block. There is no third.
+#: Who says a message, or should see a block.
 Role: TypeAlias = Literal["user", "assistant"]
 
 ROLES: Final[tuple[str, ...]] = get_args(Role)
 
-#: RFC 3986, as far as it can be told apart from text that is no URI at all.
+#: RFC 3986, without its rules for the single parts of a URI.
 _URI: Final = re.compile(
     r"[A-Za-z][A-Za-z0-9+.-]*+:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++",
 )
 
-#: Pixels across and down, as icons say them.
+#: Width and height of an icon in pixels.
 _SIZE: Final = re.compile(r"[1-9][0-9]*x[1-9][0-9]*|any")
 
-#: A scheme and something behind it; what begins like a path on Windows has none.
+#: A scheme and something behind it. A path on Windows does not count.
 _SCHEME: Final = re.compile(r"(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:.", re.DOTALL)
 
 
 def checked_role(role: Role) -> Role:
     """
-    Return *role* if MCP knows it.
-
-    Raises:
-        ValueError: If it does not; a *system* role is explained.
+    Return *role* if MCP has it. For the *system* role, the error says what to do instead.
     """
     if role in ROLES:
         return role
@@ -62,29 +59,22 @@ def checked_role(role: Role) -> Role:
 
 def checked_uri(uri: str) -> str:
     """
-    Return *uri* if it is an absolute URI.
-
-    Raises:
-        TypeError: If it is no string.
-
-        ValueError: If it has no scheme, or a character that a URI cannot hold.
+    Return *uri* if it is an absolute URI: it has a scheme, and only characters of a URI.
     """
     if not isinstance(uri, str):
         msg = f"a URI is a str, not {type(uri).__name__}: pass str(...)"
         raise TypeError(msg)
     if not _URI.fullmatch(uri):
         if not _SCHEME.match(uri):
-            msg = f"{uri!r} is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
+            msg = f"{uri!r} is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
         else:
-            msg = f"{uri!r} holds characters that a URI cannot: write {_quoted(uri)!r}"
+            msg = f"{uri!r} has characters that a URI cannot have: write {_quoted(uri)!r}"
         raise ValueError(msg)
-    return str.__str__(uri)  # of a class derived from str, the plain text
+    return str.__str__(uri)  # plain, if it is of a subclass
 
 
 def _quoted(uri: str) -> str:
-    """
-    Return *uri* with what a URI cannot hold escaped, and what is escaped already kept.
-    """
+    """Percent-encode what a URI cannot have; what is encoded already stays."""
     from urllib.parse import quote
 
     return quote(re.sub("%(?![0-9A-Fa-f]{2})", "%25", uri), safe="%:/?#[]@!$&()*+,;=~")
@@ -92,7 +82,7 @@ def _quoted(uri: str) -> str:
 
 def checked_audience(roles: Role | tuple[Role, ...] | list[Role]) -> tuple[Role, ...]:
     """
-    Return *roles* as a tuple; one role alone may be given bare.
+    Return *roles* as a tuple; one role may be given without a list.
     """
     if not roles:
         return ()
@@ -119,7 +109,7 @@ def checked_priority(value: float | None) -> float | None:
 
 def checked_last_modified(value: datetime | str | None) -> datetime | None:
     """
-    Return *value* as a moment in time, read from ISO 8601 if it is text.
+    Return an aware datetime; text is read as ISO 8601.
     """
     if value is None:
         return None
@@ -134,19 +124,16 @@ def checked_last_modified(value: datetime | str | None) -> datetime | None:
 
 
 def _moment(text: str) -> datetime:
-    """
-    Return the moment that ISO 8601 *text* names.
-    """
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        msg = f"last_modified {text!r} is no moment: write it as in '2026-01-31T12:00:00Z'"
+        msg = f"last_modified {text!r} is not a date and time: write it as in '2026-01-31T12:00:00Z'"
         raise ValueError(msg) from None
 
 
 def checked_name(text: str) -> str:
     """
-    Return *text* if clients can show it as a name.
+    Return *text* if it is a name: a string that is not blank.
     """
     if not isinstance(text, str):
         msg = f"name takes a str, not {type(text).__name__}"
@@ -159,7 +146,7 @@ def checked_name(text: str) -> str:
 
 def checked_size(value: int | None) -> int | None:
     """
-    Return *value* if it can be a number of bytes.
+    Return *value* if it is a number of bytes, or None.
     """
     if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
         msg = f"size takes a whole number of bytes, not {type(value).__name__}"
@@ -172,7 +159,7 @@ def checked_size(value: int | None) -> int | None:
 
 def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
     """
-    Return *sizes* as a tuple; one alone may be given bare.
+    Return sizes of icons as a tuple; one may be given without a list.
     """
     several = (sizes,) if isinstance(sizes, str) else tuple(sizes)
     for size in several:
@@ -184,7 +171,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
 
 def checked_theme(theme: Literal["light", "dark"] | None) -> Literal["light", "dark"] | None:
     """
-    Return *theme* if clients know it.
+    Return *theme* if MCP has it.
     """
     if theme not in (None, "light", "dark"):
         msg = f"theme {theme!r} is neither 'light' nor 'dark'"
@@ -199,12 +186,12 @@ def checked_text(value: str) -> str:
     if not isinstance(value, str):
         msg = f"Text takes a str, not {type(value).__name__}: pass str(...)"
         raise TypeError(msg)
-    return str.__str__(value)  # of a class derived from str, the plain text
+    return str.__str__(value)  # plain, if it is of a subclass
 
 
 def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     """
-    Raise TypeError, naming the field, unless *value* is text or None.
+    Raise TypeError unless *value* is a string or None.
     """
     if value is not None and not isinstance(value, str):
         msg = f"{attribute.name} takes a str, not {type(value).__name__}"

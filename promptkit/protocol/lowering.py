@@ -17,8 +17,9 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.language.base64 import base64_json
-from promptkit.language.content import Audio, Content, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
 from promptkit.language.icons import Icon
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import encode

@@ -1,8 +1,8 @@
 """
-The pytest plugin: the project's root can be imported, failures show what differs and whose code it was.
+The pytest plugin: it makes recipes importable, and shortens the report of failed tests.
 
-Every run of pytest loads it where promptkit is installed, so it imports what it needs when a test
-needs it.
+Every run of pytest loads it where promptkit is installed, so its imports happen when a test
+needs them.
 """
 
 import sys
@@ -21,8 +21,8 @@ __all__ = [
     "pytest_runtest_makereport",
 ]
 
-#: What stands in a project's own folder.
-_MARKS: Final = ("pyproject.toml", ".git")
+#: Files and folders that mark the root of a project.
+_ROOT_MARKERS: Final = ("pyproject.toml", ".git")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -30,23 +30,7 @@ def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:
     """
-    Explain a failed comparison of workflows, messages or content by their transcripts.
-
-    Args:
-        config:
-            How pytest runs: with ``-vv`` long lines are shown whole.
-
-        op:
-            The operator.
-
-        left:
-            What stands left of it.
-
-        right:
-            What stands right of it.
-
-    Returns:
-        The lines to print, or None if the comparison is about something else.
+    Show how the transcripts of workflows, messages or content differ; with ``-vv``, whole lines.
     """
     if op not in ("==", "!=", "in", "not in") or "promptkit.language.content" not in sys.modules:
         return None
@@ -58,47 +42,32 @@ def pytest_assertrepr_compare(
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") -> None:
     """
-    Leave promptkit's frames out of the traceback of a failed test, unless ``--full-trace`` is given.
-
-    Args:
-        item:
-            The test.
-
-        call:
-            What it raised, if anything.
+    Remove promptkit's frames from the traceback of a failed test, unless ``--full-trace`` is given.
     """
     if call.excinfo is None or item.config.getoption("fulltrace"):
         return
     if item.config.rootpath == Path(__file__).parents[2]:
-        return  # who works on promptkit wants to see its frames
+        return  # promptkit's own tests show its frames
     if "promptkit.language.messages" in sys.modules:
-        from promptkit.errors.tracebacks import unlink_internals
+        from promptkit.errors.tracebacks import drop_internal_frames
 
-        unlink_internals(call.excinfo.value)
+        drop_internal_frames(call.excinfo.value)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """
-    Make the roots of projects importable for each ``conftest.py`` that is imported at once.
-
-    Args:
-        early_config:
-            What is known by then.
+    Make the roots of projects importable for each ``conftest.py`` that pytest imports at its start.
     """
     for named in _named(early_config):
         for folder in (*named.parents, named, *named.glob("test*")):
             pytest_collect_directory(folder)
 
 
-@pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 knows no folders
+@pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 does not have this hook
 def pytest_collect_directory(path: Path) -> None:
     """
-    Make the root of a folder's project importable, if its ``conftest.py`` is about to be imported.
-
-    Args:
-        path:
-            The folder.
+    Make the root of a folder's project importable before the ``conftest.py`` in it is imported.
     """
     if (path / "conftest.py").exists():
         _import_root_of(path)
@@ -107,19 +76,13 @@ def pytest_collect_directory(path: Path) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pycollect_makemodule(module_path: Path) -> None:
     """
-    Make the root of a test's project importable, before the test is imported.
-
-    Args:
-        module_path:
-            The module of tests.
+    Make the root of a test's project importable before the test is imported.
     """
     _import_root_of(module_path.parent)
 
 
 def _named(config: pytest.Config) -> Iterator[Path]:
-    """
-    Yield the folders that the command line names, or else the one in which pytest was started.
-    """
+    """Yield the folders that the command line names, or the one in which pytest was started."""
     started = config.invocation_params.dir
     for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [started]:
         path = started / str(argument).partition("::")[0]
@@ -127,20 +90,14 @@ def _named(config: pytest.Config) -> Iterator[Path]:
 
 
 def _import_root_of(folder: Path) -> None:
-    """
-    Make the root of the project that holds *folder* importable, last, so that it shadows nothing.
-    """
     root = _root_of(folder)
     if root not in sys.path:
-        sys.path.append(root)
+        sys.path.append(root)  # last, so that it shadows nothing
 
 
 @lru_cache
 def _root_of(folder: Path) -> str:
-    """
-    Return the root of the project that holds tests in *folder*, which may be the root itself.
-    """
-    if any((folder / mark).exists() for mark in _MARKS):
+    if any((folder / mark).exists() for mark in _ROOT_MARKERS):
         return str(folder)
     from promptkit.compiler.loading.targets import project_root
 

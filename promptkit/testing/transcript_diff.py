@@ -1,4 +1,4 @@
-"""What a failed comparison of workflows, messages or content says: how their transcripts differ."""
+"""How transcripts of workflows, messages or content differ, for failed comparisons in tests."""
 
 from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
@@ -11,49 +11,33 @@ from promptkit.language.unsendable import describe
 
 __all__ = ["explain"]
 
-#: How long a line may be, in characters, and how much stands around what differs in it.
-_LONGEST: Final = 100
-_AROUND: Final = 40
+#: In characters: how long a shown line may be, and how much of it is shown before a difference.
+_MAX_LINE: Final = 100
+_CONTEXT: Final = 40
 
-#: Beside its text, what a message's transcript does not show.
+#: What a message's transcript does not show.
 _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
 
 
-#: A step of a diff, as difflib has it: what is done, to which lines, and with which.
+#: A step of a diff, as in difflib: the kind of change, the old range of lines, the new range of lines.
 _Opcode: TypeAlias = tuple[str, int, int, int, int]
 
 
 class _Line(NamedTuple):
-    """
-    A line of a transcript, and the turn that it belongs to.
-    """
-
     text: str
-    turn: str = ""
+    turn: str = ""  # the message that it belongs to
 
 
 def explain(operator: str, left: object, right: object, *, whole: bool = False) -> list[str] | None:
     """
-    Return what to say of a comparison that failed, in lines; None if it is not about turns.
+    Explain in lines why a comparison failed; None if it is not about workflows, messages or content.
 
-    Args:
-        operator:
-            ``"=="``, ``"!="``, ``"in"`` or ``"not in"``.
-
-        left:
-            What was compared: workflows, messages, content, or a list or tuple of these; or what
-            was looked for.
-
-        right:
-            What it was compared with. Anything else is never equal, which is said.
-
-        whole:
-            Whether long lines are shown whole.
+    *operator* is ``"=="``, ``"!="``, ``"in"`` or ``"not in"``. Long lines are cut unless *whole*.
     """
     if operator in ("in", "not in"):
         looked_for = isinstance(left, str) and isinstance(right, Workflow | Message)
         return _looked_for(operator, left, right, whole=whole) if looked_for else None
-    if not (_is_said(left) or _is_said(right)):
+    if not (_has_transcript(left) or _has_transcript(right)):
         return None
     head = f"{type(left).__name__} {operator} {type(right).__name__}"
     if operator == "!=":
@@ -68,53 +52,38 @@ def explain(operator: str, left: object, right: object, *, whole: bool = False) 
 
 
 def _looked_for(operator: str, text: object, turns: object, *, whole: bool) -> list[str]:
-    """
-    Return what to say of text that is missing, or that should be: all lines, or those that have it.
-    """
+    """Show all lines where *text* is missing, or the lines that contain it where it should be missing."""
     lines = [line.text for line in _lines(turns)]
     having = [line for line in lines if str(text) in line]
-    said = "its text contains that" if operator == "not in" else "no text of it contains that"
+    outcome = "its text contains that" if operator == "not in" else "no text of it contains that"
     shown = having if operator == "not in" and having else lines
-    head = f"{_shown(repr(text), whole=whole)} {operator} {type(turns).__name__}: {said}"
+    head = f"{_shown(repr(text), whole=whole)} {operator} {type(turns).__name__}: {outcome}"
     return [head, *(_shown(line, whole=whole) for line in shown)]
 
 
-def _is_said(value: object) -> bool:
-    """
-    Return whether *value* is a workflow, a message, content, or several of them.
-    """
+def _has_transcript(value: object) -> bool:
+    """Return whether *value* is a workflow, a message, content, or several of these."""
     if isinstance(value, Workflow | Message | Content):
         return True
-    return isinstance(value, list | tuple) and bool(value) and all(map(_is_said, value))
+    return isinstance(value, list | tuple) and bool(value) and all(map(_has_transcript, value))
 
 
 def _is_turns(value: object) -> bool:
-    """
-    Return whether *value* is one turn or several, which are compared by their messages.
-    """
     return isinstance(value, Workflow | Message)
 
 
 def _is_conversation(value: object) -> bool:
-    """
-    Return whether *value* holds messages, as a workflow does.
-    """
     return isinstance(value, list | tuple) and all(isinstance(item, Message) for item in value)
 
 
 def _never_equal(left: object, right: object) -> bool:
-    """
-    Return whether two values differ by their types alone.
-    """
+    """Return whether two values differ because of their types."""
     if _is_turns(left) and _is_turns(right):
         return False
     return not (isinstance(left, type(right)) or isinstance(right, type(left)))
 
 
 def _remedy(left: object, right: object) -> str:
-    """
-    Return what to compare in place of values whose types differ.
-    """
     turns, other = (left, right) if isinstance(left, Workflow) else (right, left)
     if isinstance(left, str) or isinstance(right, str):
         return "its .text, or str(...) of it, with a string"
@@ -124,9 +93,6 @@ def _remedy(left: object, right: object) -> str:
 
 
 def _lines(value: Any) -> Iterator[_Line]:
-    """
-    Yield the lines of the transcript of *value*.
-    """
     if isinstance(value, Workflow) or _is_conversation(value):
         for number, message in enumerate(value, 1):
             yield from _turn(message, f"message {number}, {message.role}")
@@ -146,17 +112,12 @@ def _lines(value: Any) -> Iterator[_Line]:
 
 
 def _turn(message: Message, turn: str) -> Iterator[_Line]:
-    """
-    Yield the lines of one message: who says it, and what.
-    """
     kind = "" if isinstance(message.content, Text) else type(message.content).__name__
     yield from _content(message.content, f"[{message.role}] {kind}".rstrip(), turn)
 
 
 def _content(content: Content, head: str, turn: str) -> Iterator[_Line]:
-    """
-    Yield *head*, with what the transcript does not show of *content*, and the transcript.
-    """
+    """Yield *head* with the annotations that a transcript does not show, and the transcript."""
     hidden = [name for name in _ANNOTATIONS if getattr(content, name) not in (None, ())]
     if isinstance(content, EmbeddedResource) and content.mime_type is not None:
         hidden.append("mime_type")
@@ -166,24 +127,16 @@ def _content(content: Content, head: str, turn: str) -> Iterator[_Line]:
 
 
 def _value(value: object) -> str:
-    """
-    Return an annotation in short.
-    """
     return value.isoformat() if hasattr(value, "isoformat") else repr(value)
 
 
 def _reprs(value: Any) -> list[str]:
-    """
-    Return what the author would write, a message a line.
-    """
     items = value if isinstance(value, Workflow | list | tuple) else [value]
     return [repr(item) for item in items]
 
 
 def _differences(old: list[_Line], new: list[_Line], *, whole: bool) -> Iterator[str]:
-    """
-    Yield what was removed and added, with a line around it, below the turn that it is in.
-    """
+    """Yield removed and added lines with one line of context, below the message that they are in."""
     matcher = SequenceMatcher(None, [line.text for line in old], [line.text for line in new])
     for group in matcher.get_grouped_opcodes(1):
         if not any(tag != "equal" for tag, *_ in group):
@@ -197,9 +150,7 @@ def _differences(old: list[_Line], new: list[_Line], *, whole: bool) -> Iterator
 
 
 def _place(group: Iterable[_Opcode], old: list[_Line], new: list[_Line]) -> Iterator[str]:
-    """
-    Yield in which turn the first line of a group stands that differs.
-    """
+    """Yield the message in which a group's first difference is."""
     _, i, j, k, _ = next(opcode for opcode in group if opcode[0] != "equal")
     line = old[i] if i < j else new[k]
     if line.turn:
@@ -207,27 +158,23 @@ def _place(group: Iterable[_Opcode], old: list[_Line], new: list[_Line]) -> Iter
 
 
 def _changes(old: list[_Line], new: list[_Line], *, whole: bool) -> Iterator[str]:
-    """
-    Yield lines that were removed and lines that stand there instead, in pairs if there are as many.
-    """
+    """Yield removed and added lines, in pairs if there are as many of both."""
     if len(old) != len(new):
         yield from (f"- {_shown(line.text, whole=whole)}" for line in old)
         yield from (f"+ {_shown(line.text, whole=whole)}" for line in new)
         return
     for before, after in zip((line.text for line in old), (line.text for line in new), strict=True):
         alike = takewhile(lambda pair: pair[0] == pair[1], zip(before, after, strict=False))
-        cut = 0 if whole else max(sum(1 for _ in alike) - _AROUND, 0)
+        cut = 0 if whole else max(sum(1 for _ in alike) - _CONTEXT, 0)
         yield f"- {_shown(before, cut, whole=whole)}"
         yield f"+ {_shown(after, cut, whole=whole)}"
 
 
 def _shown(line: str, cut: int = 0, *, whole: bool = False) -> str:
-    """
-    Return *line* so that all of it can be seen; of a long one what is behind *cut*.
-    """
-    if not whole and len(line) > _LONGEST:
+    """Return *line*, from *cut* if it is long; as a repr if it has invisible characters."""
+    if not whole and len(line) > _MAX_LINE:
         behind = line[cut:]
-        rest = "…" if len(behind) > _LONGEST else ""
-        line = ("…" if cut else "") + behind[:_LONGEST] + rest
+        rest = "…" if len(behind) > _MAX_LINE else ""
+        line = ("…" if cut else "") + behind[:_MAX_LINE] + rest
     hidden = line != line.rstrip() or not line.expandtabs(1).isprintable()
     return repr(line) if hidden else line

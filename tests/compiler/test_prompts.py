@@ -732,7 +732,7 @@ class TestOptions:
             (
                 {"icons": ["icon.png"]},
                 ValueError,
-                "'icon.png' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+                "'icon.png' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
             ),
         ],
         ids=["tags", "no time", "negative", "nan", "cache", "yes", "tag", "title", "ask", "one", "icon"],

@@ -595,7 +595,7 @@ class TestBackgroundWriter:
         """
         A line that is written over and over again is not held back until it ends.
         """
-        writer.redact = str
+        writer.pending.redact = str
         for piece in (b"\r1%", b"\r2%"):
             writer.write(pipe[1], piece)
             writer.flush(pipe[1])
@@ -628,7 +628,7 @@ class TestBackgroundWriter:
         held, over = threading.Event(), threading.Event()
 
         def hold():
-            with writer._lock, writer._turn:
+            with writer.pending._lock, writer._turn:
                 held.set()
                 over.wait(50)
 
@@ -727,9 +727,9 @@ class TestBackgroundWriter:
         """
         If the thread has ended, by whatever an author does to threads, the next write starts another.
         """
-        monkeypatch.setattr(background_writer, "room_of", lambda _: 0)
+        monkeypatch.setattr(background_writer, "_room_of", lambda _: 0)
         with monkeypatch.context() as patch:
-            patch.setattr(writer, "_work_off", sys.exit)
+            patch.setattr(writer, "_write_all", sys.exit)
             writer.write(pipe[1], b"one\n")
             deadline = time.monotonic() + 20
             while writer._thread is not None and time.monotonic() < deadline:
@@ -742,7 +742,7 @@ class TestBackgroundWriter:
         """
         Where no thread can be started, what is written waits for the next write.
         """
-        monkeypatch.setattr(background_writer, "room_of", lambda _: 0)
+        monkeypatch.setattr(background_writer, "_room_of", lambda _: 0)
 
         def refuse(*_):
             raise RuntimeError("can't start new thread")

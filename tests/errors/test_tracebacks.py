@@ -8,7 +8,7 @@ import pytest
 from promptkit import Image, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.errors.tracebacks import format_exception, is_authors
+from promptkit.errors.tracebacks import format_exception, is_authors_file
 from tests.wire import MODERN, Client
 
 
@@ -141,7 +141,7 @@ def test_whose_code_it_is(file, expected):
     """
     Neither Python's, nor what is installed, nor promptkit's own.
     """
-    assert is_authors(file) is expected
+    assert is_authors_file(file) is expected
 
 
 RETURNS_A_PAIR = """

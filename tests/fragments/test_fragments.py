@@ -32,8 +32,9 @@ from promptkit.fragments import (
     truncate,
     untrusted,
 )
-from promptkit.fragments.invisible import visible
-from promptkit.language.content import Image, Text
+from promptkit.fragments.invisible import strip_invisible
+from promptkit.language.content import Text
+from promptkit.language.media import Image
 from promptkit.language.turns import user
 
 COMMONMARK = MarkdownIt("commonmark")
@@ -896,7 +897,7 @@ class TestUntrusted:
             def __init__(self, data):
                 self.hexdigest = lambda: next(codes)
 
-        monkeypatch.setattr(fragments.markdown, "sha256", Hash)
+        monkeypatch.setattr(fragments.tags, "sha256", Hash)
 
         assert delimiters(untrusted(f"see {'a' * 32}"))[0] == "b" * 32
 
@@ -946,7 +947,7 @@ class TestUntrusted:
         """
         made = untrusted(text, strip=strip)
 
-        between = visible(text) if strip else text
+        between = strip_invisible(text) if strip else text
         assert made == untrusted(between)
         assert str(made).split(delimiters(made)[1])[1].startswith(f"\n{between}\n</data-")
 

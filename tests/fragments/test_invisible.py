@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.fragments.invisible import escaped, visible
+from promptkit.fragments.invisible import escape_invisible, strip_invisible
 
 #: Signs of scripts that Unicode counts among the invisible, and that people see.
 SEEN = "\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd"
@@ -40,7 +40,7 @@ class TestVisible:
         """
         Nothing is taken out that people see, or that their script needs.
         """
-        assert visible(text) == text
+        assert strip_invisible(text) == text
 
     @pytest.mark.parametrize(
         ("text", "shown"),
@@ -66,14 +66,14 @@ class TestVisible:
         """
         What a model would read and people not see is gone, and what they see is left.
         """
-        assert visible(text) == shown
+        assert strip_invisible(text) == shown
 
     @pytest.mark.parametrize("end", ["\r\n", *LINE_ENDS], ids=ascii)
     def test_a_line_ends_in_one_way(self, end):
         """
         A line that nobody sees as one cannot hide in a line, nor a line in front of another.
         """
-        assert visible(f"a{end}b") == "a\nb"
+        assert strip_invisible(f"a{end}b") == "a\nb"
 
     def test_the_categories_are_those_of_unicode(self):
         """
@@ -83,7 +83,7 @@ class TestVisible:
         everything = map(chr, range(sys.maxunicode + 1))
         text = "".join(character for character in everything if unicodedata.category(character) in hidden)
 
-        kept = visible("x".join(text)).replace("x", "")
+        kept = strip_invisible("x".join(text)).replace("x", "")
 
         assert set(kept) - set("\n\t") == set(SEEN)
         assert set(JOINERS) <= set(text)
@@ -93,9 +93,9 @@ class TestVisible:
         """
         Taking out twice takes out no more, so that nothing comes together by what was between.
         """
-        shown = visible(text)
+        shown = strip_invisible(text)
 
-        assert visible(shown) == shown
+        assert strip_invisible(shown) == shown
 
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ class TestVisible:
         """
         No text takes quadratic time, which would be minutes here.
         """
-        assert len(visible(piece * 200_000)) <= 400_000
+        assert len(strip_invisible(piece * 200_000)) <= 400_000
 
 
 class TestEscaped:
@@ -130,23 +130,23 @@ class TestEscaped:
         """
         Invisible characters are shown as Python's escapes; ordinary text is unchanged, keycaps too.
         """
-        assert escaped(text) == shown
+        assert escape_invisible(text) == shown
 
     def test_on_one_line(self):
         """
         Line feeds and tabs are escaped, too, where a line has to stay one.
         """
-        assert escaped("a\n\tb\x1b", one_line=True) == r"a\n\tb\x1b"
+        assert escape_invisible("a\n\tb\x1b", one_line=True) == r"a\n\tb\x1b"
 
     @given(st.text())
     def test_nothing_is_left_that_hides(self, text):
         """
         Once all is escaped, there is nothing to take out but what makes a keycap.
         """
-        shown = escaped(text).replace("\ufe0f\u20e3", "\u20e3")
+        shown = escape_invisible(text).replace("\ufe0f\u20e3", "\u20e3")
 
-        assert visible(shown) == shown
-        assert escaped(escaped(text)) == escaped(text)
+        assert strip_invisible(shown) == shown
+        assert escape_invisible(escape_invisible(text)) == escape_invisible(text)
 
     @pytest.mark.timeout(10)
     @pytest.mark.parametrize("piece", ["\u200d", "é\u200d", "1\ufe0f", "\x1b", "\U000e0041"], ids=ascii)
@@ -154,4 +154,4 @@ class TestEscaped:
         """
         No text takes quadratic time.
         """
-        assert len(escaped(piece * 200_000)) <= 2_200_000
+        assert len(escape_invisible(piece * 200_000)) <= 2_200_000

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from promptkit.language import base64 as encoding
 from promptkit.language.base64 import base64_json, base64_text
 
-LARGE = encoding._SMALL
+LARGE = encoding._MIN_CACHED_BYTES
 
 
 @given(st.binary(max_size=300) | st.builds(lambda part: part * LARGE, st.binary(min_size=1, max_size=2)))
@@ -43,13 +43,13 @@ def test_what_is_kept_is_bounded(monkeypatch):
     """
     Media that differ from request to request do not fill memory, and what is used stays.
     """
-    monkeypatch.setattr(encoding, "_recent", encoding._Recent())
+    monkeypatch.setattr(encoding, "_cache", encoding._Cache())
     often = b"!" * LARGE
     kept = base64_json(often)
     for number in range(400):
         base64_json(bytes([number % 256]) * (LARGE + number))
         assert base64_json(often) is kept
 
-    held = encoding._recent._encoded.values()
-    assert sum(len(data) + len(encoded) for data, encoded in held) == encoding._recent._size
-    assert encoding._KEPT // 2 < encoding._recent._size <= encoding._KEPT
+    held = encoding._cache._encoded.values()
+    assert sum(len(data) + len(encoded) for data, encoded in held) == encoding._cache._size
+    assert encoding._MAX_CACHED_BYTES // 2 < encoding._cache._size <= encoding._MAX_CACHED_BYTES

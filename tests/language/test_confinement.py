@@ -14,8 +14,9 @@ import pytest
 
 from promptkit import Audio, Image
 from promptkit.errors import MediaError, PromptError
-from promptkit.language import mime as media
-from promptkit.language.mime import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, MAX_PATH_LENGTH, read_below
+from promptkit.language import files
+from promptkit.language.files import MAX_PATH_LENGTH, read_below
+from promptkit.language.mime import MAX_AUDIO_BYTES, MAX_IMAGE_BYTES
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs the file system of POSIX")
 
@@ -334,7 +335,7 @@ class TestRaces:
         (pictures / "cats" / "a.png").write_bytes(png)
         (tmp_path / "cats").mkdir()
         (tmp_path / "cats" / "a.png").write_bytes(SECRET)
-        confine = media.confine
+        confine = files.confine
 
         def read(attack):
             def look(path, root):
@@ -342,7 +343,7 @@ class TestRaces:
                 attack(pictures)
                 return found
 
-            monkeypatch.setattr(media, "confine", look)
+            monkeypatch.setattr(files, "confine", look)
             return read_below("cats/a.png", pictures)
 
         return read

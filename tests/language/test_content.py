@@ -11,12 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import promptkit
 from promptkit import user
 from promptkit.compiler.loading.loader import load
 from promptkit.errors import MediaError
-from promptkit.language import content
-from promptkit.language.content import Audio, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.language.content import EmbeddedResource, ResourceLink, Text
 from promptkit.language.icons import Icon
+from promptkit.language.media import Audio, Image
 from promptkit.language.validation import checked_uri
 from tests.ids import shown
 
@@ -64,7 +65,7 @@ class TestContract:
         Each kind of content takes what the design promises, and the three annotations by name.
         """
         annotations = ["audience=()", "priority=None", "last_modified=None"]
-        found = inspect.signature(getattr(content, name)).parameters.values()
+        found = inspect.signature(getattr(promptkit, name)).parameters.values()
 
         positional = [p for p in found if p.kind is not p.KEYWORD_ONLY]
         named = {str(p.replace(annotation=p.empty)) for p in found if p.kind is p.KEYWORD_ONLY}
@@ -209,7 +210,9 @@ class TestRepr:
         """
         Evaluating the repr makes the value again.
         """
-        assert eval(repr(made), vars(content) | {"datetime": dt, "Icon": Icon}) == made  # noqa: S307 (that is the claim)
+        names = {name: getattr(promptkit, name) for name in promptkit.__all__}
+
+        assert eval(repr(made), {**names, "datetime": dt}) == made  # noqa: S307 (that is the claim)
 
     def test_defaults_are_left_out(self):
         """
@@ -564,17 +567,17 @@ class TestUri:
         [
             (
                 "notes.txt",
-                "'notes.txt' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+                "'notes.txt' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
             ),
-            ("", "'' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
+            ("", "'' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
             (
                 "/etc/passwd",
-                "'/etc/passwd' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
+                "'/etc/passwd' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'",
             ),
-            ("1x:a", "'1x:a' is no URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
-            ("file:///a b", "'file:///a b' holds characters that a URI cannot: write 'file:///a%20b'"),
-            ("x:é", "'x:é' holds characters that a URI cannot: write 'x:%C3%A9'"),
-            ("x:a\n", "'x:a\\n' holds characters that a URI cannot: write 'x:a%0A'"),
+            ("1x:a", "'1x:a' is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"),
+            ("file:///a b", "'file:///a b' has characters that a URI cannot have: write 'file:///a%20b'"),
+            ("x:é", "'x:é' has characters that a URI cannot have: write 'x:%C3%A9'"),
+            ("x:a\n", "'x:a\\n' has characters that a URI cannot have: write 'x:a%0A'"),
         ],
         ids=["relative", "empty", "path", "no scheme", "space", "letter", "line end"],
     )

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.language.content import Audio, EmbeddedResource, Image, ResourceLink, Text
+from promptkit.language.content import EmbeddedResource, ResourceLink, Text
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow, messages_of
 from promptkit.language.turns import assistant, user
 from promptkit.language.unsendable import Unsendable, describe
@@ -571,9 +572,9 @@ class TestFormat:
         """
         An f-string would send a role, a picture or a document as words.
         """
-        with pytest.raises(TypeError, match=r"is no text, and .* f-string"):
+        with pytest.raises(TypeError, match=r"is not text, and .* f-string"):
             f"Look: {value}"
-        with pytest.raises(TypeError, match="is no text"):
+        with pytest.raises(TypeError, match="is not text"):
             "Look: {}".format(value)  # noqa: UP032 (that is the claim)
         assert f"{value!s}" == str(value)
 
@@ -581,7 +582,7 @@ class TestFormat:
         """
         They are parts of their own.
         """
-        with pytest.raises(TypeError, match=r"Image is no text, .* give it to user\(\.\.\.\) as a part"):
+        with pytest.raises(TypeError, match=r"Image is not text, .* give it to user\(\.\.\.\) as a part"):
             f"Look: {Image(png)}"
 
     def test_text_stands_in_text(self):

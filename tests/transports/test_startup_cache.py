@@ -343,7 +343,7 @@ UNSEEN = [
     "from pydantic import FilePath, TypeAdapter; TypeAdapter(FilePath).validate_python(__file__)",
     "match here:\n    case Path(exists=there):\n        there()",
     "import os\ndef read(module): return vars(module)\nread(os)",
-    "from promptkit.language.mime import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
+    "from promptkit.language.files import confine\ntry: confine('nothing', here)\nexcept ValueError: pass",
 ]
 
 #: What a hook is told of, and what cannot be read anew all the same.

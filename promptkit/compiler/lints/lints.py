@@ -47,7 +47,7 @@ def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnos
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():
         _lint_examples(argument, report)
-    return tuple(report.once())
+    return tuple(report.without_duplicates())
 
 
 def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:

@@ -90,7 +90,7 @@ class _Source:
             report = Report(self._subject(function), Location(str(self.file), function.lineno))
             lint_text(function, self.names, report)
             lint_objects(function, self.names, report)
-            found += report.once()
+            found += report.without_duplicates()
         return found
 
     def _subject(self, function: Function) -> str:

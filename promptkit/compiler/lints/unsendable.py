@@ -10,7 +10,7 @@ from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.errors.sources import function_at, own_nodes, span_of
-from promptkit.language.unsendable import is_turn_by_tuple, remedy_for
+from promptkit.language.unsendable import is_role_tuple, remedy_for
 
 __all__ = ["lint_values"]
 
@@ -91,7 +91,7 @@ def _unsendable(node: ast.expr, names: Names, *, is_part: bool) -> Iterator[tupl
             below = values[-1:]
         case ast.List(elts=items) if not is_part:
             below = items
-        case ast.Tuple(elts=items) if not is_part and not is_turn_by_tuple(_sketch(node, names)):
+        case ast.Tuple(elts=items) if not is_part and not is_role_tuple(_sketch(node, names)):
             below = items
         case ast.ListComp(elt=item) | ast.GeneratorExp(elt=item) if not is_part:
             below = [item]
@@ -191,7 +191,7 @@ def _kind(value: Any) -> str | None:
         return None
     if isinstance(value, tuple):
         turn = "a pair of strings" if len(value) == 2 else "a tuple that begins with a role"
-        return turn if is_turn_by_tuple(value) else "a tuple"
+        return turn if is_role_tuple(value) else "a tuple"
     if isinstance(value, Prompt | Resource):
         return (
             f"the {'prompt' if isinstance(value, Prompt) else 'resource'} {value.function.__name__!r} itself"

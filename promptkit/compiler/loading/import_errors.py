@@ -49,7 +49,7 @@ def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location
     from traceback import FrameSummary, extract_tb
 
     from promptkit.errors.sources import span_at
-    from promptkit.errors.tracebacks import is_authors
+    from promptkit.errors.tracebacks import is_authors_file
 
     if isinstance(error, SyntaxError) and error.filename:
         column = max(error.offset or 0, 0)
@@ -62,7 +62,7 @@ def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location
 
     location = Location(str(file))
     for frame in dropwhile(lambda frame: not is_recipe(frame), extract_tb(error.__traceback__)):
-        if is_recipe(frame) or is_authors(frame.filename):
+        if is_recipe(frame) or is_authors_file(frame.filename):
             line, end = frame.lineno or 0, frame.end_colno if frame.end_lineno == frame.lineno else None
             location = Location(frame.filename, *span_at(frame.filename, line, frame.colno or 0, end))
     return location

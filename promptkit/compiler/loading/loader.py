@@ -31,7 +31,7 @@ from promptkit.compiler.recipes import Declarations, Recipes
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors.exceptions import LoadError
-from promptkit.language.mime import reads
+from promptkit.language.files import files_read
 
 __all__ = ["TESTS", "Recipes", "fault_of", "load"]
 
@@ -141,7 +141,7 @@ def _load_files(  # noqa: PLR0913 (they are the ways to name recipes)
     Import *files* of *folder* as modules of one package.
     """
     init = folder / "__init__.py"
-    with _Noting(declared) as made, _Noting(reads) as media:
+    with _Noting(declared) as made, _Noting(files_read) as media:
         package = _attempt(init, folder, importing, lambda: import_package(folder))
         found: list[Declarations | ModuleType] = [
             Declarations(file, diagnostics=package.diagnostics)

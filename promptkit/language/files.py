@@ -1,0 +1,142 @@
+"""Files that become content: an author's own, and those that a client names below one folder."""
+
+import os
+import sys
+from contextvars import ContextVar
+from functools import partial
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from stat import S_ISREG
+from typing import BinaryIO, Final
+
+from promptkit.errors.exceptions import MediaError, shortened
+from promptkit.language.mime import MAX_AUDIO_BYTES, too_large_message
+
+__all__ = ["MAX_PATH_LENGTH", "confine", "files_read", "read_authors_file", "read_below", "source_folder"]
+
+
+#: How many characters a client's path may have; no common system opens a longer one.
+MAX_PATH_LENGTH: Final = 4096
+
+
+#: While the loader imports a module, this collects the files that the module reads.
+files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
+
+
+def source_folder(depth: int) -> Path:
+    """
+    Return the folder of the code that runs *depth* frames above the caller.
+
+    Code without a file (a console, ``exec``) is taken to be in the current folder.
+    """
+    file = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (inspect offers the same, slower)
+    return Path(file).resolve().parent if file else Path.cwd()
+
+
+def read_authors_file(path: Path, limit: int) -> bytes:
+    """
+    Return the bytes of a file that the author, not a client, has named.
+
+    Raises:
+        OSError: If it cannot be read.
+
+        MediaError: If it has more than *limit* bytes.
+    """
+    if (listener := files_read.get()) is not None:
+        listener.append(path.resolve())
+    with path.open("rb") as file:
+        return _read(file, path, limit)
+
+
+def confine(path: str | Path, root: Path) -> Path:
+    """
+    Return the file that an untrusted *path* names below *root*.
+
+    Symbolic links are followed, and must not lead out of *root*. Hard links are allowed: whoever
+    can make one in *root* could copy the file there as well.
+
+    Raises:
+        MediaError: If *path* is absolute, has ``..``, a drive, a NUL byte or a URL's
+            scheme, is too long, leads out of *root*, or does not name a regular file.
+    """
+    text = str(path)
+    if len(text) > MAX_PATH_LENGTH:  # to look up very many folders would take minutes
+        msg = f"{shortened(text)!r} has {len(text):,} characters: a path has {MAX_PATH_LENGTH:,} at most"
+        raise MediaError(msg)
+    # As POSIX and as Windows, on every platform: no recipe may become unsafe by moving to the other.
+    pure = (PurePosixPath(text), PureWindowsPath(text))
+    if "\0" in text or ":" in text or any(".." in p.parts or p.anchor for p in pure):
+        msg = f"{shortened(text)!r} is not a plain relative path below {root.name!r}"
+        raise MediaError(msg)
+    root = root.resolve()
+    try:
+        found = (root / text).resolve()
+        inside, exists = found.is_relative_to(root), found.is_file() and not _names_folder(text)
+    except (OSError, RuntimeError, ValueError):  # a name too long, links in a circle, a lone surrogate
+        raise MediaError(_no_file(text, root)) from None
+    if not inside:
+        msg = f"{shortened(text)!r} leads out of {root.name!r}"
+        raise MediaError(msg)
+    if not exists:
+        raise MediaError(_no_file(text, root))
+    return found
+
+
+def _names_folder(text: str) -> bool:
+    """Return whether a path such as ``a/`` or ``a/.`` can only be a folder."""
+    return text.rpartition("/")[2] in ("", ".")
+
+
+def _no_file(text: str, root: Path) -> str:
+    return f"there is no file {shortened(text)!r} in {root.name!r}"
+
+
+def read_below(path: str | Path, root: Path, limit: int = MAX_AUDIO_BYTES) -> bytes:
+    """
+    Return the bytes of the file that an untrusted *path* names below *root*.
+
+    Raises:
+        MediaError: If *path* is refused by `confine`, or the file cannot be read or has more than
+            *limit* bytes.
+    """
+    found = confine(path, root)
+    try:
+        with open(found, "rb", opener=partial(_open_below, root.resolve())) as file:
+            if not S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise MediaError(_no_file(str(path), root))
+            return _read(file, path, limit)
+    except OSError as error:
+        msg = f"{shortened(str(path))!r} cannot be read: {error.strerror}"
+        raise MediaError(msg) from error
+
+
+def _open_below(root: Path, file: str, flags: int) -> int:
+    """Open *file* without following links below *root*; return its descriptor."""
+    # A link that was made since `confine` looked is not followed.
+    if os.open not in os.supports_dir_fd:  # on Windows, where making a link takes privileges
+        return os.open(file, flags)
+    *folders, name = Path(file).relative_to(root).parts
+    here = os.open(root, _FOLDER)
+    try:
+        for folder in folders:
+            inner = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=here)
+            os.close(here)
+            here = inner
+        # If a pipe has taken the file's place, opening it must not wait for a writer.
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+#: Flags to open a folder only to go on from there. With O_PATH (Linux) it need not be readable.
+_FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
+
+
+def _read(file: BinaryIO, path: str | Path, limit: int) -> bytes:
+    size = os.fstat(file.fileno()).st_size
+    if size <= limit:
+        data = file.read(limit + 1)  # it may grow meanwhile, and a device has no size
+        if len(data) <= limit:
+            return data
+        size = len(data)
+    msg = f"{shortened(str(path))!r}: {too_large_message(size, limit)}"
+    raise MediaError(msg)

@@ -1,0 +1,173 @@
+"""Images and recordings: bytes that are checked, and whose MIME type is detected."""
+
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Self, Unpack, final
+
+import attrs
+
+from promptkit.errors.exceptions import MediaError
+from promptkit.language.base64 import base64_text
+from promptkit.language.content import Annotations, Content, summary
+from promptkit.language.files import read_authors_file, read_below, source_folder
+from promptkit.language.mime import AUDIO_TYPES, IMAGE_TYPES, MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, checked_type
+from promptkit.language.showable import Showable, png_of
+from promptkit.language.validation import (
+    optional_text,
+)
+
+__all__ = ["Audio", "Image", "Media"]
+
+
+def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, str | Path):
+        msg = f"{str(value)[:40]!r} is not bytes, and is not opened as a file: use from_path(...) for that"
+        raise TypeError(msg)
+    if (png := png_of(value)) is not None:
+        return png
+    msg = f"takes bytes, or an image that can show itself as PNG, not {type(value).__name__}"
+    raise TypeError(msg)
+
+
+@attrs.frozen(repr=False)
+class Media(Content):
+    """
+    What images and recordings have in common; `Image` and `Audio` explain the fields.
+    """
+
+    _types: ClassVar[frozenset[str]]
+    _limit: ClassVar[int]
+
+    data: bytes = attrs.field(converter=_media)
+    mime_type: str | None = attrs.field(default=None, validator=optional_text)
+
+    def __attrs_post_init__(self) -> None:
+        found = checked_type(self.data, self.mime_type, self._types, self._limit)
+        object.__setattr__(self, "mime_type", found)
+
+    def __str__(self) -> str:
+        return summary(str(self.mime_type), self.data)
+
+    @cached_property
+    def base64(self) -> str:
+        """
+        The data in base64, encoded once.
+        """
+        return base64_text(self.data)
+
+    @classmethod
+    def from_path(
+        cls,
+        path: str | Path,
+        mime_type: str | None = None,
+        *,
+        root: str | Path | None = None,
+        **annotations: Unpack[Annotations],
+    ) -> Self:
+        """
+        Read a file, relative to the folder of the recipe that calls this.
+
+        Args:
+            path:
+                The file. It may come from an argument only if *root* is given.
+
+            mime_type:
+                The MIME type that the file should have; detected from its bytes if left out.
+
+            root:
+                A folder that *path* may not leave, relative to the recipe's. Always give it
+                when any part of *path* comes from outside.
+
+            **annotations:
+                ``audience``, ``priority`` and ``last_modified``, as for `Content`.
+
+        Returns:
+            The image or recording.
+
+        Raises:
+            OSError: If the file cannot be read, and *root* is not given.
+
+            MediaError: If *path* leaves *root* or names no readable file there, or if the bytes
+                cannot be sent. It is a `PromptError`: the client sees its message.
+
+            TypeError: If an annotation is of another type.
+
+            ValueError: If an annotation is refused by `Content`.
+        """
+        folder = source_folder(1)
+        if root is None:
+            data = read_authors_file(folder / path, cls._limit)
+        else:
+            data = read_below(path, folder / root, cls._limit)
+        try:
+            return cls(data, mime_type, **annotations)
+        except MediaError as error:
+            msg = f"{str(path)!r}: {error}"
+            raise MediaError(msg) from None
+
+
+@final
+@attrs.frozen(repr=False)
+class Image(Media):
+    """
+    An image: PNG, JPEG, GIF or WebP. It takes the keyword arguments of `Content`, too.
+
+    It has at most 3,932,160 bytes (5 MiB in base64), and 8,000 pixels a side.
+
+    Args:
+        data:
+            The bytes of the whole file, or an object that can show itself as PNG (a matplotlib
+            figure, a PIL image). A string is never opened as a file: see `from_path`.
+
+        mime_type:
+            The MIME type that the bytes should have; detected from them if left out.
+
+    Raises:
+        TypeError: If *data* is neither bytes nor an image, or something else is of another type.
+
+        MediaError: If the bytes are empty, damaged or too large, of a format that clients
+            refuse, or of another type than *mime_type*.
+
+        ValueError: If an annotation is refused by `Content`.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
+    """
+
+    _types = IMAGE_TYPES
+    _limit = MAX_IMAGE_BYTES
+
+
+@final
+@attrs.frozen(repr=False)
+class Audio(Media):
+    """
+    A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC, of at most 20 MiB.
+
+    It takes the keyword arguments of `Content`, too.
+
+    Args:
+        data:
+            The bytes of the whole file.
+
+        mime_type:
+            The MIME type that the bytes should have; detected from them if left out.
+
+    Raises:
+        TypeError: If *data* is not bytes, or something else is of another type.
+
+        MediaError: If the bytes are empty or too large, of a format that clients refuse, or of
+            another type than *mime_type*.
+
+        ValueError: If an annotation is refused by `Content`.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content
+    """
+
+    _types = AUDIO_TYPES
+    _limit = MAX_AUDIO_BYTES
