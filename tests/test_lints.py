@@ -276,6 +276,6 @@ def test_lints_cost_serving_nothing(recipes):
 
     assert (
         set(ran.stdout.split())
-        & {"promptkit.compiler.lints.lints", "promptkit.errors.sources", "rich", "docstring_parser"}
+        & {"promptkit.compiler.lints.prompts", "promptkit.errors.sources", "rich", "docstring_parser"}
         == set()
     )

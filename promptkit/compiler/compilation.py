@@ -280,16 +280,16 @@ def _lint(prompt: Prompt[..., Any], made: CompiledPrompt | None) -> Iterable[Dia
     """
     Return what is probably not what the author of *prompt* meant.
     """
-    from promptkit.compiler.lints import lints
+    from promptkit.compiler.lints.prompts import lint_prompt
 
-    return lints.lint(prompt, made.arguments if made else None)
+    return lint_prompt(prompt, made.arguments if made else None)
 
 
 def _lint_file(file: Path | None) -> Iterable[Diagnostic]:
     """
     Return what is probably not meant in *file*, and in the helpers beside it.
     """
-    from promptkit.compiler.lints.source import lint_file
+    from promptkit.compiler.lints.files import lint_file
 
     return () if file is None else lint_file(file)
 

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from promptkit.compiler.loading.finders import Finder, Siblings, Sources, finders, namespace_of, place_module
 from promptkit.compiler.loading.interpreter import intact
-from promptkit.compiler.loading.project import Project
+from promptkit.compiler.loading.project_finder import Project
 from promptkit.compiler.loading.targets import package_of, project_root
 
 __all__ = ["KeptImports", "Package", "give_up_imports", "import_package", "note_missing", "read_files"]

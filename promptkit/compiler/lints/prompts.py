@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.compiler.docstrings import read_descriptions
-from promptkit.compiler.lints.unsendable import lint_values
+from promptkit.compiler.lints.unsendable_values import lint_values
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.checking import fits
@@ -21,13 +21,13 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.exceptions import ArgumentErrors, nearest
 from promptkit.errors.sources import Function, function_at, line_of, own_nodes, span_of
 
-__all__ = ["lint"]
+__all__ = ["lint_prompt"]
 
 #: Where annotations come from that other frameworks read.
 _FOREIGN: Final = ("pydantic", "annotated_types", "typer")
 
 
-def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
+def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
     """
     Return what is probably not what an author meant.
 

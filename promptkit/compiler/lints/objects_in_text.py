@@ -7,7 +7,7 @@ from enum import Enum
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.lints.text import Names
+from promptkit.compiler.lints.placeholders import Names
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.errors.sources import Function, own_nodes, span_of
 

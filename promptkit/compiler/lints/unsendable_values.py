@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Iterator
 from typing import Any, Final
 
-from promptkit.compiler.lints.text import Names
+from promptkit.compiler.lints.placeholders import Names
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Location, Report, Rule

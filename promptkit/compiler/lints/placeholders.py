@@ -10,7 +10,7 @@ from typing import Any, Final
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.errors.sources import Function, own_nodes, plain_pieces, span_of
 
-__all__ = ["Names", "lint_text"]
+__all__ = ["Names", "lint_placeholders"]
 
 #: What makes messages and text of its arguments, and leaves them as they are.
 _SAYS: Final = (
@@ -117,7 +117,7 @@ class Names:
                 self.loaded_elsewhere.add(name)
 
 
-def lint_text(function: Function, module: Mapping[str, Any], report: Report) -> None:
+def lint_placeholders(function: Function, module: Mapping[str, Any], report: Report) -> None:
     """
     Report text in which something was meant to be filled in: braces without an f, templates.
 

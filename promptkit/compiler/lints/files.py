@@ -17,8 +17,8 @@ from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.lints.objects import lint_objects
-from promptkit.compiler.lints.text import Names, lint_text
+from promptkit.compiler.lints.objects_in_text import lint_objects
+from promptkit.compiler.lints.placeholders import Names, lint_placeholders
 from promptkit.compiler.loading.targets import project_root
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.remedies.imports import missing_module, missing_name, undefined_name
@@ -88,7 +88,7 @@ class _Source:
             found.append(Diagnostic(rule, f"{self.file.name}: {message}", remedy, place))
         for function in self.functions:
             report = Report(self._subject(function), Location(str(self.file), function.lineno))
-            lint_text(function, self.names, report)
+            lint_placeholders(function, self.names, report)
             lint_objects(function, self.names, report)
             found += report.once()
         return found
