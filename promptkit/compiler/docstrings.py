@@ -32,9 +32,7 @@ _SECTION: Final = re.compile(
 
 
 def read_summary(text: str | None) -> str | None:
-    """
-    Return a docstring's summary, its first paragraph, on one line.
-    """
+    """Return a docstring's summary, which is its first paragraph, on one line."""
     text = inspect.cleandoc(text or "")
     section = _SECTION.search(text)
     prose = text[: section.start()] if section else text
@@ -42,9 +40,7 @@ def read_summary(text: str | None) -> str | None:
 
 
 def read_descriptions(text: str | None) -> dict[str, str]:
-    """
-    Return what a docstring says of each parameter, in Google, NumPy or Sphinx style.
-    """
+    """Return what a docstring of Google's, NumPy's or Sphinx's style says about each parameter."""
     if not text or not _PARAMETERS.search(text):
         return {}
     from docstring_parser import parse

@@ -34,14 +34,14 @@ class Parameter(Struct, frozen=True):
             Its name.
 
         annotation:
-            Its type, without what promptkit reads from ``Annotated``; constraints of
+            Its type, without the parts of ``Annotated`` that promptkit reads. Constraints of
             `msgspec.Meta` stay on it.
 
         default:
             Its default, or `NO_DEFAULT`.
 
         arg:
-            What the author says about it, from ``Annotated`` or else the docstring.
+            What the author says about it, in ``Annotated`` or else in the docstring.
     """
 
     name: str
@@ -51,15 +51,13 @@ class Parameter(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """
-        Whether it has no default.
-        """
+        """Whether it has no default."""
         return self.default is NO_DEFAULT
 
 
 class Signature(Struct, frozen=True):
     """
-    What a function may be asked.
+    The parameters of an author's function, as clients fill them.
 
     Args:
         parameters:
@@ -79,7 +77,7 @@ class Signature(Struct, frozen=True):
 
 def read_signature(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> Signature:
     """
-    Read what *function* may be asked.
+    Read the parameters that clients can fill.
 
     Args:
         function:
@@ -89,10 +87,7 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
             The local names around its definition, for annotations that are strings.
 
         report:
-            Receives every parameter that cannot be served.
-
-    Returns:
-        The signature, of the parameters that can be.
+            Receives every parameter that cannot be served. It is left out of the result.
     """
     hints = _resolve(function, names, report)
     descriptions = read_descriptions(function.__doc__)
@@ -122,9 +117,6 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
 
 
 def _servable(parameter: inspect.Parameter, report: Report) -> bool:
-    """
-    Return whether a client could fill *parameter*; report why not.
-    """
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         report.add(
@@ -159,9 +151,6 @@ _TYPES: Final = ("str", "int", "float", "bool", "bytes", "list", "dict", "Annota
 
 
 def _definition_of(error: Exception, function: Callable[..., Any]) -> str:
-    """
-    Return how to define what an annotation names: what to import, or which name was meant.
-    """
     from promptkit.compiler.remedies.imports import import_of
 
     name = error.name if isinstance(error, NameError) else None
@@ -178,9 +167,7 @@ def _definition_of(error: Exception, function: Callable[..., Any]) -> str:
 
 
 def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """
-    Return the types that *function*'s annotations stand for; report those that cannot be found.
-    """
+    """The types of the parameters. Annotations that cannot be evaluated are reported."""
     function = inspect.unwrap(function)
     hints = {}
     for name, annotation in annotations_of(function).items():
@@ -199,11 +186,7 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
 
 
 def _split(annotation: Any) -> tuple[Any, Arg]:
-    """
-    Return the type in *annotation*, and what ``Annotated`` says of it to promptkit.
-
-    It may stand around an optional type or inside of it.
-    """
+    """Split a type from what ``Annotated`` tells promptkit, around an optional type or inside of it."""
     if typing.get_origin(annotation) is typing.Annotated:
         bare, constraints, arg = annotation.__origin__, [], Arg()
         for note in annotation.__metadata__:
@@ -223,9 +206,7 @@ def _split(annotation: Any) -> tuple[Any, Arg]:
 
 
 def _check_notes(name: str, annotation: Any, report: Report) -> None:
-    """
-    Report an `Arg` that says nothing, and one that would silence another.
-    """
+    """Report an `Arg` that is not called, and two for one parameter."""
     notes = notes_of(annotation)
     if any(note is Arg for note in notes):
         report.add(
@@ -244,9 +225,6 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 
 
 def _is_context(annotation: Any) -> bool:
-    """
-    Return whether a parameter receives the `Context`, optionally or not.
-    """
     bare, _ = _split(annotation)
     members = typing.get_args(bare) if typing.get_origin(bare) in (typing.Union, types.UnionType) else [bare]
     return Context in members
@@ -254,9 +232,9 @@ def _is_context(annotation: Any) -> bool:
 
 def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
     """
-    Return what makes an object look like *function*.
+    Return what `functools.update_wrapper` would copy from *function*.
 
-    It is what `functools.update_wrapper` copies, which cannot write to a frozen object.
+    That function itself cannot write to a frozen object.
     """
     names: tuple[str, ...] = WRAPPER_ASSIGNMENTS
     copied = {name: getattr(function, name) for name in names if hasattr(function, name)}

@@ -4,22 +4,14 @@ import ast
 import builtins
 import re
 from collections.abc import Iterator, Mapping
-from types import ModuleType
 from typing import Any, Final
 
+from promptkit.compiler.lints.names import TEXT_METHODS, Names
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.errors.sources import Function, own_nodes, plain_pieces, span_of
 
-__all__ = ["Names", "lint_placeholders"]
+__all__ = ["lint_placeholders"]
 
-#: What makes messages and text of its arguments, and leaves them as they are.
-_SAYS: Final = (
-    *("user", "assistant", "Text", "Message"),
-    *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
-)
-_KEEPS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
-
-_FOLLOWED: Final = (*_KEEPS, "append")
 
 #: Decorators that leave what a function says as it is.
 _HARMLESS: Final = (
@@ -39,97 +31,9 @@ _JINJA: Final = re.compile(
 _OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 
 
-class Names:
-    """
-    What the names in a function stand for, as far as can be seen without calling it.
-
-    Args:
-        function:
-            The function.
-
-        module:
-            The names of its module.
-    """
-
-    def __init__(self, function: Function, module: Mapping[str, Any]) -> None:
-        self.module = module
-        self.arguments = {
-            arg.arg: arg.annotation for arg in ast.walk(function.args) if isinstance(arg, ast.arg)
-        }
-        self.assigned: dict[str, list[ast.expr]] = {}
-        self.appended: dict[str, list[ast.expr]] = {}
-        self.loaded_elsewhere: set[str] = set()
-        for node in own_nodes(function.body):
-            self._note(node)
-
-    @property
-    def local(self) -> set[str]:
-        """
-        The function's own names.
-        """
-        return {*self.arguments, *self.assigned}
-
-    def value(self, node: ast.expr) -> Any:
-        """
-        Return what a dotted name of the module stands for, or None.
-        """
-        match node:
-            case ast.Name(id=name) if name not in self.local:
-                return self.module.get(name, getattr(builtins, name, None))
-            case ast.Attribute(value=value, attr=attribute):
-                owner = self.value(value)
-                return vars(owner).get(attribute) if isinstance(owner, ModuleType) else None
-        return None
-
-    def says(self, function: ast.expr) -> bool:
-        """
-        Return whether what is called makes text or messages of its arguments as they are.
-        """
-        value = self.value(function)
-        module = getattr(value, "__module__", None) or ""
-        name = getattr(value, "__name__", None)
-        return (module.startswith("promptkit.") and name in _SAYS) or (module, name) in (
-            ("textwrap", "dedent"),
-            ("inspect", "cleandoc"),
-        )
-
-    def _note(self, node: ast.AST) -> None:
-        """
-        Note what is assigned to names, and which names are put to a use that is not followed.
-        """
-        match node:
-            case ast.Name(id=name, ctx=ast.Store()):
-                self.assigned.setdefault(name, [])
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                self.assigned.setdefault(name, []).append(value)
-            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
-                self.assigned.setdefault(name, []).append(value)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
-                self.appended.setdefault(name, []).append(value)
-            case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in _KEEPS:
-                pass
-            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _FOLLOWED:
-                self.loaded_elsewhere.add(name)
-            case ast.Call(func=function, args=args, keywords=keywords) if not self.says(function):
-                given = [*args, *(keyword.value for keyword in keywords)]
-                self.loaded_elsewhere.update(node.id for node in given if isinstance(node, ast.Name))
-            case ast.BinOp(left=ast.Name(id=name), op=ast.Mod()):
-                self.loaded_elsewhere.add(name)
-
-
 def lint_placeholders(function: Function, module: Mapping[str, Any], report: Report) -> None:
     """
-    Report text in which something was meant to be filled in: braces without an f, templates.
-
-    Args:
-        function:
-            A function.
-
-        module:
-            The names of its module.
-
-        report:
-            Receives what is found.
+    Report text that is sent with an unfilled placeholder: of an f-string without an f, or of a template.
     """
     if not all(_is_known(decorator) for decorator in function.decorator_list):
         return  # a decorator may fill in all of it
@@ -143,24 +47,20 @@ def lint_placeholders(function: Function, module: Mapping[str, Any], report: Rep
 
 
 def _is_known(decorator: ast.expr) -> bool:
-    """
-    Return whether a decorator leaves the function as it is.
-    """
+    """Whether a decorator does not change what the function returns."""
     called = decorator.func if isinstance(decorator, ast.Call) else decorator
     name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
     return name in _HARMLESS
 
 
 def _texts(function: Function, names: Names) -> Iterator[tuple[ast.expr, str]]:
-    """
-    Yield each text that a function says as it is: returned, yielded, or given to what makes messages.
-    """
+    """The texts that a function returns, yields or puts into messages."""
     seen: set[int] = set()
     for node in own_nodes(function.body):
         match node:
             case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
                 found = _said(value, names)
-            case ast.Call(func=called) if names.says(called):
+            case ast.Call(func=called) if names.makes_text(called):
                 found = _said(node, names)
             case _:
                 continue
@@ -173,9 +73,7 @@ def _texts(function: Function, names: Names) -> Iterator[tuple[ast.expr, str]]:
 def _said(  # noqa: C901 (a list of cases)
     node: ast.expr, names: Names, followed: frozenset[str] = frozenset()
 ) -> Iterator[tuple[ast.expr, str]]:
-    """
-    Yield the texts that an expression says as they are; of an f-string, none of its own.
-    """
+    """The texts in an expression. An f-string counts as empty: its pieces are checked one by one."""
     below: list[ast.expr] = []
     match node:
         case ast.Constant(value=str(text)):
@@ -196,18 +94,18 @@ def _said(  # noqa: C901 (a list of cases)
             pass
         case ast.Starred(value=value) | ast.GeneratorExp(elt=value) | ast.ListComp(elt=value):
             below = [value]
-        case ast.Call(func=ast.Attribute(value=value, attr=attribute), args=args) if attribute in _KEEPS:
+        case ast.Call(func=ast.Attribute(value=value, attr=attribute), args=args) if (
+            attribute in TEXT_METHODS
+        ):
             below = [value, *args]
-        case ast.Call(func=function, args=args) if names.says(function):
+        case ast.Call(func=function, args=args) if names.makes_text(function):
             below = args
     for expression in below:
         yield from _said(expression, names, followed)
 
 
 def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None:
-    """
-    Report a text that is sent with a field of a template in it, named as something of the function.
-    """
+    """Report a placeholder that is named like a variable of the function."""
     place = Location(report.location.file, *span_of(report.location.file, node))
     for found in _FIELD.finditer(text):
         if _is_of(found[1], names.local) and not _COMMAND.search(text, 0, found.start()):
@@ -230,9 +128,7 @@ def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None
 
 
 def _is_of(field: str, local: set[str]) -> bool:
-    """
-    Return whether what stands between braces could be filled in from *local* names.
-    """
+    """Whether the content of a pair of braces is an expression of *local* names."""
     expression, _, spec = re.sub(r"!(?!=)[rsa]", "", field).partition(":")
     try:
         tree = ast.parse(expression.strip(), mode="eval")
@@ -245,9 +141,6 @@ def _is_of(field: str, local: set[str]) -> bool:
 
 
 def _check_docstring(function: Function, docstring: str, report: Report) -> None:
-    """
-    Report a docstring that is written as a template.
-    """
     if found := _JINJA.search(docstring):
         report.add(
             Rule.TEMPLATE_SYNTAX,

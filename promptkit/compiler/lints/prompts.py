@@ -29,7 +29,7 @@ _FOREIGN: Final = ("pydantic", "annotated_types", "typer")
 
 def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
     """
-    Return what is probably not what an author meant.
+    Return probable mistakes in a prompt.
 
     Args:
         prompt:
@@ -51,9 +51,7 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
 
 
 def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
-    """
-    Report a function that never returns or yields anything, if it does not mean to raise.
-    """
+    """Report a function that never returns or yields anything, unless it always raises."""
     place = report.location
     function = function_at(place.file, place.line)
     if function is None or function.name != prompt.__name__ or _speaks(function):
@@ -70,9 +68,6 @@ def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
 
 
 def _prints(statement: ast.stmt) -> bool:
-    """
-    Return whether a statement is a call of print.
-    """
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
             return True
@@ -80,9 +75,7 @@ def _prints(statement: ast.stmt) -> bool:
 
 
 def _speaks(function: Function) -> bool:
-    """
-    Return whether a function yields, returns something, or always raises.
-    """
+    """Whether a function yields, returns something, or always raises."""
     for node in own_nodes(function.body):
         if isinstance(node, ast.Yield | ast.YieldFrom):
             return True
@@ -92,16 +85,11 @@ def _speaks(function: Function) -> bool:
 
 
 def _is_none(value: ast.expr | None) -> bool:
-    """
-    Return whether what is returned is None, said or not.
-    """
     return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
 def _raises(body: list[ast.stmt]) -> bool:
-    """
-    Return whether a body cannot end without raising, as far as its last statement says.
-    """
+    """Whether a body always raises, judging by its last statement."""
     match body[-1:]:
         case [ast.Raise()]:
             return True
@@ -115,9 +103,6 @@ def _raises(body: list[ast.stmt]) -> bool:
 
 
 def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
-    """
-    Report every parameter that the docstring describes and the function does not have.
-    """
     parameters = inspect.signature(prompt.function, **FORWARD).parameters
     for name in read_descriptions(prompt.function.__doc__):
         if name in parameters:
@@ -132,9 +117,7 @@ def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
 
 
 def _in_docstring(name: str, place: Location) -> Location:
-    """
-    Return where the docstring of the function at *place* describes *name*.
-    """
+    """Where the docstring of the function at *place* describes *name*."""
     function = function_at(place.file, place.line)
     first = function.body[0] if function else None
     if first is None or first.end_lineno is None:
@@ -147,9 +130,7 @@ def _in_docstring(name: str, place: Location) -> Location:
 
 
 def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
-    """
-    Report what ``Annotated`` holds for another framework, as promptkit does not read it.
-    """
+    """Report what ``Annotated`` holds for another framework: promptkit does not read it."""
     function = inspect.unwrap(prompt.function)
     for name, annotation in annotations_of(function).items():
         try:
@@ -168,9 +149,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
 
 
 def _lint_examples(argument: Argument, report: Report) -> None:
-    """
-    Report examples and completions that the parameter would refuse.
-    """
+    """Report examples and completions that the parameter would refuse."""
     complete = argument.arg.complete
     completions = complete if isinstance(complete, list | tuple) else ()
     for kind, values in (("example", argument.arg.examples), ("completion", completions)):
@@ -186,9 +165,7 @@ def _lint_examples(argument: Argument, report: Report) -> None:
 
 
 def _is_accepted(argument: Argument, value: Any) -> bool:
-    """
-    Return whether *value* can be sent as it is shown, or is text that is read as such a value.
-    """
+    """Whether a client could send *value*, or the text of it."""
     if value is None:
         return fits(value, argument.annotation)
     try:

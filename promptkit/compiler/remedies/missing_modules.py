@@ -53,16 +53,7 @@ _SKIPPED: Final = ("node_modules", "site-packages", "__pycache__", "venv", "env"
 
 
 def missing_module(name: str, file: Path) -> str:
-    """
-    Return what to do about a module that *file* imports and that cannot be found.
-
-    Args:
-        name:
-            The module.
-
-        file:
-            The recipe.
-    """
+    """Return what to do about the module *name*, which *file* imports and which cannot be found."""
     parent, _, last = name.rpartition(".")
     package = sys.modules.get(parent)
     if package is not None:
@@ -82,9 +73,7 @@ def missing_module(name: str, file: Path) -> str:
 
 
 def children_of(package: ModuleType) -> Iterator[Path]:
-    """
-    Yield the modules and packages that lie in *package*.
-    """
+    """Yield the modules and packages in *package*."""
     for folder in getattr(package, "__path__", ()):
         for path in sorted(Path(folder).glob("*")):
             if path.suffix == ".py" or (path.is_dir() and path.name.isidentifier()):
@@ -92,9 +81,7 @@ def children_of(package: ModuleType) -> Iterator[Path]:
 
 
 def _in_project(name: str, file: Path) -> str | None:
-    """
-    Return how to import what lies in the recipe's project under *name*, if something does.
-    """
+    """How to import *name* if it is somewhere in the recipe's project."""
     root = Path(project_root(file.absolute().parent))
     for path in _modules_below(root):
         if path.stem == name:
@@ -106,9 +93,7 @@ def _in_project(name: str, file: Path) -> str | None:
 
 
 def _modules_below(root: Path) -> Iterator[Path]:
-    """
-    Yield the Python files and folders below *root*, those that are nearest first.
-    """
+    """The Python files and packages below *root*, nearest first."""
     seen, folders = 0, [root]
     while folders and seen < _LOOKED_AT:
         try:
@@ -127,9 +112,7 @@ def _modules_below(root: Path) -> Iterator[Path]:
 
 
 def _misspelt(name: str, file: Path) -> str | None:
-    """
-    Return the question whether a module was meant that is there, if its name is nearly the same.
-    """
+    """Ask whether a module was meant whose name is nearly the same."""
     if name in _DISTRIBUTIONS:
         return None
     beside = nearest(name, [path.stem for path in file.absolute().parent.glob("*.py") if path != file])
@@ -145,9 +128,7 @@ def _misspelt(name: str, file: Path) -> str | None:
 
 
 def _install(name: str) -> str:
-    """
-    Return the command, to be copied as it is, that installs what is imported as *name*.
-    """
+    """A command, ready to be copied, that installs what is imported as *name*."""
     top = name.partition(".")[0]
     distribution = _DISTRIBUTIONS.get(top, top)
     command = [sys.executable, "-m", "pip", "install", distribution]

@@ -71,14 +71,10 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def remedy_for_name(name: str) -> str | None:
-    """
-    Return what to write here in place of a name of another framework.
-    """
+    """Return what to write instead of a name of another framework, if it is one."""
     return _NAMES.get(name)
 
 
 def remedy_for_option(name: str, option: str) -> str | None:
-    """
-    Return what to write in place of an option that something of promptkit, *name*, does not take.
-    """
+    """Return what to write instead of an option that *name*, a name of promptkit, does not take."""
     return _OPTIONS.get(name, {}).get(option)
