@@ -1205,7 +1205,7 @@ class TestOddEntriesWhileWatching:
         made.wait_for(greet="for")
 
         said = capsys.readouterr().err
-        assert "\\udcffearly': its name is no UTF-8" in said
+        assert "\\udcffearly': its name is not UTF-8" in said
         assert "cannot be watched" not in said
 
     def test_a_current_folder_that_is_gone(self, author, tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Docstrings: the summary of one, and what it says of each parameter."""
+"""Reads docstrings: the summary, and the descriptions of parameters."""
 
 import inspect
 import re
@@ -6,14 +6,12 @@ from typing import Final
 
 __all__ = ["read_descriptions", "read_summary"]
 
-
-#: Where a docstring describes parameters. One without needs no parser.
+#: Where a docstring describes parameters. Without a match, the parser (slow to import) is not needed.
 _PARAMETERS: Final = re.compile(
     r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
     r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)",
     re.MULTILINE,
 )
-
 
 #: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
 _TITLES: Final = (
@@ -21,9 +19,7 @@ _TITLES: Final = (
     "|Examples?|Notes?|Warnings?|See Also|References|Attributes|Todo"
 )
 
-
 _FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
-
 
 _SECTION: Final = re.compile(
     rf"^\s*(?:[:@](?:{_FIELDS})\b|(?:{_TITLES})\s*:\s*$|(?:{_TITLES})\n\s*-{{3,}}\s*$)",
@@ -47,7 +43,7 @@ def read_descriptions(text: str | None) -> dict[str, str]:
 
     try:
         parsed = parse(text)
-    except Exception:  # noqa: BLE001 (it has several for text that only looks like a section)
+    except Exception:  # noqa: BLE001 (it raises several kinds for text that only looks like a section)
         return {}
     return {
         name.strip().lstrip("*"): " ".join(p.description.split())

@@ -1,4 +1,4 @@
-"""What an author says of a prompt beside its function: the options of `@prompt`, checked."""
+"""The options of `@prompt`, and their checks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -15,17 +15,18 @@ from promptkit.language.validation import optional_text
 
 __all__ = ["Options", "check_options"]
 
-#: What every client can show and let people type.
+#: Names that every client can show, and that people can type.
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 
-#: A key of ``_meta``: labels with dots between them and a slash behind, or none, and a name.
+#: A key of ``_meta``: a name, perhaps after a prefix of labels with dots between them and a slash at the end.
+#: See https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 _META_KEY: Final = re.compile(
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 )
 
-#: What the protocol has kept for itself: whole keys, and labels of prefixes.
+#: Keys, and labels of prefixes, that the protocol reserves for itself.
 _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"}
 _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
@@ -100,7 +101,7 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
             What the author gave to `@prompt`.
 
         function:
-            The author's function. If no name was given, it is the function's.
+            The author's function, whose name is the default.
 
         report:
             Receives what is found.
@@ -111,8 +112,8 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
         _check_meta_key(key, report)
 
 
-#: Letters without an accent to lose.
-_SPELT: Final = str.maketrans(
+#: Letters that no normalization turns into ASCII.
+_TRANSLITERATED: Final = str.maketrans(
     {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
 )
 
@@ -135,7 +136,7 @@ def _slug(name: str) -> str:
     """The part of *name* that every client can show, with accents taken off."""
     from unicodedata import combining, normalize  # only a bad name needs it
 
-    spelt = name.translate(_SPELT)
+    spelt = name.translate(_TRANSLITERATED)
     plain = "".join(letter for letter in normalize("NFKD", spelt) if not combining(letter))
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")[:64]
     return slug if slug.strip("_-") else ""
@@ -159,7 +160,7 @@ def _check_meta_key(key: object, report: Report) -> None:
         report.add(
             Rule.BAD_METADATA,
             f"meta cannot have {describe(key)} for a key",
-            "write keys as in 'com.example/owner': a domain read backwards, a slash and a name",
+            "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
         )
     elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
         report.add(
@@ -170,5 +171,6 @@ def _check_meta_key(key: object, report: Report) -> None:
 
 
 def _is_reserved(key: str, labels: list[str]) -> bool:
-    telling = {label.lower() for label in labels[:-1] + labels[1:2]}
-    return key in _RESERVED_KEYS or not telling.isdisjoint(_RESERVED_LABELS)
+    # 2025-06-18 reserves each label of a prefix but the last one, later revisions only the second.
+    reserving = {label.lower() for label in labels[:-1] + labels[1:2]}
+    return key in _RESERVED_KEYS or not reserving.isdisjoint(_RESERVED_LABELS)

@@ -173,7 +173,7 @@ class Prompt(Generic[P, R]):
         try:
             given = binder.bind_partial(*args, **kwargs).arguments
         except TypeError:
-            return kwargs  # calling the function says this in Python's own words
+            return kwargs  # the call will raise it, in Python's own words
         for parameter in signature.parameters:
             if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
                 self._refuse(parameter, given[parameter.name])
@@ -239,7 +239,7 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
             What clients ask for; the function's name if left out.
 
         title:
-            What people see. Some clients take it for the command, so none is made up.
+            What people see. It has no default, as some clients take it for the command.
 
         description:
             What it is for; the docstring's summary if left out.
@@ -271,9 +271,9 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
         The function, as a `Prompt`; without *function*, a decorator that makes one.
 
     Raises:
-        TypeError: If what is decorated is no function, or an option is of another type.
+        TypeError: If what is decorated is not a function, or an option has the wrong type.
 
-        ValueError: If *timeout* or *cache* is not above zero, or an icon is no URI.
+        ValueError: If *timeout* or *cache* is not above zero, or an icon is not a URI.
     """
     names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
 

@@ -1,4 +1,4 @@
-"""Recipes: what the loader found at a target, file by file, before anything of it is compiled."""
+"""Recipes: what the loader found at a target, file by file, not compiled yet."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,7 +24,7 @@ class LoadedFile(Struct, frozen=True):
 
         prompts:
             The prompts that it declares, and those that it imports from modules of its package that
-            are no recipes themselves.
+            are not recipes themselves.
 
         resources:
             The resources among its names.

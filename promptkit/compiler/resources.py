@@ -28,7 +28,7 @@ __all__ = ["Resource", "resource"]
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
 
-#: What marks the code of a generator or a coroutine.
+#: The flags of generators and coroutines.
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 #: What every URI begins with.
@@ -156,9 +156,9 @@ class Resource(Generic[P, R]):
     def _check_template(self, report: Report) -> None:
         scheme = _SCHEME.match(self.uri_template)
         if scheme is None:
-            fault, remedy = "has no scheme", "begin it as a URI begins"
+            fault, remedy = "has no scheme", "begin it with a scheme"
         elif not is_template(self.uri_template[scheme.end() :]):
-            fault, remedy = "is malformed", "use what a URI may hold, and variables in braces"
+            fault, remedy = "is malformed", "use characters that a URI may hold, and variables in braces"
         else:
             return
         report.add(
@@ -174,12 +174,12 @@ class Resource(Generic[P, R]):
         parameters = inspect.signature(self.function, **FORWARD).parameters
         try:
             names = set(variables(self.uri_template))
-        except ValueError:  # it is so malformed that it has none
+        except ValueError:  # malformed, which has been reported
             return
         for name in sorted(names - parameters.keys()):
             report.add(
                 Rule.TEMPLATE_MISMATCH,
-                f"the template's variable {name!r} is no parameter of the function",
+                f"the template's variable {name!r} is not a parameter of the function",
                 f"add a parameter {name!r}, or take it out of the template",
             )
         for name, parameter in parameters.items():
@@ -198,7 +198,7 @@ class Resource(Generic[P, R]):
             report.add(
                 Rule.BAD_METADATA,
                 f"its name, title, description or MIME type cannot be sent: {error}",
-                "leave out the half of a surrogate pair",
+                "remove the half of a surrogate pair",
             )
 
 

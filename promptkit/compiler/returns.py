@@ -1,4 +1,4 @@
-"""What a prompt is annotated to return: whether a message can hold it is known before it is called."""
+"""Checks the return annotation of a prompt: whether messages can hold what it promises."""
 
 import inspect
 from collections import abc
@@ -31,11 +31,12 @@ _SENDABLE: Final = (
 )
 _UNSENDABLE: Final = (bytes, bytearray, memoryview, range, Mapping, abc.Set, IOBase, type)
 
-#: What an object has that can show itself as an image.
-_SHOWS: Final = ("_repr_png_", "savefig")
+#: An object with one of these methods can be shown as an image.
+_IMAGE_METHODS: Final = ("_repr_png_", "savefig")
 
-#: Whose generics are containers or iterators, and where these have what they yield and return.
-_GENERIC: Final = ("builtins", "collections", "collections.abc")
+#: Modules whose generic types are containers or iterators; and for some types, which of their parameters
+#: are yielded or returned. For all others, each parameter is.
+_GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
 _CARRIED: Final[Mapping[Any, slice]] = {
     abc.Generator: slice(0, None, 2),
     abc.AsyncGenerator: slice(0, 1),
@@ -75,7 +76,7 @@ def check_return(function: Callable[..., Any], names: Mapping[str, Any], report:
         return
     annotation = read_return(function, names)
     if _generates(function) and not _is_kind_of(annotation, abc.Iterable, abc.AsyncIterable):
-        return  # what a generator yields is not said there
+        return  # this annotation does not say what the generator yields
     try:
         found = next(_unsendable(annotation), None)
     except Exception:  # noqa: BLE001 (asking a class about its bases runs any code)
@@ -120,7 +121,7 @@ def _unsendable(annotation: Any) -> Iterator[Any]:
         return  # a type variable, for one, or a name that is not known yet
     elif not _can_be_sent(kind) or _is_pair_of_strings(annotation, kind):
         yield annotation
-    elif kind.__module__ in _GENERIC:
+    elif kind.__module__ in _GENERIC_MODULES:
         for carried in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
             yield from _unsendable(carried)
 
@@ -135,7 +136,7 @@ def _is_pair_of_strings(annotation: Any, kind: type) -> bool:
 
 def _can_be_sent(kind: Any) -> bool:
     """Whether some instance of *kind* can be a message, or several."""
-    if any(hasattr(kind, name) for name in _SHOWS):
+    if any(hasattr(kind, name) for name in _IMAGE_METHODS):
         return True
     if kind is abc.Callable or issubclass(kind, _UNSENDABLE):
         return False

@@ -1,8 +1,4 @@
-"""
-What a function may be asked: its parameters, their types, and what is said about them.
-
-The parameters become a small typed tree; `promptkit.catalog.arguments` reads it.
-"""
+"""Reads the signature of an author's function: its parameters, their types and their descriptions."""
 
 import inspect
 import types
@@ -103,20 +99,20 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
                     parameter.name,
                 )
             context = context or parameter.name
-        elif _servable(parameter, report):
+        elif _is_servable(parameter, report):
             # What a decorator has put into the signature is not among the annotations.
             hint = hints.get(parameter.name, parameter.annotation)
             if isinstance(hint, str | typing.ForwardRef):
                 continue  # `_resolve` has reported it
             _check_notes(parameter.name, hint, report)
-            annotation, arg = _split(hint)
+            annotation, arg = _split_annotated(hint)
             if arg.description is None:
                 arg = attrs.evolve(arg, description=descriptions.get(parameter.name))
             parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
     return Signature(tuple(parameters), context, read_summary(function.__doc__))
 
 
-def _servable(parameter: inspect.Parameter, report: Report) -> bool:
+def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         report.add(
@@ -146,11 +142,22 @@ def _servable(parameter: inspect.Parameter, report: Report) -> bool:
     return False
 
 
-#: Names that annotations begin with, and that are always there or often imported.
-_TYPES: Final = ("str", "int", "float", "bool", "bytes", "list", "dict", "Annotated", "Literal", "Optional")
+#: Names that often stand in annotations.
+_COMMON_NAMES: Final = (
+    "str",
+    "int",
+    "float",
+    "bool",
+    "bytes",
+    "list",
+    "dict",
+    "Annotated",
+    "Literal",
+    "Optional",
+)
 
 
-def _definition_of(error: Exception, function: Callable[..., Any]) -> str:
+def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
     from promptkit.compiler.remedies.imports import import_of
 
     name = error.name if isinstance(error, NameError) else None
@@ -160,7 +167,7 @@ def _definition_of(error: Exception, function: Callable[..., Any]) -> str:
     kinds = [
         known for known, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
     ]
-    meant = nearest(name, [*kinds, *_TYPES]) if name else None
+    meant = nearest(name, [*kinds, *_COMMON_NAMES]) if name else None
     if meant is not None:
         return f"did you mean {meant!r}?"
     return "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
@@ -179,13 +186,13 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
             report.add(
                 Rule.UNRESOLVED_ANNOTATION,
                 f"the annotation of parameter {name!r} cannot be resolved: {error}",
-                _definition_of(error, function),
+                _unresolved_remedy(error, function),
                 name,
             )
     return hints
 
 
-def _split(annotation: Any) -> tuple[Any, Arg]:
+def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
     """Split a type from what ``Annotated`` tells promptkit, around an optional type or inside of it."""
     if typing.get_origin(annotation) is typing.Annotated:
         bare, constraints, arg = annotation.__origin__, [], Arg()
@@ -198,7 +205,7 @@ def _split(annotation: Any) -> tuple[Any, Arg]:
                 arg = note if note.description else attrs.evolve(note, description=arg.description)
         return (typing.Annotated[(bare, *constraints)] if constraints else bare), arg
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        split = [_split(member) for member in typing.get_args(annotation)]
+        split = [_split_annotated(member) for member in typing.get_args(annotation)]
         said = [arg for _, arg in split if arg != Arg()]
         if len(said) == 1:
             return typing.Union[tuple(member for member, _ in split)], said[0]  # noqa: UP007 (made of parts)
@@ -211,7 +218,7 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
     if any(note is Arg for note in notes):
         report.add(
             Rule.BARE_ARG,
-            f"parameter {name!r} has Arg itself in its annotation, which says nothing",
+            f"parameter {name!r} has Arg in its annotation without calling it",
             "call it: Arg('what to enter')",
             name,
         )
@@ -225,7 +232,7 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 
 
 def _is_context(annotation: Any) -> bool:
-    bare, _ = _split(annotation)
+    bare, _ = _split_annotated(annotation)
     members = typing.get_args(bare) if typing.get_origin(bare) in (typing.Union, types.UnionType) else [bare]
     return Context in members
 

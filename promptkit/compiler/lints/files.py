@@ -1,7 +1,7 @@
 """
-Lints of a whole file: names that nothing defines, imports that would fail, files named without a folder.
+Lints of a file: undefined names, imports that would fail, paths relative to the current folder.
 
-A function's body runs when a client asks for the prompt, which is late to find these.
+In the body of a function, these would only be noticed when a client asks for the prompt.
 """
 
 import ast
@@ -28,13 +28,13 @@ from promptkit.errors.sources import Function, span_at, span_of, tree_of
 
 __all__ = ["lint_file"]
 
-#: What a path is asked for its content.
-_READS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
+#: Methods of a path that read a file or a folder.
+_READ_METHODS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
 
-#: What lists a folder.
-_LISTS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
+#: Functions that list a folder.
+_LIST_FUNCTIONS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
 
-_STARTED: Final = "it is looked for in whatever folder a client starts the server in"
+_WHERE: Final = "it is looked for in whatever folder a client starts the server in"
 
 
 def lint_file(file: Path) -> tuple[Diagnostic, ...]:
@@ -47,14 +47,14 @@ def lint_file(file: Path) -> tuple[Diagnostic, ...]:
     waiting, seen = [file.absolute()], set[Path]()
     while waiting:
         path = waiting.pop()
-        if path not in seen and (source := _Source.of(path)) is not None:
+        if path not in seen and (source := _SourceFile.of(path)) is not None:
             found += source.lint()
             waiting += source.helpers()
         seen.add(path)
     return tuple(found)
 
 
-class _Source:
+class _SourceFile:
     """The syntax tree of a file that was imported, and its module."""
 
     def __init__(self, file: Path, tree: ast.Module, module: ModuleType) -> None:
@@ -64,7 +64,7 @@ class _Source:
         self.names: dict[str, Any] = vars(module)
 
     @classmethod
-    def of(cls, file: Path) -> "_Source | None":
+    def of(cls, file: Path) -> "_SourceFile | None":
         tree = tree_of(str(file))
         loaded = [module for module in list(sys.modules.values()) if _file_of(module) == str(file)]
         return cls(file, tree, loaded[-1]) if tree is not None and loaded else None
@@ -177,15 +177,15 @@ class _Source:
             if path is not None:
                 place = Location(str(self.file), *span_of(str(self.file), node))
                 remedy = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
-                yield place, Rule.RELATIVE_PATH, f"{path!r} has no folder: {_STARTED}", remedy
+                yield place, Rule.RELATIVE_PATH, f"{path!r} has no folder: {_WHERE}", remedy
 
     def _opened(self, call: ast.Call) -> str | None:
         match call:
             case ast.Call(func=ast.Name(id="open"), args=[path, *mode]) if "open" not in self.names:
                 return self._relative(self._assigned(path)) if _reads(mode, call.keywords) else None
-            case ast.Call(func=function, args=[path]) if _value(function, self.names) in _LISTS:
+            case ast.Call(func=function, args=[path]) if _value(function, self.names) in _LIST_FUNCTIONS:
                 return self._relative(self._assigned(path))
-            case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READS:
+            case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READ_METHODS:
                 value = self._assigned(value)
                 return self._relative(value) if self._is_path(value) else None
         return None

@@ -1,4 +1,4 @@
-"""Lints of f-strings: objects whose text says nothing, where what they give was meant."""
+"""Lint of f-strings that show what kind of object something is, instead of its content."""
 
 import ast
 import inspect

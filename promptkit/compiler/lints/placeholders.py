@@ -1,4 +1,4 @@
-"""Lints of text that a function says: something was meant to be filled in, and was not."""
+"""Lint of text that is sent with a placeholder that should have been filled in."""
 
 import ast
 import builtins
@@ -13,16 +13,16 @@ from promptkit.errors.sources import Function, own_nodes, plain_pieces, span_of
 __all__ = ["lint_placeholders"]
 
 
-#: Decorators that leave what a function says as it is.
+#: Decorators that do not change what a function returns.
 _HARMLESS: Final = (
     *("prompt", "resource", "staticmethod", "classmethod"),
     *("cache", "lru_cache", "contextmanager"),
 )
 
 _FIELD: Final = re.compile(r"(?<![{$%])\{([^{}\n]+)\}(?!\})")
-#: What takes braces in LaTeX and in patterns.
+#: Commands of LaTeX, and escapes of patterns, take braces.
 _COMMAND: Final = re.compile(r"\\[A-Za-z]+\*?(?:\{[^{}]*\}|\[[^]]*\])*$")
-#: A format specification of Python, unlike what follows a colon in CSS or JSON.
+#: A format specification of Python; what follows a colon in CSS or JSON is not one.
 _SPEC: Final = re.compile(r"(?:.?[<>=^])?[-+ ]?z?#?0?\d*[_,]?(?:\.\d+)?[bcdeEfFgGnosxX%]?|.*%[A-Za-z].*")
 _JINJA: Final = re.compile(
     r"\{\{-?\s*([A-Za-z_]\w*)[^{}]*\}\}"

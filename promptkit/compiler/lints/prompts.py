@@ -1,8 +1,4 @@
-"""
-Lints: what is probably not what an author meant, though it can be served.
-
-They read sources and docstrings, so only `promptkit check` asks for them.
-"""
+"""Lints of one prompt: its body, its docstring, its annotations and its examples."""
 
 import ast
 import inspect
@@ -23,8 +19,8 @@ from promptkit.errors.sources import Function, function_at, line_of, own_nodes, 
 
 __all__ = ["lint_prompt"]
 
-#: Where annotations come from that other frameworks read.
-_FOREIGN: Final = ("pydantic", "annotated_types", "typer")
+#: Packages whose notes in ``Annotated`` are for other frameworks.
+_OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 
 
 def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
@@ -39,7 +35,7 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
             Its compiled arguments, if it can be served.
     """
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
-    if inspect.unwrap(prompt.function) is prompt.function:  # else a decorator may do all of it
+    if inspect.unwrap(prompt.function) is prompt.function:  # a decorator could do all of it
         _lint_body(prompt, report)
         if arguments is not None:
             lint_values(prompt, report)
@@ -54,16 +50,16 @@ def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
     """Report a function that never returns or yields anything, unless it always raises."""
     place = report.location
     function = function_at(place.file, place.line)
-    if function is None or function.name != prompt.__name__ or _speaks(function):
+    if function is None or function.name != prompt.__name__ or _returns_something(function):
         return
     last = function.body[-1]
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
         at: Location | str = Location(place.file, *span_of(place.file, last))
-        remedy = "put 'return' in front of what it should say"
+        remedy = "put 'return' in front of this line"
         if _prints(last):
-            remedy = "return the text: what is printed reaches no client"
+            remedy = "return the text: no client sees what is printed"
     else:
-        at, remedy = "def", "return what it should say, or yield it"
+        at, remedy = "def", "return text or messages, or yield them"
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, at)
 
 
@@ -74,7 +70,7 @@ def _prints(statement: ast.stmt) -> bool:
     return False
 
 
-def _speaks(function: Function) -> bool:
+def _returns_something(function: Function) -> bool:
     """Whether a function yields, returns something, or always raises."""
     for node in own_nodes(function.body):
         if isinstance(node, ast.Yield | ast.YieldFrom):
@@ -110,7 +106,7 @@ def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
         meant = nearest(name, parameters)
         report.add(
             Rule.STRAY_DESCRIPTION,
-            f"the docstring describes {name!r}, which is no parameter",
+            f"the docstring describes {name!r}, which is not a parameter",
             f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter",
             _in_docstring(name, report.location),
         )
@@ -139,7 +135,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
             continue
         for note in notes:
             module = type(note).__module__.partition(".")[0]
-            if name != "return" and module in _FOREIGN:
+            if name != "return" and module in _OTHER_FRAMEWORKS:
                 report.add(
                     Rule.FOREIGN_NOTE,
                     f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read",
@@ -173,6 +169,6 @@ def _is_accepted(argument: Argument, value: Any) -> bool:
         Arguments("", (argument,)).read({argument.name: sent})
     except ArgumentErrors:
         return False
-    except TypeError:  # of a type that cannot be written
+    except TypeError:  # it cannot be written as text, so it cannot be checked
         return True
     return True

@@ -1,4 +1,4 @@
-"""Lints of values: what a prompt returns or yields, as its source says it, that no message can hold."""
+"""Lint of values that a prompt returns or yields and no message can hold, as far as its source shows."""
 
 import ast
 import inspect
@@ -14,10 +14,10 @@ from promptkit.language.unsendable import is_turn_by_tuple, remedy_for
 
 __all__ = ["lint_values"]
 
-#: What an expression may stand for that is not known before it runs.
+#: The value of an expression that is not known before it runs.
 _UNKNOWN: Final = object()
 
-#: How the kinds are called that a source shows.
+#: How diagnostics name the kinds of values.
 _KINDS: Final = {
     dict: "a dict",
     list: "a list",
@@ -41,14 +41,14 @@ def lint_values(prompt: Prompt[..., Any], report: Report) -> None:
     if function is None or function.name != prompt.__name__:
         return
     names = Names(function, inspect.unwrap(prompt.function).__globals__)
-    for verb, node in _spoken(function.body, names):
+    for verb, node in _sent_expressions(function.body, names):
         for found, kind, remedy in _unsendable(node, names, is_part=verb is None):
             place = Location(file, *span_of(file, found))
             said = f"it {verb} {kind}" if verb else f"a part is {kind}"
             report.add(Rule.UNSENDABLE_VALUE, f"{said}, which no message can hold", remedy, place)
 
 
-def _spoken(body: list[ast.stmt], names: Names) -> Iterator[tuple[str | None, ast.expr]]:
+def _sent_expressions(body: list[ast.stmt], names: Names) -> Iterator[tuple[str | None, ast.expr]]:
     """What is returned, what is yielded, and (without a verb) the parts of turns."""
     for node in own_nodes(body):
         match node:

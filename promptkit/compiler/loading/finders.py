@@ -1,4 +1,4 @@
-"""Finders: what takes part in Python's imports while one folder of recipes is loaded."""
+"""Finders for `sys.meta_path`: they import a folder of recipes, and the modules beside them."""
 
 import importlib
 import os
@@ -27,9 +27,9 @@ Executed: TypeAlias = dict[str, ModuleType]
 
 def active_finders() -> "list[Finder]":
     """Return the finders of this module that are in `sys.meta_path`."""
-    entered: list[Any] = list(sys.meta_path)
+    installed: list[Any] = list(sys.meta_path)
     # An author's finder may have a `__class__` that raises anything.
-    return [finder for finder in entered if issubclass(type(finder), Finder)]
+    return [finder for finder in installed if issubclass(type(finder), Finder)]
 
 
 def namespace_of(module: object) -> Mapping[str, Any]:
@@ -142,7 +142,7 @@ class SourceLoader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         """Execute the module, and keep it if that succeeded."""
-        # What is served for long must not keep alive all that was loaded with it.
+        # The loader lives as long as the module, and must not keep all others alive.
         executed, self._executed = self._executed, None
         super().exec_module(module)
         if executed is not None:

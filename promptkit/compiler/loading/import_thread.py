@@ -1,4 +1,4 @@
-"""Imports on a thread of their own, so that a recipe whose import hangs can be given up."""
+"""Imports recipes on a thread that can be interrupted or abandoned when an import hangs."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ __all__ = ["HangingFiles", "ImportHangs", "ImportThread"]
 
 T = TypeVar("T")
 
-#: The files in whose code the import of a recipe hung, as they were then.
+#: The files in whose code an import hung, with their stamps then.
 HangingFiles: TypeAlias = Mapping[str, Stamp | None]
 
 
@@ -60,7 +60,7 @@ class ImportThread(Thread, Generic[T]):
         process = os.getpid()
         try:
             self._result = self._work(self._begin)
-        except BaseException as error:  # noqa: BLE001 (whatever it is, `result` raises it for whoever waits)
+        except BaseException as error:  # noqa: BLE001 (`result` raises it)
             self._error = error
         finally:
             exit_if_forked(process)
@@ -112,7 +112,7 @@ class ImportThread(Thread, Generic[T]):
         Returns:
             Whether the thread goes on. If not, it was abandoned, and another has to do its work.
         """
-        import ctypes  # hardly ever needed
+        import ctypes  # rarely needed
 
         with self._lock:
             if self._current == file and self.ident is not None:

@@ -1,4 +1,4 @@
-"""The interpreter's own state, which authors' code may change but not for the rest of the server."""
+"""Protects the interpreter's state from authors' code: what imports use, signal handlers, the process."""
 
 import os
 import signal
@@ -10,12 +10,12 @@ from typing import Any, Final
 
 __all__ = ["exit_if_forked", "preserve_interpreter", "raise_if_interrupted"]
 
-#: What ends a server, or keeps it from being ended.
+#: Signals that a server handles or ignores.
 _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE") if hasattr(signal, name)
 )
 
-#: The lists that imports go by, and what tells whether something in them is of use.
+#: The lists of `sys` that imports use, with a test of whether an item is usable.
 _LISTS: Final[dict[str, Callable[[Any], object]]] = {
     "path": lambda place: type(place) is str,
     "path_hooks": callable,
@@ -38,7 +38,7 @@ def preserve_interpreter() -> Iterator[None]:
         yield
     finally:
         if getattr(sys, "path_hooks", None) != lists["path_hooks"][1]:
-            sys.path_importer_cache.clear()  # places may have been looked at without them
+            sys.path_importer_cache.clear()  # entries may have been made without them
         for name, (ours, before) in lists.items():
             setattr(sys, name, _restored(ours, before, getattr(sys, name, None), _LISTS[name]))
         if sys.getrecursionlimit() < limit:

@@ -1,7 +1,7 @@
 """
-Folders of recipes as packages of Python, which can be imported again and again.
+Imports a folder of recipes as a Python package, again and again.
 
-What is imported again is read from its source alone, and takes nothing of the last time.
+A later import reads the source, not the bytecode, and reuses no module of an earlier one.
 """
 
 import importlib
@@ -67,9 +67,9 @@ class Package:
         name = f"{self.name}.{stem}"
         executed = self._sources.executed
         if name not in executed:
-            sys.modules.update(self._parents)  # an earlier recipe may have taken them out
+            sys.modules.update(self._parents)  # an earlier recipe may have removed them
             if not _is_initializing(sys.modules.get(name)):
-                sys.modules.pop(name, None)  # or have put something in this one's place
+                sys.modules.pop(name, None)  # or have put something else there
             with preserve_interpreter():
                 return _import(name, self._sources)
         return executed[name]
@@ -92,11 +92,11 @@ def import_package(folder: Path) -> Package:
     root, parts = package_of(folder)
     if len(parts) > 1 and root not in sys.path:
         sys.path.append(root)
-    entered = active_finders()
-    for finder in entered:  # what is free is found out without them, the first time and later
+    installed = active_finders()
+    for finder in installed:  # they would find the name of the last load, which is free
         finder.uninstall()
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    sources = _install_finders(name, folder, entered)
+    sources = _install_finders(name, folder, installed)
     _remove_package(name, folder)
     with preserve_interpreter():
         package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
@@ -140,7 +140,7 @@ def abandon_imports(thread: int) -> None:
         thread:
             Its identifier.
     """
-    locks = vars(importlib._bootstrap)["_module_locks"]  # noqa: SLF001 (they are nowhere else)
+    locks = vars(importlib._bootstrap)["_module_locks"]  # noqa: SLF001 (there is no public access)
     for name, reference in list(locks.items()):
         lock = reference()
         if lock is not None and lock.owner == thread:
@@ -187,8 +187,8 @@ class ImportSnapshot:
                     project.mark_stale(name, stamps[name][0])
 
 
-def _project_finders(entered: Iterable[Finder]) -> list[ProjectFinder]:
-    return [finder for finder in entered if isinstance(finder, ProjectFinder)]
+def _project_finders(installed: Iterable[Finder]) -> list[ProjectFinder]:
+    return [finder for finder in installed if isinstance(finder, ProjectFinder)]
 
 
 def _free_name(folder: Path) -> str:
@@ -252,11 +252,11 @@ def _remove_package(name: str, folder: Path) -> None:
         linecache.cache.pop(file, None)
 
 
-def _install_finders(name: str, folder: Path, entered: Iterable[Finder]) -> PackageFinder:
-    """Find modules in *folder* and in its project from now on, and no longer by *entered*."""
+def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> PackageFinder:
+    """Find modules in *folder* and in its project from now on, and no longer by *installed*."""
     root = project_root(folder)
     before = None
-    for project in _project_finders(entered):
+    for project in _project_finders(installed):
         if (project.folder, project.root) == (folder, root):
             before = project
         else:

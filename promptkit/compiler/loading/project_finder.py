@@ -1,4 +1,4 @@
-"""The project around the recipes, whose modules they may import by their whole names."""
+"""Finds the modules of the project that recipes belong to, and notices when they change."""
 
 import os
 import sys
@@ -14,10 +14,10 @@ from promptkit.compiler.loading.watched_files import Stamp, stamp_of
 
 __all__ = ["ProjectFinder"]
 
-#: Where installed packages lie, which are not the author's own even below a project's folder.
+#: Folders of installed packages: these are not the author's own, even inside of the project.
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
-#: Where Python's own modules lie, which may be below a home folder.
+#: The folder of Python's own modules, which may be inside of the project, too.
 _STDLIB: Final = os.path.join(os.path.dirname(os.__file__), "")
 
 

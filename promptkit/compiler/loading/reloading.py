@@ -1,8 +1,4 @@
-"""
-Reloading: recipes are compiled anew when their files change, beside the catalog that is served.
-
-The watching is done by the library watchfiles, on a thread of its own, once that is started.
-"""
+"""Reloading: when files change, recipes are compiled anew while the old catalog is still served."""
 
 import os
 import sys
@@ -28,19 +24,19 @@ from promptkit.errors.standard_error import say
 
 __all__ = ["Reloader"]
 
-#: How long nothing may have changed before recipes are compiled anew, and how long that is
-#: waited for while more and more files change; in milliseconds.
+#: Recipes are compiled anew when nothing has changed for so long, but no later than so long after the
+#: first of many changes; in milliseconds.
 _QUIET_MS: Final = 50
 _MAX_DELAY_MS: Final = 1000
 
-#: How often to look whether the watched folders are still in their places, in milliseconds.
+#: How often it is checked that the watched folders have not been replaced, in milliseconds.
 _CHECK_EVERY_MS: Final = 250
 
-#: How often to look at all files where they cannot be watched, in seconds.
+#: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
 
-#: After how many seconds a file whose import has not ended is told of, and is given up as soon as
-#: anything is edited; and after how many it is given up in any case.
+#: After so many seconds, a slow import is reported, and given up as soon as any file is edited; after
+#: so many it is given up in any case.
 _REPORT_AFTER_S: Final = 5.0
 _GIVE_UP_AFTER_S: Final = 60.0
 
@@ -94,7 +90,7 @@ class Reloader:
         """
         self._known_files = before = self._find_files()
         thread = ImportThread(self._load, {})
-        thread.run()  # right here: nobody is served yet, and Ctrl-C is heard
+        thread.run()  # on this thread: nothing is served yet, and Ctrl-C works
         recipes, files = thread.result()
         self._durations = thread.durations
         self._served = merge((), files)
@@ -176,7 +172,7 @@ class Reloader:
     def _note(self, before: WatchedFiles, recipes: Recipes, files: Sequence[CompiledFile]) -> None:
         """Note the files that *recipes* were made from, and whether one changed while it was read."""
         sound = all(file.is_sound and not file.age for file in files)
-        # What is served as it was may have read what its file does not name any more.
+        # Old declarations may depend on files that their file no longer reads.
         self._read = frozenset(recipes.read) if sound else self._read.union(recipes.read)
         after = self._find_files()
         known = {path: before.files.get(path, stamp) for path, stamp in after.files.items()}
@@ -188,7 +184,7 @@ class Reloader:
         """Compile the recipes anew, and publish them unless nothing would be left."""
         self._settled = not self._find_files().is_being_written(_QUIET_MS / 1000)
         if not self._settled:
-            return  # it is looked at again in the next round
+            return  # the next round tries again
         imports = ImportSnapshot()
         self._known_files = before = self._find_files()
         try:
@@ -197,7 +193,7 @@ class Reloader:
             catalog = compose(merged, owners=owners_of(self._served), root=recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
-            self._settled = not isinstance(error, ImportHangs)  # which came too late to concern a file
+            self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again
             reason = str(error) or type(error).__name__
             if self._reported != reason and not self._stop.is_set():
                 self._reported = reason
@@ -238,18 +234,18 @@ class Reloader:
 
     def _wait_for(self, thread: ImportThread[tuple[Recipes, list[CompiledFile]]]) -> bool:
         """Wait until *thread* is done. Return False if it had to be abandoned."""
-        told: Path | None = None
+        reported: Path | None = None
         while not thread.wait(_CHECK_EVERY_MS / 1000):
             if self._stop.is_set():
                 raise ImportHangs
             file, seconds = thread.current()
             if file is None or seconds < _REPORT_AFTER_S + 2 * self._durations.get(file, 0.0):
                 continue
-            if file != told:
-                told, name = file, printable(str(file))
+            if file != reported:
+                reported, name = file, printable(str(file))
                 say(f"{name} has been importing for {seconds:.0f} s; the previous recipes are still served")
             if seconds >= _GIVE_UP_AFTER_S or self._find_files().files != self._known_files.files:
-                # It may have been mended just now: it hung as it was when the load began.
+                # It may have been fixed just now: what hung is the version from when the load began.
                 self._hanging[file] = {path: self._stamp(path) for path in thread.running_files(file)}
                 if not thread.interrupt(file, 1.0):
                     return False
@@ -262,7 +258,7 @@ class Reloader:
 
     def _load(self, importing: Callable[[Path], None]) -> tuple[Recipes, list[CompiledFile]]:
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
-            structuring.forget_types()  # which are replaced by those of the modules to be loaded
+            structuring.forget_types()  # the new modules define them anew
         recipes = load(self._target, importing)
         return recipes, compile_files(recipes, compiling=importing)
 
@@ -284,9 +280,9 @@ def _summary(files: Sequence[CompiledFile]) -> str:
     """Which files are not served as they are now, and which have errors."""
     old = [printable(file.file.name) for file in files if file.file and file.age]
     faulty = [printable(file.file.name) for file in files if file.file and not file.age and not file.is_sound]
-    said = [f"still as before, until fixed: {', '.join(old)}"] if old else []
-    said += [f"with errors: {', '.join(faulty)}"] if faulty else []
-    return f"reloaded; {'; '.join(said)}" if said else ""
+    parts = [f"still as before, until fixed: {', '.join(old)}"] if old else []
+    parts += [f"with errors: {', '.join(faulty)}"] if faulty else []
+    return f"reloaded; {'; '.join(parts)}" if parts else ""
 
 
 def _call(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:

@@ -1,4 +1,4 @@
-"""Targets: what the command line, or a test, names to be loaded."""
+"""Targets: the folder, file, module or object that a user asks to load."""
 
 import os
 from contextlib import suppress
@@ -17,15 +17,15 @@ __all__ = [
     "suggest",
 ]
 
-#: What stands in a project's own folder.
+#: A folder with one of these is a project's own.
 _PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
-#: How far to look for recipes where none are: levels of folders, entries, and bytes of a file.
+#: Limits of the search for folders with recipes: levels, entries, and bytes that are read of a file.
 _MAX_DEPTH: Final = 2
 _MAX_ENTRIES: Final = 2000
 _READ_BYTES: Final = 1 << 16
 
-#: Folders of other people's code.
+#: Folders of other people's code, which are not searched.
 _SKIPPED_FOLDERS: Final = frozenset({"build", "dist", "env", "node_modules", "site-packages", "venv"})
 
 
@@ -40,7 +40,7 @@ def place_of(target: str) -> tuple[str, str] | None:
     name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)
-    except (OSError, ValueError):  # the current folder is gone, or it is no path at all
+    except (OSError, ValueError):  # the current folder is gone, or this is not a valid path
         return None
     if os.path.isdir(path):
         return path, attribute

@@ -1,4 +1,4 @@
-"""The files that recipes are made from, as they are at one moment, to see later what has changed."""
+"""The files that recipes depend on, and their state at one moment, to see later what has changed."""
 
 import os
 import time
@@ -11,17 +11,17 @@ from msgspec import Struct
 
 __all__ = ["Stamp", "WatchedFiles", "find_files", "is_test", "stamp_of"]
 
-#: What tells one state of a file or folder from another.
+#: If it differs, a file has changed, or another folder is at the same path.
 Stamp: TypeAlias = tuple[int, int, int]
 
 #: Tests are not recipes, and do not matter to them. These are pytest's own patterns.
 _TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
-#: What machines make of files, and what editors leave beside them. So do hidden files.
+#: Caches, and temporary files of editors, do not matter. Nor do hidden files.
 _IGNORED_NAMES: Final = frozenset({"__pycache__", "node_modules", "4913"})
 _TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
 
-#: How many folders below the recipes are looked into, at most.
+#: At most so many folders are scanned.
 _MAX_FOLDERS: Final = 10_000
 
 
@@ -101,7 +101,7 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Wat
     for entry in walk.files():
         if entry.name.endswith(suffix):
             files[entry.path] = stamp_of(entry.path)
-            if entry.is_symlink():  # what will be written is the file that it leads to
+            if entry.is_symlink():  # an edit changes the file that it leads to
                 real.append(os.path.realpath(entry.path))
     files.update({path: stamp_of(path) for path in (*real, *map(str, read)) if path not in files})
     folders = {str(folder), *walk.scanned, *map(os.path.dirname, files)}
@@ -146,7 +146,7 @@ class _Walk:
             self.skipped.append(f"{folder!a}: {error.strerror}")
             return []
         if not _is_text(folder):
-            self.skipped.append(f"{folder!a}: its name is no UTF-8")
+            self.skipped.append(f"{folder!a}: its name is not UTF-8")
         self.scanned.add(folder)
         return entries
 
@@ -154,7 +154,7 @@ class _Walk:
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link to itself, or into a folder that may not be looked into
+    except OSError:  # a link to itself, or into a folder that may not be read
         return False
 
 

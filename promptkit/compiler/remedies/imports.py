@@ -1,4 +1,4 @@
-"""What to do about a recipe that cannot be imported, by what was raised."""
+"""Remedies by the exception that importing a recipe raised."""
 
 import builtins
 import re
@@ -16,14 +16,14 @@ from promptkit.errors.exceptions import nearest
 
 __all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
 
-#: Where promptkit's public names are.
+#: The modules that users import from.
 _PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
 
 _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
 
-_CORRECT: Final = "correct the line; the other recipes are served all the same"
+_DEFAULT_REMEDY: Final = "correct the line; the other recipes are still served"
 
 
 def import_remedy(file: Path, error: BaseException) -> str:
@@ -35,9 +35,9 @@ def import_remedy(file: Path, error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return "do not exit while a recipe is imported; raise PromptError inside the prompt"
     try:
-        return _remedy(file, error) or _CORRECT
-    except Exception:  # noqa: BLE001 (an author's exception, or what it is about, may be unable to show itself)
-        return _CORRECT
+        return _remedy(file, error) or _DEFAULT_REMEDY
+    except Exception:  # noqa: BLE001 (reading an author's exception may raise anything)
+        return _DEFAULT_REMEDY
 
 
 def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a list of cases)
