@@ -147,7 +147,7 @@ class TestFiles:
 
         there, gone = broken(source.format("text.md")), broken(source.format("gone.md"))
 
-        assert there.remedy == f"{looked}, and lies beside the recipe: {write} / 'text.md'"
+        assert there.remedy == f"{looked}, and is beside the recipe: {write} / 'text.md'"
         assert gone.remedy == f"{looked}; {beside}, {write} / 'gone.md'"
 
 

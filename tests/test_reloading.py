@@ -85,6 +85,7 @@ def author(recipes, monkeypatch):
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
     monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET_MS", 10)
     monkeypatch.setattr("promptkit.compiler.loading.reloading._CHECK_EVERY_MS", 50)
+    monkeypatch.setattr("promptkit.compiler.loading.import_thread._CHECK_EVERY_S", 0.05)
     authors = []
 
     def make(target=None, **files):
@@ -710,7 +711,7 @@ class TestImportsThatHang:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch):
         """What hangs is told of soon."""
-        monkeypatch.setattr("promptkit.compiler.loading.reloading._REPORT_AFTER_S", 0.2)
+        monkeypatch.setattr("promptkit.compiler.loading.import_thread._REPORT_AFTER_S", 0.2)
 
     @pytest.mark.parametrize(
         "hangs",

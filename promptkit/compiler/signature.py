@@ -206,9 +206,9 @@ def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
         return (typing.Annotated[(bare, *constraints)] if constraints else bare), arg
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         split = [_split_annotated(member) for member in typing.get_args(annotation)]
-        said = [arg for _, arg in split if arg != Arg()]
-        if len(said) == 1:
-            return typing.Union[tuple(member for member, _ in split)], said[0]  # noqa: UP007 (made of parts)
+        args = [arg for _, arg in split if arg != Arg()]
+        if len(args) == 1:
+            return typing.Union[tuple(member for member, _ in split)], args[0]  # noqa: UP007 (made of parts)
     return annotation, Arg()
 
 

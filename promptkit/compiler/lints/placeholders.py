@@ -38,10 +38,10 @@ def lint_placeholders(function: Function, module: Mapping[str, Any], report: Rep
     if not all(_is_known(decorator) for decorator in function.decorator_list):
         return  # a decorator may fill in all of it
     names = Names(function, module)
-    for said, text in _texts(function, names):
-        plain = plain_pieces(report.location.file, said) if isinstance(said, ast.JoinedStr) else (text,)
+    for node, text in _texts(function, names):
+        plain = plain_pieces(report.location.file, node) if isinstance(node, ast.JoinedStr) else (text,)
         for piece in plain:
-            _check_text(said, piece, names, report)
+            _check_text(node, piece, names, report)
     if function.decorator_list and (docstring := ast.get_docstring(function, clean=False)):
         _check_docstring(function, docstring, report)
 
@@ -59,18 +59,18 @@ def _texts(function: Function, names: Names) -> Iterator[tuple[ast.expr, str]]:
     for node in own_nodes(function.body):
         match node:
             case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
-                found = _said(value, names)
+                found = _texts_in(value, names)
             case ast.Call(func=called) if names.makes_text(called):
-                found = _said(node, names)
+                found = _texts_in(node, names)
             case _:
                 continue
-        for said, text in found:
-            if id(said) not in seen:
-                seen.add(id(said))
-                yield said, text
+        for sent, text in found:
+            if id(sent) not in seen:
+                seen.add(id(sent))
+                yield sent, text
 
 
-def _said(  # noqa: C901 (a list of cases)
+def _texts_in(  # noqa: C901 (a list of cases)
     node: ast.expr, names: Names, followed: frozenset[str] = frozenset()
 ) -> Iterator[tuple[ast.expr, str]]:
     """The texts in an expression. An f-string counts as empty: its pieces are checked one by one."""
@@ -101,7 +101,7 @@ def _said(  # noqa: C901 (a list of cases)
         case ast.Call(func=function, args=args) if names.makes_text(function):
             below = args
     for expression in below:
-        yield from _said(expression, names, followed)
+        yield from _texts_in(expression, names, followed)
 
 
 def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None:
@@ -111,7 +111,7 @@ def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None
         if _is_of(found[1], names.local) and not _COMMAND.search(text, 0, found.start()):
             report.add(
                 Rule.FORGOTTEN_F,
-                f"{found[0]!r} is sent as it is: its string has no f in front",
+                f"{found[0]!r} is sent literally: its string has no f in front",
                 "write f in front of the string, and double the braces that are to be sent: {{ }}",
                 place,
             )
@@ -120,7 +120,7 @@ def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None
         if names.local & set(re.findall(r"\w+", " ".join(filter(None, found.groups())))):
             report.add(
                 Rule.TEMPLATE_SYNTAX,
-                f"{found[0]!r} is sent as it is: text is never read as a template",
+                f"{found[0]!r} is sent literally: text is never read as a template",
                 "write an f-string, with Python's own if and for around it",
                 place,
             )

@@ -7,15 +7,28 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event, Lock, Thread
 from types import FrameType
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from promptkit.compiler.loading.interpreter import exit_if_forked
 from promptkit.compiler.loading.packages import abandon_imports
 from promptkit.compiler.loading.watched_files import Stamp, stamp_of
+from promptkit.errors.diagnostics import printable
+from promptkit.errors.standard_error import say
 
-__all__ = ["HangingFiles", "ImportHangs", "ImportThread"]
+__all__ = ["ImportHangs", "Importer"]
 
 T = TypeVar("T")
+
+#: How often it is checked how long an import has taken.
+_CHECK_EVERY_S: Final = 0.25
+
+#: After so many seconds, a slow import is reported, and given up as soon as any file is edited; after
+#: so many it is given up in any case.
+_REPORT_AFTER_S: Final = 5.0
+_GIVE_UP_AFTER_S: Final = 60.0
+
+#: How long it may take that an interrupted import ends.
+_INTERRUPT_S: Final = 1.0
 
 #: The files in whose code an import hung, with their stamps then.
 HangingFiles: TypeAlias = Mapping[str, Stamp | None]
@@ -26,6 +39,85 @@ class ImportHangs(BaseException):
 
     def __str__(self) -> str:
         return "the import did not end, and was given up; save the file to try again"
+
+
+class Importer(Generic[T]):
+    """
+    Imports recipes again and again, and leaves out files whose import hangs.
+
+    Args:
+        work:
+            Imports them. It calls its argument with each file before it imports it.
+
+        stop:
+            Set when nobody waits for the imports any longer.
+    """
+
+    def __init__(self, work: Callable[[Callable[[Path], None]], T], stop: Event) -> None:
+        self._work = work
+        self._stop = stop
+        self._hanging: dict[Path, HangingFiles] = {}
+        self._durations: dict[Path, float] = {}
+
+    def run_here(self) -> T:
+        """
+        Do the work on this thread, where Ctrl-C interrupts it.
+
+        Raises:
+            BaseException: Whatever the work raises.
+        """
+        thread = ImportThread(self._work, {})
+        thread.run()
+        self._durations |= thread.durations
+        return thread.result()
+
+    def run(self, known: Mapping[str, Stamp | None], has_changed: Callable[[], bool]) -> T:
+        """
+        Do the work on another thread.
+
+        Args:
+            known:
+                The stamps of the files that are about to be imported.
+
+            has_changed:
+                Returns whether any file has been edited since.
+
+        Raises:
+            ImportHangs: If nobody waits any longer.
+
+            BaseException: Whatever the work raises.
+        """
+        is_done = False
+        while not is_done:
+            thread = ImportThread(self._work, self._hanging)
+            thread.start()
+            is_done = self._wait_for(thread, known, has_changed)
+        self._durations |= thread.durations
+        return thread.result()
+
+    def _wait_for(
+        self, thread: "ImportThread[T]", known: Mapping[str, Stamp | None], has_changed: Callable[[], bool]
+    ) -> bool:
+        """Wait until *thread* is done. Return False if it had to be abandoned."""
+        reported: Path | None = None
+        while not thread.wait(_CHECK_EVERY_S):
+            if self._stop.is_set():
+                raise ImportHangs
+            file, seconds = thread.current()
+            if file is None or seconds < _REPORT_AFTER_S + 2 * self._durations.get(file, 0.0):
+                continue
+            if file != reported:
+                reported, name = file, printable(str(file))
+                say(f"{name} has been importing for {seconds:.0f} s; the previous recipes are still served")
+            if seconds >= _GIVE_UP_AFTER_S or has_changed():
+                # It may have been fixed just now: what hung is the version from when the load began.
+                running = thread.running_files(file)
+                self._hanging[file] = {
+                    path: known[path] if path in known else stamp_of(path) for path in running
+                }
+                if not thread.interrupt(file, _INTERRUPT_S):
+                    return False
+        return True
 
 
 class ImportThread(Thread, Generic[T]):

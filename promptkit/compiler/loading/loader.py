@@ -23,7 +23,7 @@ from promptkit.compiler.loading.interpreter import (
     preserve_interpreter,
     raise_if_interrupted,
 )
-from promptkit.compiler.loading.packages import import_package, note_missing, read_files
+from promptkit.compiler.loading.packages import Package, import_package, note_missing, read_files
 from promptkit.compiler.loading.targets import project_root, split_target, suggest
 from promptkit.compiler.loading.watched_files import is_test
 from promptkit.compiler.prompts import Prompt, declared_prompts
@@ -118,19 +118,14 @@ def _load_files(  # noqa: PLR0913 (they are the ways to name recipes)
     root: Path | None = None,
 ) -> Recipes:
     """Import *files* of *folder* as modules of one package."""
-    init = folder / "__init__.py"
     with _collecting(declared_prompts) as made, _collecting(reads) as media:
-        package = _attempt(init, folder, importing, lambda: import_package(folder))
-        found: list[LoadedFile | ModuleType] = [
-            LoadedFile(file, diagnostics=package.diagnostics)
-            if isinstance(package, LoadedFile)
-            else _attempt(file, folder, importing, partial(package.import_file, file.stem))
-            for file in files
-        ]
+        package, found = _import_files(folder, files, importing)
     read = {*files, *read_files(), *media}
     failed = [failed for failed in found if isinstance(failed, LoadedFile)]
     if isinstance(package, LoadedFile):
-        return Recipes(by_file=[package, *failed, *unreadable], root=root, read={init, *read})
+        return Recipes(
+            by_file=[package, *failed, *unreadable], root=root, read={folder / "__init__.py", *read}
+        )
     if attribute and isinstance(found[0], ModuleType):
         return _named(f"{files[0]}:{attribute}", files[0], found[0], attribute, read)
     modules = [
@@ -140,6 +135,17 @@ def _load_files(  # noqa: PLR0913 (they are the ways to name recipes)
     ]
     by_file = [*_collect(package.name, modules, made), *failed, *unreadable]
     return Recipes(by_file=sorted(by_file, key=lambda one: str(one.file)), root=root, read=read)
+
+
+def _import_files(
+    folder: Path, files: Iterable[Path], importing: Callable[[Path], None]
+) -> tuple[Package | LoadedFile, list[ModuleType | LoadedFile]]:
+    package = _attempt(folder / "__init__.py", folder, importing, lambda: import_package(folder))
+    if isinstance(package, LoadedFile):
+        return package, [LoadedFile(file, diagnostics=package.diagnostics) for file in files]
+    return package, [
+        _attempt(file, folder, importing, partial(package.import_file, file.stem)) for file in files
+    ]
 
 
 def _attempt(

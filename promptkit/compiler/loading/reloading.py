@@ -13,11 +13,11 @@ from msgspec import structs
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile_files
 from promptkit.compiler.composition import CompiledFile, compose, merge, owners_of
-from promptkit.compiler.loading.import_thread import HangingFiles, ImportHangs, ImportThread
+from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
-from promptkit.compiler.loading.watched_files import Stamp, WatchedFiles, find_files, stamp_of
+from promptkit.compiler.loading.watched_files import WatchedFiles, find_files
 from promptkit.compiler.recipes import Recipes
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.standard_error import say
@@ -34,11 +34,6 @@ _CHECK_EVERY_MS: Final = 250
 
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
-
-#: After so many seconds, a slow import is reported, and given up as soon as any file is edited; after
-#: so many it is given up in any case.
-_REPORT_AFTER_S: Final = 5.0
-_GIVE_UP_AFTER_S: Final = 60.0
 
 
 class Reloader:
@@ -71,8 +66,7 @@ class Reloader:
         self._read: frozenset[Path] = frozenset()
         self._known_files = WatchedFiles({}, {}, frozenset(), "")
         self._settled = self._watching = True
-        self._hanging: dict[Path, HangingFiles] = {}
-        self._durations: dict[Path, float] = {}
+        self._importer = Importer(self._load, self._stop)
         self._reported: object = None
         self._skipped: tuple[str, ...] = ()
 
@@ -89,10 +83,7 @@ class Reloader:
             LoadError: If there is nothing at the target.
         """
         self._known_files = before = self._find_files()
-        thread = ImportThread(self._load, {})
-        thread.run()  # on this thread: nothing is served yet, and Ctrl-C works
-        recipes, files = thread.result()
-        self._durations = thread.durations
+        recipes, files = self._importer.run_here()
         self._served = merge((), files)
         self._note(before, recipes, self._served)
         catalog = compose(self._served, root=recipes.root)
@@ -129,7 +120,7 @@ class Reloader:
 
     def _poll(self) -> None:
         while not self._stop.wait(_POLL_EVERY_S):
-            if not self._settled or self._find_files().files != self._known_files.files:
+            if not self._settled or self._has_changed():
                 self._reload()
 
     def _watch(self) -> None:
@@ -162,12 +153,15 @@ class Reloader:
         """Whether the recipes may have changed, at one of *paths* or while nothing was watched."""
         if not self._settled or any(self._known_files.concerns(path) for path in paths):
             return True
-        return not self._watching and self._find_files().files != self._known_files.files
+        return not self._watching and self._has_changed()
 
     def _find_files(self) -> WatchedFiles:
         if self._folder is None:
             return self._known_files
         return find_files(self._folder, self._read, self._suffix)
+
+    def _has_changed(self) -> bool:
+        return self._find_files().files != self._known_files.files
 
     def _note(self, before: WatchedFiles, recipes: Recipes, files: Sequence[CompiledFile]) -> None:
         """Note the files that *recipes* were made from, and whether one changed while it was read."""
@@ -188,7 +182,7 @@ class Reloader:
         imports = ImportSnapshot()
         self._known_files = before = self._find_files()
         try:
-            recipes, files = self._import()
+            recipes, files = self._importer.run(before.files, self._has_changed)
             merged = merge(self._served, files)
             catalog = compose(merged, owners=owners_of(self._served), root=recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
@@ -221,40 +215,6 @@ class Reloader:
             imports.restore()
         self._served = merged
         self._report_changes(catalog, _summary(merged))
-
-    def _import(self) -> tuple[Recipes, list[CompiledFile]]:
-        """Import and compile on another thread. A file whose import hangs is left out."""
-        over = False
-        while not over:
-            thread = ImportThread(self._load, self._hanging)
-            thread.start()
-            over = self._wait_for(thread)
-        self._durations |= thread.durations
-        return thread.result()
-
-    def _wait_for(self, thread: ImportThread[tuple[Recipes, list[CompiledFile]]]) -> bool:
-        """Wait until *thread* is done. Return False if it had to be abandoned."""
-        reported: Path | None = None
-        while not thread.wait(_CHECK_EVERY_MS / 1000):
-            if self._stop.is_set():
-                raise ImportHangs
-            file, seconds = thread.current()
-            if file is None or seconds < _REPORT_AFTER_S + 2 * self._durations.get(file, 0.0):
-                continue
-            if file != reported:
-                reported, name = file, printable(str(file))
-                say(f"{name} has been importing for {seconds:.0f} s; the previous recipes are still served")
-            if seconds >= _GIVE_UP_AFTER_S or self._find_files().files != self._known_files.files:
-                # It may have been fixed just now: what hung is the version from when the load began.
-                self._hanging[file] = {path: self._stamp(path) for path in thread.running_files(file)}
-                if not thread.interrupt(file, 1.0):
-                    return False
-        return True
-
-    def _stamp(self, path: str) -> Stamp | None:
-        """The stamp of a file when the load began, or now if it was not known then."""
-        known = self._known_files.files
-        return known[path] if path in known else stamp_of(path)
 
     def _load(self, importing: Callable[[Path], None]) -> tuple[Recipes, list[CompiledFile]]:
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:

@@ -155,7 +155,7 @@ def _relative_file(name: str, file: Path) -> str:
     folder = file.absolute().parent
     at = f"Path(__file__).parent / {name!r}"
     if (folder / name).exists():
-        return f"it was looked for in {Path.cwd()}, and lies beside the recipe: write {at}"
+        return f"it was looked for in {Path.cwd()}, and is beside the recipe: write {at}"
     return f"it was looked for in {Path.cwd()}; to have it beside the recipe, in {folder}, write {at}"
 
 
