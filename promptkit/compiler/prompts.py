@@ -50,7 +50,7 @@ class Prompt(Generic[P, R]):
     location: Location
     names: Mapping[str, Any]
 
-    # Each prompt has its function's own.
+    # Copied from the function.
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
 
@@ -164,8 +164,8 @@ class Prompt(Generic[P, R]):
     @cached_property
     def _signature(self) -> tuple[inspect.Signature, Signature]:
         """The function's signature, for binding and for types."""
-        unheard = Report("", self.location)
-        return inspect.signature(self.function), read_signature(self.function, self.names, unheard)
+        ignored = Report("", self.location)
+        return inspect.signature(self.function), read_signature(self.function, self.names, ignored)
 
     def _checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Check the types of the arguments, and add an empty `Context` if the caller gave none."""

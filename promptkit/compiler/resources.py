@@ -31,7 +31,7 @@ R = TypeVar("R", str, bytes)
 #: The flags of generators and coroutines.
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
-#: What every URI begins with.
+#: The scheme of a URI.
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 

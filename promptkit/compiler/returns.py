@@ -18,7 +18,7 @@ from promptkit.language.unsendable import remedy_for
 
 __all__ = ["check_return"]
 
-#: What `promptkit.language.messages.messages_of` takes, or the renderer unwraps, and what it never takes.
+#: What `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and what they never accept.
 _SENDABLE: Final = (
     str,
     Content,

@@ -241,7 +241,7 @@ def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
     """
     Return what `functools.update_wrapper` would copy from *function*.
 
-    That function itself cannot write to a frozen object.
+    `update_wrapper` itself cannot write to a frozen object.
     """
     names: tuple[str, ...] = WRAPPER_ASSIGNMENTS
     copied = {name: getattr(function, name) for name in names if hasattr(function, name)}

@@ -5,7 +5,6 @@ In the body of a function, these would only be noticed when a client asks for th
 """
 
 import ast
-import builtins
 import glob
 import importlib
 import os
@@ -17,7 +16,7 @@ from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.lints.names import Names
+from promptkit.compiler.lints.names import Names, value_of
 from promptkit.compiler.lints.objects_in_text import lint_objects
 from promptkit.compiler.lints.placeholders import lint_placeholders
 from promptkit.compiler.loading.targets import project_root
@@ -183,7 +182,7 @@ class _SourceFile:
         match call:
             case ast.Call(func=ast.Name(id="open"), args=[path, *mode]) if "open" not in self.names:
                 return self._relative(self._assigned(path)) if _reads(mode, call.keywords) else None
-            case ast.Call(func=function, args=[path]) if _value(function, self.names) in _LIST_FUNCTIONS:
+            case ast.Call(func=function, args=[path]) if value_of(function, self.names) in _LIST_FUNCTIONS:
                 return self._relative(self._assigned(path))
             case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READ_METHODS:
                 value = self._assigned(value)
@@ -202,11 +201,11 @@ class _SourceFile:
     def _is_path(self, node: ast.expr) -> bool:
         match node:
             case ast.Call(func=function):
-                kind = _value(function, self.names)
+                kind = value_of(function, self.names)
                 return isinstance(kind, type) and issubclass(kind, PurePath)
             case ast.BinOp(left=left, op=ast.Div()):
                 return self._is_path(left)
-        return isinstance(_value(node, self.names), PurePath)
+        return isinstance(value_of(node, self.names), PurePath)
 
     def _relative(self, node: ast.expr) -> str | None:
         """The path that an expression stands for, if it is known to be relative."""
@@ -219,7 +218,7 @@ class _SourceFile:
                 return self._relative(path)
             case ast.BinOp(left=left, op=ast.Div()):
                 return self._relative(left)
-        value = _value(node, self.names)
+        value = value_of(node, self.names)
         return self._relative(ast.Constant(str(value))) if isinstance(value, str | PurePath) else None
 
 
@@ -241,14 +240,3 @@ def _reads(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
     """Whether a mode of `open` is one for reading."""
     given = [*mode[:1], *(keyword.value for keyword in keywords if keyword.arg == "mode")]
     return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in given)
-
-
-def _value(node: ast.expr, names: dict[str, Any]) -> Any:
-    """What a dotted name stands for in a module, or None."""
-    match node:
-        case ast.Name(id=name):
-            return names.get(name, getattr(builtins, name, None))
-        case ast.Attribute(value=value, attr=attribute):
-            owner = _value(value, names)
-            return vars(owner).get(attribute) if isinstance(owner, ModuleType) else None
-    return None

@@ -2,13 +2,13 @@
 
 import ast
 import builtins
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from types import ModuleType
 from typing import Any, Final
 
 from promptkit.errors.sources import Function, own_nodes
 
-__all__ = ["TEXT_METHODS", "Names"]
+__all__ = ["TEXT_METHODS", "Names", "value_of"]
 
 
 #: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
@@ -21,6 +21,17 @@ _TEXT_FUNCTIONS: Final = (
 TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
 
 _FOLLOWED: Final = (*TEXT_METHODS, "append")
+
+
+def value_of(node: ast.expr, module: Mapping[str, Any], local: Container[str] = ()) -> Any:
+    """Return what a dotted name stands for in a module, or None. Names in *local* are not of the module."""
+    match node:
+        case ast.Name(id=name) if name not in local:
+            return module.get(name, getattr(builtins, name, None))
+        case ast.Attribute(value=value, attr=attribute):
+            owner = value_of(value, module, local)
+            return vars(owner).get(attribute) if isinstance(owner, ModuleType) else None
+    return None
 
 
 class Names:
@@ -42,7 +53,7 @@ class Names:
         }
         self.assigned: dict[str, list[ast.expr]] = {}
         self.appended: dict[str, list[ast.expr]] = {}
-        self.loaded_elsewhere: set[str] = set()
+        self.untracked: set[str] = set()
         for node in own_nodes(function.body):
             self._note(node)
 
@@ -53,13 +64,7 @@ class Names:
 
     def value(self, node: ast.expr) -> Any:
         """Return what a dotted name of the module stands for, or None."""
-        match node:
-            case ast.Name(id=name) if name not in self.local:
-                return self.module.get(name, getattr(builtins, name, None))
-            case ast.Attribute(value=value, attr=attribute):
-                owner = self.value(value)
-                return vars(owner).get(attribute) if isinstance(owner, ModuleType) else None
-        return None
+        return value_of(node, self.module, self.local)
 
     def makes_text(self, function: ast.expr) -> bool:
         """Return whether a function of promptkit, or a similar one, keeps its arguments' text unchanged."""
@@ -85,9 +90,9 @@ class Names:
             case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in TEXT_METHODS:
                 pass
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _FOLLOWED:
-                self.loaded_elsewhere.add(name)
+                self.untracked.add(name)
             case ast.Call(func=function, args=args, keywords=keywords) if not self.makes_text(function):
                 given = [*args, *(keyword.value for keyword in keywords)]
-                self.loaded_elsewhere.update(node.id for node in given if isinstance(node, ast.Name))
+                self.untracked.update(node.id for node in given if isinstance(node, ast.Name))
             case ast.BinOp(left=ast.Name(id=name), op=ast.Mod()):
-                self.loaded_elsewhere.add(name)
+                self.untracked.add(name)

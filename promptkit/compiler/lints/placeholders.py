@@ -32,9 +32,7 @@ _OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 
 
 def lint_placeholders(function: Function, module: Mapping[str, Any], report: Report) -> None:
-    """
-    Report text that is sent with an unfilled placeholder: of an f-string without an f, or of a template.
-    """
+    """Report text that is sent with a placeholder: an f is missing, or it is written as a template."""
     if not all(_is_known(decorator) for decorator in function.decorator_list):
         return  # a decorator may fill in all of it
     names = Names(function, module)
@@ -81,7 +79,7 @@ def _texts_in(  # noqa: C901 (a list of cases)
         case ast.JoinedStr():
             yield node, ""
         case ast.Name(id=name) if name in names.local:
-            if name not in names.loaded_elsewhere and name not in followed:
+            if name not in names.untracked and name not in followed:
                 followed = followed | {name}
                 below = [*names.assigned.get(name, ()), *names.appended.get(name, ())]
         case ast.Name() if isinstance(text := names.value(node), str):
