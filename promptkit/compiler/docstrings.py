@@ -1,4 +1,4 @@
-"""Docstrings: the summary of one, and what it says of each parameter."""
+"""Reads docstrings: the summary, and the descriptions of parameters."""
 
 import inspect
 import re
@@ -6,14 +6,12 @@ from typing import Final
 
 __all__ = ["read_descriptions", "read_summary"]
 
-
-#: Where a docstring describes parameters. One without needs no parser.
+#: Where a docstring describes parameters. Without a match, the parser (slow to import) is not needed.
 _PARAMETERS: Final = re.compile(
     r"^\s*(?:[:@](?:param|arg|argument|parameter|key)\b"
     r"|(?:Args|Arguments|Params|Parameters|Keyword Args)\s*:?\s*$)",
     re.MULTILINE,
 )
-
 
 #: Where a docstring's prose ends: at any section, in Google, NumPy or Sphinx style.
 _TITLES: Final = (
@@ -21,9 +19,7 @@ _TITLES: Final = (
     "|Examples?|Notes?|Warnings?|See Also|References|Attributes|Todo"
 )
 
-
 _FIELDS: Final = "param|arg|argument|parameter|key|type|returns?|rtype|raises?|except|yields?"
-
 
 _SECTION: Final = re.compile(
     rf"^\s*(?:[:@](?:{_FIELDS})\b|(?:{_TITLES})\s*:\s*$|(?:{_TITLES})\n\s*-{{3,}}\s*$)",
@@ -32,9 +28,7 @@ _SECTION: Final = re.compile(
 
 
 def read_summary(text: str | None) -> str | None:
-    """
-    Return a docstring's summary, its first paragraph, on one line.
-    """
+    """Return a docstring's summary, which is its first paragraph, on one line."""
     text = inspect.cleandoc(text or "")
     section = _SECTION.search(text)
     prose = text[: section.start()] if section else text
@@ -42,16 +36,14 @@ def read_summary(text: str | None) -> str | None:
 
 
 def read_descriptions(text: str | None) -> dict[str, str]:
-    """
-    Return what a docstring says of each parameter, in Google, NumPy or Sphinx style.
-    """
+    """Return what a docstring of Google's, NumPy's or Sphinx's style says about each parameter."""
     if not text or not _PARAMETERS.search(text):
         return {}
     from docstring_parser import parse
 
     try:
         parsed = parse(text)
-    except Exception:  # noqa: BLE001 (it has several for text that only looks like a section)
+    except Exception:  # noqa: BLE001 (it raises several kinds for text that only looks like a section)
         return {}
     return {
         name.strip().lstrip("*"): " ".join(p.description.split())

@@ -1,4 +1,4 @@
-"""What an author says of a prompt beside its function: the options of `@prompt`, checked."""
+"""The options of `@prompt`, and their checks."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -15,25 +15,23 @@ from promptkit.language.validation import optional_text
 
 __all__ = ["Options", "check_options"]
 
-#: What every client can show and let people type.
+#: Names that every client can show, and that people can type.
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 
-#: A key of ``_meta``: labels with dots between them and a slash behind, or none, and a name.
+#: A key of ``_meta``: a name, perhaps after a prefix of labels with dots between them and a slash at the end.
+#: See https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 _META_KEY: Final = re.compile(
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 )
 
-#: What the protocol has kept for itself: whole keys, and labels of prefixes.
+#: Keys, and labels of prefixes, that the protocol reserves for itself.
 _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"}
 _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
 
 def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
-    """
-    Return *icons* as values; a string in them is the URI of one.
-    """
     if isinstance(icons, str):
         msg = f"icons takes several icons: write icons=[{icons!r}]"
         raise TypeError(msg)
@@ -41,9 +39,7 @@ def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
 
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """
-    Return *tags* as a tuple; a string alone would be taken for its letters.
-    """
+    """A string alone would be taken for its letters."""
     if isinstance(tags, str):
         msg = f"tags takes several words: write tags=[{tags!r}]"
         raise TypeError(msg)
@@ -55,9 +51,6 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
 
 
 def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Return a copy of *meta*, if it is a mapping.
-    """
     if not isinstance(meta, Mapping):
         msg = f"meta takes a dict, not {type(meta).__name__}"
         raise TypeError(msg)
@@ -65,9 +58,6 @@ def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float | None) -> None:
-    """
-    Raise ValueError unless *value* is None or a time that can pass.
-    """
     wanted: tuple[type, ...] = (int, float)
     if value is not None and not (isinstance(value, wanted) and value > 0 and value is not True):
         msg = f"{attribute.name} is {value!r}: it is a number of seconds above zero"
@@ -75,9 +65,6 @@ def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float
 
 
 def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
-    """
-    Raise TypeError unless *value* is True or False.
-    """
     if not isinstance(value, bool):
         msg = f"{attribute.name} takes True or False, not {describe(value)}"
         raise TypeError(msg)
@@ -85,9 +72,7 @@ def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """
-    What an author says of a prompt beside its function; `prompt` explains each.
-    """
+    """The options of `@prompt`, which explains each."""
 
     name: str = attrs.field(validator=optional_text)
     title: str | None = attrs.field(default=None, validator=optional_text)
@@ -102,23 +87,21 @@ class Options:
 
     @property
     def wire_meta(self) -> dict[str, Any]:
-        """
-        What goes into the prompt's ``_meta``: only what the author set.
-        """
+        """What goes into the prompt's ``_meta``: only what the author set."""
         own = {"promptkit/tags": list(self.tags), "promptkit/version": self.version}
         return {**{key: value for key, value in own.items() if value}, **self.meta}
 
 
 def check_options(options: Options, function: Callable[..., Any], report: Report) -> None:
     """
-    Report what clients could not be told of a prompt.
+    Report options that clients could not be sent or could not show.
 
     Args:
         options:
-            What the author said.
+            What the author gave to `@prompt`.
 
         function:
-            The author's function, whose name is the prompt's if none was given.
+            The author's function, whose name is the default.
 
         report:
             Receives what is found.
@@ -129,16 +112,14 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
         _check_meta_key(key, report)
 
 
-#: Letters without an accent to lose.
-_SPELT: Final = str.maketrans(
+#: Letters that no normalization turns into ASCII.
+_TRANSLITERATED: Final = str.maketrans(
     {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
 )
 
 
 def _check_name(name: str, function: Callable[..., Any], report: Report) -> None:
-    """
-    Report *name* if some client could not show it, with one that they all can.
-    """
+    """Report a name that some client could not show, and propose one that all can."""
     if NAME.fullmatch(name):
         return
     slug, remedy = _slug(name), "call it {!r}"
@@ -152,21 +133,17 @@ def _check_name(name: str, function: Callable[..., Any], report: Report) -> None
 
 
 def _slug(name: str) -> str:
-    """
-    Return what of *name* every client can show: letters lose their accents.
-    """
+    """The part of *name* that every client can show, with accents taken off."""
     from unicodedata import combining, normalize  # only a bad name needs it
 
-    spelt = name.translate(_SPELT)
+    spelt = name.translate(_TRANSLITERATED)
     plain = "".join(letter for letter in normalize("NFKD", spelt) if not combining(letter))
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", plain).strip("-")[:64]
     return slug if slug.strip("_-") else ""
 
 
 def _check_metadata(options: Options, report: Report) -> None:
-    """
-    Report what could not be sent, and would take the whole list of prompts with it.
-    """
+    """One value that cannot be sent would break the whole list of prompts."""
     try:
         msgspec.json.encode([options.title, options.description, options.version, options.wire_meta])
     except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
@@ -178,18 +155,12 @@ def _check_metadata(options: Options, report: Report) -> None:
 
 
 def _check_meta_key(key: object, report: Report) -> None:
-    """
-    Report *key* if no prompt may have it in its ``_meta``.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
-    """
     found = _META_KEY.fullmatch(key) if isinstance(key, str) else None
     if not found:
         report.add(
             Rule.BAD_METADATA,
             f"meta cannot have {describe(key)} for a key",
-            "write keys as in 'com.example/owner': a domain read backwards, a slash and a name",
+            "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
         )
     elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
         report.add(
@@ -200,10 +171,6 @@ def _check_meta_key(key: object, report: Report) -> None:
 
 
 def _is_reserved(key: str, labels: list[str]) -> bool:
-    """
-    Return whether the protocol has kept *key*, whose prefix is made of *labels*, for itself.
-
-    2025-06-18 reserves a prefix for each label but the last one, later revisions for the second.
-    """
-    telling = {label.lower() for label in labels[:-1] + labels[1:2]}
-    return key in _RESERVED_KEYS or not telling.isdisjoint(_RESERVED_LABELS)
+    # 2025-06-18 reserves each label of a prefix but the last one, later revisions only the second.
+    reserving = {label.lower() for label in labels[:-1] + labels[1:2]}
+    return key in _RESERVED_KEYS or not reserving.isdisjoint(_RESERVED_LABELS)

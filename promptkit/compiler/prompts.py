@@ -25,13 +25,15 @@ from promptkit.language.icons import Icon
 from promptkit.language.messages import Workflow
 from promptkit.language.unsendable import describe
 
-__all__ = ["Prompt", "declared", "prompt"]
+__all__ = ["Prompt", "declared_prompts", "prompt"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: While the loader imports a module: the prompts that the module makes. Else nobody listens.
-declared: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar("declared", default=None)
+#: Collects the prompts that are made while the loader imports a module; None at other times.
+declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar(
+    "declared_prompts", default=None
+)
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -39,8 +41,8 @@ class Prompt(Generic[P, R]):
     """
     An author's function, decorated.
 
-    Calling it calls the function, once the arguments' types are checked, and returns what
-    the function returns; so prompts compose by calling one another.
+    Calling it checks the types of the arguments, then calls the function and returns its result. So one
+    prompt can call another.
     """
 
     function: Callable[P, R]
@@ -48,7 +50,7 @@ class Prompt(Generic[P, R]):
     location: Location
     names: Mapping[str, Any]
 
-    # Each prompt has its function's own.
+    # Copied from the function.
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
 
@@ -85,7 +87,7 @@ class Prompt(Generic[P, R]):
             TypeError: If an argument is not of its parameter's type, or the function
                 returned what no message can hold.
 
-            RuntimeError: If the function is asynchronous and an event loop runs already.
+            RuntimeError: If the function is asynchronous and an event loop is running already.
 
             Exception: Whatever the function raises.
         """
@@ -111,7 +113,7 @@ class Prompt(Generic[P, R]):
         Raises:
             CompileError: If the prompt cannot be served as it is written.
 
-            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+            ArgumentErrors: With every argument that is missing, unknown or invalid.
 
             Exception: As `render` does.
         """
@@ -128,18 +130,14 @@ class Prompt(Generic[P, R]):
 
     @cached_property
     def compiled(self) -> CompiledPrompt:
-        """
-        The prompt as it is served. Raises `CompileError` if it cannot be.
-        """
+        """The prompt as it is served. Raises `CompileError` if it cannot be."""
         compiled, diagnostics = self.compile()
         if compiled is None:
             raise CompileError(diagnostics)
         return compiled
 
     def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
-        """
-        Return the prompt as it is served, or None, and everything that is wrong with it.
-        """
+        """Return the prompt as it is served, or None if it cannot be, and all its diagnostics."""
         options = self.options
         report = Report(f"prompt {options.name!r}", self.location)
         check_options(options, self.function, report)
@@ -165,23 +163,17 @@ class Prompt(Generic[P, R]):
 
     @cached_property
     def _signature(self) -> tuple[inspect.Signature, Signature]:
-        """
-        The function's signature for binding, and for types.
-        """
-        unheard = Report("", self.location)
-        return inspect.signature(self.function), read_signature(self.function, self.names, unheard)
+        """The function's signature, for binding and for types."""
+        ignored = Report("", self.location)
+        return inspect.signature(self.function), read_signature(self.function, self.names, ignored)
 
     def _checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
-        """
-        Return the keyword arguments to call the function with, an empty `Context` if one is due.
-
-        Raises TypeError, naming the parameter, if an argument is not of its type.
-        """
+        """Check the types of the arguments, and add an empty `Context` if the caller gave none."""
         binder, signature = self._signature
         try:
             given = binder.bind_partial(*args, **kwargs).arguments
         except TypeError:
-            return kwargs  # calling the function says this in Python's own words
+            return kwargs  # the call will raise it, in Python's own words
         for parameter in signature.parameters:
             if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
                 self._refuse(parameter, given[parameter.name])
@@ -193,9 +185,6 @@ class Prompt(Generic[P, R]):
         return kwargs if context in given else {**kwargs, context: Context()}
 
     def _refuse(self, parameter: Parameter, value: object) -> NoReturn:
-        """
-        Raise what the caller should read about a value of another type.
-        """
         expected = type_name(parameter.annotation)
         if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
             reader = reader_of(parameter.annotation)
@@ -250,7 +239,7 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
             What clients ask for; the function's name if left out.
 
         title:
-            What people see. Some clients take it for the command, so none is made up.
+            What people see. It has no default, as some clients take it for the command.
 
         description:
             What it is for; the docstring's summary if left out.
@@ -282,9 +271,9 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
         The function, as a `Prompt`; without *function*, a decorator that makes one.
 
     Raises:
-        TypeError: If what is decorated is no function, or an option is of another type.
+        TypeError: If what is decorated is not a function, or an option has the wrong type.
 
-        ValueError: If *timeout* or *cache* is not above zero, or an icon is no URI.
+        ValueError: If *timeout* or *cache* is not above zero, or an icon is not a URI.
     """
     names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
 
@@ -304,7 +293,7 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
         )
         location = Location(code.co_filename, code.co_firstlineno)
         made = Prompt(function, options, location, dict(names) if _is_local(function) else {})
-        if (listener := declared.get()) is not None:
+        if (listener := declared_prompts.get()) is not None:
             listener.append(made)
         return made
 
@@ -312,9 +301,6 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
 
 
 def _code(function: Callable[..., Any]) -> CodeType:
-    """
-    Return the code of an author's function. Raises TypeError if it is none.
-    """
     unwrapped = inspect.unwrap(function)
     if not callable(function) or not inspect.isfunction(unwrapped):
         name = f": write @prompt(name={function!r})" if isinstance(function, str) else ""
@@ -324,7 +310,5 @@ def _code(function: Callable[..., Any]) -> CodeType:
 
 
 def _is_local(function: Callable[..., Any]) -> bool:
-    """
-    Return whether annotations of *function* may name what is local to another function.
-    """
+    """Whether annotations of *function* may name what is local to another function."""
     return "<locals>" in function.__qualname__

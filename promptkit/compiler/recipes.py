@@ -1,4 +1,4 @@
-"""Recipes: what the loader found at a target, file by file, before anything of it is compiled."""
+"""Recipes: what the loader found at a target, file by file, not compiled yet."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,22 +11,23 @@ from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic
 
-__all__ = ["Declarations", "Recipes"]
+__all__ = ["LoadedFile", "Recipes"]
 
 
-class Declarations(Struct, frozen=True):
+class LoadedFile(Struct, frozen=True):
     """
-    What one file declares.
+    What one file declares, not compiled yet.
 
     Args:
         file:
-            The recipe file; None if what is declared was not loaded from one.
+            The recipe file; None for what was not loaded from a file.
 
         prompts:
-            Its prompts, and those of its package that it holds and no other recipe defines.
+            The prompts that it declares, and those that it imports from modules of its package that
+            are not recipes themselves.
 
         resources:
-            The resources that it holds.
+            The resources among its names.
 
         diagnostics:
             Why it could not be imported.
@@ -41,26 +42,26 @@ class Declarations(Struct, frozen=True):
 @attrs.frozen(init=False)
 class Recipes:
     """
-    What was found at a target, before anything of it is compiled.
+    What was found at a target, not compiled yet.
 
     Args:
         prompts:
-            Prompts that come from no file of their own, such as those of a test.
+            Prompts that come from no file, such as those of a test.
 
         resources:
-            Resources that come from no file of their own.
+            Resources that come from no file.
 
         by_file:
-            What each file declares, in the order in which they were imported.
+            What each file declares.
 
         root:
-            The folder or file that was named, if it was one.
+            The target, if it was a folder.
 
         read:
-            All files that were read to import them: modules, and media.
+            All files that were read to import the recipes: modules, and media.
     """
 
-    by_file: tuple[Declarations, ...]
+    by_file: tuple[LoadedFile, ...]
     root: Path | None
     read: tuple[Path, ...]
 
@@ -69,38 +70,30 @@ class Recipes:
         prompts: Iterable[Prompt[..., Any]] = (),
         resources: Iterable[Resource[..., Any]] = (),
         *,
-        by_file: Iterable[Declarations] = (),
+        by_file: Iterable[LoadedFile] = (),
         root: Path | None = None,
         read: Iterable[Path] = (),
     ) -> None:
-        loose = Declarations(None, tuple(prompts), tuple(resources))
+        loose = LoadedFile(None, tuple(prompts), tuple(resources))
         found = (loose, *by_file) if loose.prompts or loose.resources else tuple(by_file)
         self.__attrs_init__(found, root, tuple(read))
 
     @property
     def prompts(self) -> tuple[Prompt[..., Any], ...]:
-        """
-        Every prompt, once.
-        """
+        """Every prompt, once."""
         return tuple(dict.fromkeys(prompt for found in self.by_file for prompt in found.prompts))
 
     @property
     def resources(self) -> tuple[Resource[..., Any], ...]:
-        """
-        Every resource, once.
-        """
+        """Every resource, once."""
         return tuple(dict.fromkeys(resource for found in self.by_file for resource in found.resources))
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """
-        Why recipes could not be imported, each reason once.
-        """
+        """Why recipes could not be imported, each reason once."""
         return tuple(dict.fromkeys(reason for found in self.by_file for reason in found.diagnostics))
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """
-        The recipe files, in the order in which they were imported.
-        """
+        """The recipe files."""
         return tuple(found.file for found in self.by_file if found.file is not None)

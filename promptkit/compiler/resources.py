@@ -28,17 +28,17 @@ __all__ = ["Resource", "resource"]
 P = ParamSpec("P")
 R = TypeVar("R", str, bytes)
 
-#: What marks the code of a generator or a coroutine.
+#: The flags of generators and coroutines.
 _NOT_PLAIN: Final = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
-#: What every URI begins with.
+#: The scheme of a URI.
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
 class Resource(Generic[P, R]):
     """
-    A document, or a family of them, that an author's function produces.
+    A document, or a family of documents, that an author's function produces.
 
     Calling it calls the function.
     """
@@ -65,22 +65,18 @@ class Resource(Generic[P, R]):
         raise TypeError(msg)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """
-        Call the author's function.
-        """
+        """Call the author's function."""
         return self.function(*args, **kwargs)
 
     @property
     def location(self) -> Location:
-        """
-        Where the author defined it.
-        """
+        """Where the author defined it."""
         code = inspect.unwrap(self.function).__code__
         return Location(code.co_filename, code.co_firstlineno)
 
     def uri(self, *args: P.args, **kwargs: P.kwargs) -> str:
         """
-        Return the URI for the function's arguments; None and what is left out stay out of it.
+        Return the URI for the function's arguments. None, and arguments left out, do not appear in it.
 
         Raises:
             CompileError: If the template and the function's parameters do not agree.
@@ -96,7 +92,7 @@ class Resource(Generic[P, R]):
 
     def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:
         """
-        Call the author's function and return what it says as content.
+        Call the author's function and return its result as content.
 
         Raises:
             CompileError: If the template and the function's parameters do not agree.
@@ -125,9 +121,7 @@ class Resource(Generic[P, R]):
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """
-        Why it has no URI: what is wrong with its template, or where that and the function disagree.
-        """
+        """Why it has no URI: errors of the template, and where template and function disagree."""
         report = Report(f"resource {self.name!r}", self.location)
         self._check_template(report)
         self._check_agreement(report)
@@ -135,9 +129,9 @@ class Resource(Generic[P, R]):
 
     def compile(self) -> tuple[CompiledResource | None, tuple[Diagnostic, ...]]:
         """
-        Return the resource as it is served, or None, and everything that is wrong with it.
+        Return the resource as it is served, or None if it cannot be, and all its diagnostics.
 
-        A parameter without an annotation is text, or what its default is.
+        A parameter without an annotation takes text, or the type of its default.
         """
         report = Report(f"resource {self.name!r}", self.location)
         report.found.extend(self.diagnostics)
@@ -160,14 +154,11 @@ class Resource(Generic[P, R]):
         return compiled, tuple(report.found)
 
     def _check_template(self, report: Report) -> None:
-        """
-        Report a template that no URI comes from.
-        """
         scheme = _SCHEME.match(self.uri_template)
         if scheme is None:
-            fault, remedy = "has no scheme", "begin it as a URI begins"
+            fault, remedy = "has no scheme", "begin it with a scheme"
         elif not is_template(self.uri_template[scheme.end() :]):
-            fault, remedy = "is malformed", "use what a URI may hold, and variables in braces"
+            fault, remedy = "is malformed", "use characters that a URI may hold, and variables in braces"
         else:
             return
         report.add(
@@ -177,20 +168,18 @@ class Resource(Generic[P, R]):
         )
 
     def _check_agreement(self, report: Report) -> None:
-        """
-        Report each variable that is no parameter, and each parameter that is no variable.
-        """
+        """Report each variable without a parameter, and each parameter without a variable."""
         from uritemplate import variables
 
         parameters = inspect.signature(self.function, **FORWARD).parameters
         try:
             names = set(variables(self.uri_template))
-        except ValueError:  # it is so malformed that it has none
+        except ValueError:  # malformed, which has been reported
             return
         for name in sorted(names - parameters.keys()):
             report.add(
                 Rule.TEMPLATE_MISMATCH,
-                f"the template's variable {name!r} is no parameter of the function",
+                f"the template's variable {name!r} is not a parameter of the function",
                 f"add a parameter {name!r}, or take it out of the template",
             )
         for name, parameter in parameters.items():
@@ -202,23 +191,19 @@ class Resource(Generic[P, R]):
                 )
 
     def _check_metadata(self, report: Report) -> None:
-        """
-        Report what could not be sent, and would take the whole list of resources with it.
-        """
+        """One value that cannot be sent would break the whole list of resources."""
         try:
             msgspec.json.encode([self.name, self.title, self.description, self.mime_type])
         except UnicodeEncodeError as error:
             report.add(
                 Rule.BAD_METADATA,
                 f"its name, title, description or MIME type cannot be sent: {error}",
-                "leave out the half of a surrogate pair",
+                "remove the half of a surrogate pair",
             )
 
 
 def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
-    """
-    Return *function*, with a type for each parameter that its author gave none.
-    """
+    """A copy of *function* in which each parameter has a type."""
 
     @wraps(function)
     def annotated(*args: Any, **kwargs: Any) -> Any:
@@ -234,17 +219,12 @@ def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
-    """
-    Return *parameter* as text, or what its default is.
-    """
     required = parameter.default is parameter.empty
     return parameter.replace(annotation=str if required else str | type(parameter.default))
 
 
 def _as_text(value: Any) -> Any:
-    """
-    Return *value* as a URI spells it: text, or a list or mapping of it, without what is None.
-    """
+    """*value* as `uritemplate` takes it: text, or lists and mappings of text, without None."""
     if isinstance(value, set | frozenset):
         return sorted(map(str, map(_as_text, value)))
     if isinstance(value, list | tuple):
@@ -280,13 +260,13 @@ def resource(
             What it is; the docstring's summary if left out.
 
         mime_type:
-            Its type; that of bytes is read from them if left out.
+            Its type. If left out, the type of bytes is detected from their content.
 
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.
 
     Raises:
-        TypeError: If what is decorated is no plain function.
+        TypeError: If *uri_template* is not a string, or what is decorated is not a plain function.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/resources

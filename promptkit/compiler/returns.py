@@ -1,9 +1,10 @@
-"""What a prompt is annotated to return: whether a message can hold it is known before it is called."""
+"""Checks the return annotation of a prompt: whether messages can hold what it promises."""
 
 import inspect
 from collections import abc
 from collections.abc import Callable, Iterator, Mapping
-from io import IOBase
+from enum import Enum
+from io import BytesIO, IOBase
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_origin
 
@@ -13,10 +14,11 @@ from promptkit.conversion.readers import is_literal, is_union, plain
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
+from promptkit.language.unsendable import remedy_for
 
 __all__ = ["check_return"]
 
-#: What `promptkit.language.messages.messages_of` takes, or the renderer unwraps, and what it never takes.
+#: What `promptkit.language.messages.messages_of` accepts or the renderer unwraps, and what they never accept.
 _SENDABLE: Final = (
     str,
     Content,
@@ -29,28 +31,28 @@ _SENDABLE: Final = (
 )
 _UNSENDABLE: Final = (bytes, bytearray, memoryview, range, Mapping, abc.Set, IOBase, type)
 
-#: What an object has that can show itself as an image.
-_SHOWS: Final = ("_repr_png_", "savefig")
+#: An object with one of these methods can be shown as an image.
+_IMAGE_METHODS: Final = ("_repr_png_", "savefig")
 
-#: Whose generics are containers or iterators, and where these have what they yield and return.
-_GENERIC: Final = ("builtins", "collections", "collections.abc")
+#: Modules whose generic types are containers or iterators; and for some types, which of their parameters
+#: are yielded or returned. For all others, each parameter is.
+_GENERIC_MODULES: Final = ("builtins", "collections", "collections.abc")
 _CARRIED: Final[Mapping[Any, slice]] = {
     abc.Generator: slice(0, None, 2),
     abc.AsyncGenerator: slice(0, 1),
     abc.Coroutine: slice(2, 3),
 }
 
-#: What to write instead, by what is returned.
-_REMEDIES: Final[tuple[tuple[tuple[type, ...], str], ...]] = (
-    (
-        (bytes, bytearray, memoryview),
-        "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
-    ),
-    ((Path,), "read it, with .read_text() or Image.from_path(...)"),
-    ((tuple,), "return user(...) or assistant(...) for a turn, or a list for several parts"),
-    ((Mapping,), "return user(...) for a turn, or text, with promptkit.fragments.json_block(...)"),
-    ((abc.Set,), "put it in order, with sorted(...), and return a list"),
-    ((object,), "return text, content, messages or a list of these; an f-string makes text"),
+#: A value of each kind, for which `remedy_for` knows what to write instead.
+_EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
+    ((bytes, bytearray, memoryview), (b"",)),
+    ((Path,), (Path(),)),
+    ((tuple,), (("user", ""),)),
+    ((Mapping,), ({"role": "user"}, {})),  # a vendor's message, or any other
+    ((abc.Set,), (set(),)),
+    ((IOBase,), (BytesIO(),)),
+    ((Enum,), (Rule.BAD_RETURN,)),
+    ((object,), (object(),)),
 )
 
 
@@ -58,7 +60,7 @@ def check_return(function: Callable[..., Any], names: Mapping[str, Any], report:
     """
     Report a return annotation that promises what no message can hold.
 
-    What is not known, and what a decorator may have changed, is left alone.
+    A type that is not known, or that a decorator may have changed, is not reported.
 
     Args:
         function:
@@ -68,13 +70,13 @@ def check_return(function: Callable[..., Any], names: Mapping[str, Any], report:
             The local names around its definition, for annotations that are strings.
 
         report:
-            Receives the fault.
+            Receives the error.
     """
     if inspect.unwrap(function) is not function:
         return
     annotation = read_return(function, names)
     if _generates(function) and not _is_kind_of(annotation, abc.Iterable, abc.AsyncIterable):
-        return  # what a generator yields is not said there
+        return  # this annotation does not say what the generator yields
     try:
         found = next(_unsendable(annotation), None)
     except Exception:  # noqa: BLE001 (asking a class about its bases runs any code)
@@ -83,30 +85,28 @@ def check_return(function: Callable[..., Any], names: Mapping[str, Any], report:
         report.add(
             Rule.BAD_RETURN,
             f"its return annotation promises {type_name(found)}, which no message can hold",
-            next(remedy for kinds, remedy in _REMEDIES if _is_kind_of(found, *kinds)),
+            _remedy_for_type(found),
             "return",
         )
 
 
+def _remedy_for_type(annotation: Any) -> str:
+    values = next(values for kinds, values in _EXAMPLES if _is_kind_of(annotation, *kinds))
+    return "; or ".join(map(remedy_for, values))
+
+
 def _generates(function: Callable[..., Any]) -> bool:
-    """
-    Return whether *function* yields.
-    """
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
 def _is_kind_of(annotation: Any, *kinds: type) -> bool:
-    """
-    Return whether *annotation*, its parameters apart, is a class below one of *kinds*.
-    """
+    """Whether *annotation*, without its parameters, is a subclass of one of *kinds*."""
     kind = get_origin(annotation) or annotation
     return object in kinds or (isinstance(kind, type) and issubclass(kind, kinds))
 
 
 def _unsendable(annotation: Any) -> Iterator[Any]:
-    """
-    Return the parts of *annotation* that no message can hold.
-    """
+    """The parts of *annotation* that no message can hold."""
     annotation = plain(annotation)
     kind = get_origin(annotation) or annotation
     if kind is Annotated:
@@ -121,15 +121,13 @@ def _unsendable(annotation: Any) -> Iterator[Any]:
         return  # a type variable, for one, or a name that is not known yet
     elif not _can_be_sent(kind) or _is_pair_of_strings(annotation, kind):
         yield annotation
-    elif kind.__module__ in _GENERIC:
+    elif kind.__module__ in _GENERIC_MODULES:
         for carried in get_args(annotation)[_CARRIED.get(kind, slice(None))]:
             yield from _unsendable(carried)
 
 
 def _is_pair_of_strings(annotation: Any, kind: type) -> bool:
-    """
-    Return whether *annotation* is that of a role and what it says, which no turn is made of.
-    """
+    """A role and a text, as other libraries write a turn; promptkit does not."""
     fields = get_args(annotation)
     if hasattr(kind, "_fields"):  # a named tuple
         fields = tuple(kind.__annotations__.values())
@@ -137,10 +135,8 @@ def _is_pair_of_strings(annotation: Any, kind: type) -> bool:
 
 
 def _can_be_sent(kind: Any) -> bool:
-    """
-    Return whether some value of a class can be a message, or several.
-    """
-    if any(hasattr(kind, name) for name in _SHOWS):
+    """Whether some instance of *kind* can be a message, or several."""
+    if any(hasattr(kind, name) for name in _IMAGE_METHODS):
         return True
     if kind is abc.Callable or issubclass(kind, _UNSENDABLE):
         return False

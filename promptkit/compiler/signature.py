@@ -1,8 +1,4 @@
-"""
-What a function may be asked: its parameters, their types, and what is said about them.
-
-The parameters become a small typed tree; `promptkit.catalog.arguments` reads it.
-"""
+"""Reads the signature of an author's function: its parameters, their types and their descriptions."""
 
 import inspect
 import types
@@ -34,14 +30,14 @@ class Parameter(Struct, frozen=True):
             Its name.
 
         annotation:
-            Its type, without what promptkit reads from ``Annotated``; constraints of
+            Its type, without the parts of ``Annotated`` that promptkit reads. Constraints of
             `msgspec.Meta` stay on it.
 
         default:
             Its default, or `NO_DEFAULT`.
 
         arg:
-            What the author says about it, from ``Annotated`` or else the docstring.
+            What the author says about it, in ``Annotated`` or else in the docstring.
     """
 
     name: str
@@ -51,15 +47,13 @@ class Parameter(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """
-        Whether it has no default.
-        """
+        """Whether it has no default."""
         return self.default is NO_DEFAULT
 
 
 class Signature(Struct, frozen=True):
     """
-    What a function may be asked.
+    The parameters of an author's function, as clients fill them.
 
     Args:
         parameters:
@@ -79,7 +73,7 @@ class Signature(Struct, frozen=True):
 
 def read_signature(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> Signature:
     """
-    Read what *function* may be asked.
+    Read the parameters that clients can fill.
 
     Args:
         function:
@@ -89,10 +83,7 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
             The local names around its definition, for annotations that are strings.
 
         report:
-            Receives every parameter that cannot be served.
-
-    Returns:
-        The signature, of the parameters that can be.
+            Receives every parameter that cannot be served. It is left out of the result.
     """
     hints = _resolve(function, names, report)
     descriptions = read_descriptions(function.__doc__)
@@ -108,23 +99,20 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
                     parameter.name,
                 )
             context = context or parameter.name
-        elif _servable(parameter, report):
+        elif _is_servable(parameter, report):
             # What a decorator has put into the signature is not among the annotations.
             hint = hints.get(parameter.name, parameter.annotation)
             if isinstance(hint, str | typing.ForwardRef):
                 continue  # `_resolve` has reported it
             _check_notes(parameter.name, hint, report)
-            annotation, arg = _split(hint)
+            annotation, arg = _split_annotated(hint)
             if arg.description is None:
                 arg = attrs.evolve(arg, description=descriptions.get(parameter.name))
             parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
     return Signature(tuple(parameters), context, read_summary(function.__doc__))
 
 
-def _servable(parameter: inspect.Parameter, report: Report) -> bool:
-    """
-    Return whether a client could fill *parameter*; report why not.
-    """
+def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         report.add(
@@ -154,14 +142,22 @@ def _servable(parameter: inspect.Parameter, report: Report) -> bool:
     return False
 
 
-#: Names that annotations begin with, and that are always there or often imported.
-_TYPES: Final = ("str", "int", "float", "bool", "bytes", "list", "dict", "Annotated", "Literal", "Optional")
+#: Names that often stand in annotations.
+_COMMON_NAMES: Final = (
+    "str",
+    "int",
+    "float",
+    "bool",
+    "bytes",
+    "list",
+    "dict",
+    "Annotated",
+    "Literal",
+    "Optional",
+)
 
 
-def _definition_of(error: Exception, function: Callable[..., Any]) -> str:
-    """
-    Return how to define what an annotation names: what to import, or which name was meant.
-    """
+def _unresolved_remedy(error: Exception, function: Callable[..., Any]) -> str:
     from promptkit.compiler.remedies.imports import import_of
 
     name = error.name if isinstance(error, NameError) else None
@@ -171,16 +167,14 @@ def _definition_of(error: Exception, function: Callable[..., Any]) -> str:
     kinds = [
         known for known, value in getattr(function, "__globals__", {}).items() if isinstance(value, type)
     ]
-    meant = nearest(name, [*kinds, *_TYPES]) if name else None
+    meant = nearest(name, [*kinds, *_COMMON_NAMES]) if name else None
     if meant is not None:
         return f"did you mean {meant!r}?"
     return "define or import what it names in the recipe, outside of `if TYPE_CHECKING:`"
 
 
 def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """
-    Return the types that *function*'s annotations stand for; report those that cannot be found.
-    """
+    """The types of the parameters. Annotations that cannot be evaluated are reported."""
     function = inspect.unwrap(function)
     hints = {}
     for name, annotation in annotations_of(function).items():
@@ -192,18 +186,14 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
             report.add(
                 Rule.UNRESOLVED_ANNOTATION,
                 f"the annotation of parameter {name!r} cannot be resolved: {error}",
-                _definition_of(error, function),
+                _unresolved_remedy(error, function),
                 name,
             )
     return hints
 
 
-def _split(annotation: Any) -> tuple[Any, Arg]:
-    """
-    Return the type in *annotation*, and what ``Annotated`` says of it to promptkit.
-
-    It may stand around an optional type or inside of it.
-    """
+def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
+    """Split a type from what ``Annotated`` tells promptkit, around an optional type or inside of it."""
     if typing.get_origin(annotation) is typing.Annotated:
         bare, constraints, arg = annotation.__origin__, [], Arg()
         for note in annotation.__metadata__:
@@ -215,22 +205,20 @@ def _split(annotation: Any) -> tuple[Any, Arg]:
                 arg = note if note.description else attrs.evolve(note, description=arg.description)
         return (typing.Annotated[(bare, *constraints)] if constraints else bare), arg
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        split = [_split(member) for member in typing.get_args(annotation)]
-        said = [arg for _, arg in split if arg != Arg()]
-        if len(said) == 1:
-            return typing.Union[tuple(member for member, _ in split)], said[0]  # noqa: UP007 (made of parts)
+        split = [_split_annotated(member) for member in typing.get_args(annotation)]
+        args = [arg for _, arg in split if arg != Arg()]
+        if len(args) == 1:
+            return typing.Union[tuple(member for member, _ in split)], args[0]  # noqa: UP007 (made of parts)
     return annotation, Arg()
 
 
 def _check_notes(name: str, annotation: Any, report: Report) -> None:
-    """
-    Report an `Arg` that says nothing, and one that would silence another.
-    """
+    """Report an `Arg` that is not called, and two for one parameter."""
     notes = notes_of(annotation)
     if any(note is Arg for note in notes):
         report.add(
             Rule.BARE_ARG,
-            f"parameter {name!r} has Arg itself in its annotation, which says nothing",
+            f"parameter {name!r} has Arg in its annotation without calling it",
             "call it: Arg('what to enter')",
             name,
         )
@@ -244,19 +232,16 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 
 
 def _is_context(annotation: Any) -> bool:
-    """
-    Return whether a parameter receives the `Context`, optionally or not.
-    """
-    bare, _ = _split(annotation)
+    bare, _ = _split_annotated(annotation)
     members = typing.get_args(bare) if typing.get_origin(bare) in (typing.Union, types.UnionType) else [bare]
     return Context in members
 
 
 def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
     """
-    Return what makes an object look like *function*.
+    Return what `functools.update_wrapper` would copy from *function*.
 
-    It is what `functools.update_wrapper` copies, which cannot write to a frozen object.
+    `update_wrapper` itself cannot write to a frozen object.
     """
     names: tuple[str, ...] = WRAPPER_ASSIGNMENTS
     copied = {name: getattr(function, name) for name in names if hasattr(function, name)}

@@ -155,7 +155,7 @@ class TestCheck:
             0,
             [
                 "recipes/silent.py:4: warning PK205: prompt 'silent': it never returns or yields anything",
-                "    return what it should say, or yield it",
+                "    return text or messages, or yield them",
                 "1 prompt can be served, 1 warning",
             ],
         )
@@ -808,7 +808,7 @@ class TestUsage:
         )
 
         assert (ran.returncode, ran.stdout) == (2, "")
-        assert ran.stderr == "promptkit: cannot load 'nowhere': it is no folder, no file and no module\n"
+        assert ran.stderr == "promptkit: cannot load 'nowhere': there is no such folder, file or module\n"
 
     @pytest.mark.parametrize("argv", [[], ["nope"], ["list", "--nope"], ["render", "recipes"]], ids=str)
     def test_a_command_line_that_is_not_understood(self, argv, capsys):

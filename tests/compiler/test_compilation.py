@@ -244,7 +244,7 @@ def test_resources_are_checked_too(recipes):
 
     assert [diagnostic.message for diagnostic in found] == [
         "resource 'logs': parameter 'period: str' is not in the template 'logs://recent{?timeframe}'",
-        "resource 'logs': the template's variable 'timeframe' is no parameter of the function",
+        "resource 'logs': the template's variable 'timeframe' is not a parameter of the function",
     ]
 
 

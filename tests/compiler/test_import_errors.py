@@ -8,7 +8,7 @@ from promptkit.compiler.loading.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "MCP has no system role: begin the first user(...) with it"
-LIES = "it lies at {}, and names begin at the project's root, ROOT"
+LIES = "it is at {}, and names begin at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 
 
@@ -54,7 +54,7 @@ class TestNames:
             ("x: Literal['a']", "import it: from typing import Literal"),
             ("os.getcwd()", "import it: import os"),
             ("'x'.uper()", "did you mean 'upper'?"),
-            ("x = 1\n{}[x]", "correct the line; the other recipes are served all the same"),
+            ("x = 1\n{}[x]", "correct the line; the other recipes are still served"),
             ("x = nothing_of_this_name", "define it, or correct the name"),
             ("from promptkit.language.content import usr", "did you mean 'user' of promptkit?"),
             ("from promptkit import SystemMessage", NO_SYSTEM),
@@ -92,7 +92,7 @@ class TestModules:
             ("import jsn", f"did you mean 'json'? or install it: {PIP} jsn"),
             (
                 "import helprs",
-                f"did you mean 'helpers', which lies beside the recipe? or install it: {PIP} helprs",
+                f"did you mean 'helpers', which is beside the recipe? or install it: {PIP} helprs",
             ),
             (
                 "import inner",
@@ -147,7 +147,7 @@ class TestFiles:
 
         there, gone = broken(source.format("text.md")), broken(source.format("gone.md"))
 
-        assert there.remedy == f"{looked}, and lies beside the recipe: {write} / 'text.md'"
+        assert there.remedy == f"{looked}, and is beside the recipe: {write} / 'text.md'"
         assert gone.remedy == f"{looked}; {beside}, {write} / 'gone.md'"
 
 
@@ -288,4 +288,4 @@ def test_an_odd_exception_is_one_diagnostic(broken):
         raise Odd
     """
 
-    assert broken(source).remedy == "correct the line; the other recipes are served all the same"
+    assert broken(source).remedy == "correct the line; the other recipes are still served"

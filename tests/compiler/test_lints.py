@@ -61,11 +61,11 @@ class TestSaysNothing:
     @pytest.mark.parametrize(
         ("body", "shown", "remedy"),
         [
-            ("user(diff)", "user(diff)", "put 'return' in front of what it should say"),
-            ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of what it should say"),
-            ("print(diff)", "print(diff)", "return the text: what is printed reaches no client"),
-            ("text = diff", "silent", "return what it should say, or yield it"),
-            ("'A docstring.'", "silent", "return what it should say, or yield it"),
+            ("user(diff)", "user(diff)", "put 'return' in front of this line"),
+            ("f'Review {diff}.'", "f'Review {diff}.'", "put 'return' in front of this line"),
+            ("print(diff)", "print(diff)", "return the text: no client sees what is printed"),
+            ("text = diff", "silent", "return text or messages, or yield them"),
+            ("'A docstring.'", "silent", "return text or messages, or yield them"),
         ],
     )
     def test_where_it_should_have_spoken(self, body, shown, remedy, found, recipes):
@@ -276,6 +276,6 @@ def test_lints_cost_serving_nothing(recipes):
 
     assert (
         set(ran.stdout.split())
-        & {"promptkit.compiler.lints.lints", "promptkit.errors.sources", "rich", "docstring_parser"}
+        & {"promptkit.compiler.lints.prompts", "promptkit.errors.sources", "rich", "docstring_parser"}
         == set()
     )

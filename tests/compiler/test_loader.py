@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.loading.finders import Loader
+from promptkit.compiler.loading.finders import SourceLoader
 from promptkit.compiler.loading.loader import load
 from promptkit.errors import LoadError
 from promptkit.errors.diagnostics import Rule
@@ -116,10 +116,10 @@ class TestTargets:
     @pytest.mark.parametrize(
         ("target", "reason"),
         [
-            ("nowhere", "it is no folder, no file and no module"),
+            ("nowhere", "there is no such folder, file or module"),
             ("nowhere.py", "there is no such file or folder"),
             ("some/where", "there is no such file or folder"),
-            ("nowhere:thing", "it is no folder, no file and no module"),
+            ("nowhere:thing", "there is no such folder, file or module"),
         ],
     )
     def test_nothing_there(self, target, reason, tmp_path, monkeypatch):
@@ -675,7 +675,7 @@ class TestBytecode:
     def found(self, tmp_path, monkeypatch):
         """A function that returns a constant of the code in a file, as a new process would load it."""
         monkeypatch.setattr(sys, "dont_write_bytecode", False)
-        return lambda: Loader("a", str(tmp_path / "a.py"), again=False).get_code("a").co_consts[0]
+        return lambda: SourceLoader("a", str(tmp_path / "a.py"), again=False).get_code("a").co_consts[0]
 
     @pytest.fixture
     def file(self, tmp_path, found):
@@ -711,7 +711,7 @@ class TestBytecode:
         """
         It is read: no source is compiled.
         """
-        monkeypatch.setattr(Loader, "source_to_code", None)
+        monkeypatch.setattr(SourceLoader, "source_to_code", None)
 
         assert found() == 1
 

@@ -684,7 +684,7 @@ class TestOptions:
             None,
             Rule.BAD_METADATA,
             f"prompt 'named': meta cannot have {shown} for a key",
-            "write keys as in 'com.example/owner': a domain read backwards, a slash and a name",
+            "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
         )
 
     @pytest.mark.requirement("base/meta/reserved-prefix", "base/meta/trace-context")

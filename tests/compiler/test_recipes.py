@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.compiler.compilation import compile_files, compose, merge, owners_of
-from promptkit.compiler.recipes import Declarations, Recipes
+from promptkit.compiler.compilation import compile_files
+from promptkit.compiler.composition import compose, merge, owners_of
+from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 
 
@@ -14,7 +15,7 @@ def declares(file, *made, fault=""):
     """What a file declares, and perhaps why it cannot be imported."""
     found = (Diagnostic(Rule.IMPORT_FAILED, fault, "mend it", Location(file)),) if fault else ()
     prompts = tuple(one for one in made if hasattr(one, "options"))
-    return Declarations(Path(file), prompts, tuple(one for one in made if one not in prompts), found)
+    return LoadedFile(Path(file), prompts, tuple(one for one in made if one not in prompts), found)
 
 
 def say(name, text, annotation=str):

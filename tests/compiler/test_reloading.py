@@ -83,8 +83,9 @@ def texts(catalog):
 def author(recipes, monkeypatch):
     """A function that makes an author of recipes, who is watched once `start` is called."""
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
-    monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET", 10)
-    monkeypatch.setattr("promptkit.compiler.loading.reloading._ROUND", 50)
+    monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET_MS", 10)
+    monkeypatch.setattr("promptkit.compiler.loading.reloading._CHECK_EVERY_MS", 50)
+    monkeypatch.setattr("promptkit.compiler.loading.import_thread._CHECK_EVERY_S", 0.05)
     authors = []
 
     def make(target=None, **files):
@@ -245,7 +246,7 @@ class TestWhatIsHeldBack:
 
         assert codes == ["PK101"]
         assert texts(author.next()) == {"greet": "two"}
-        assert capsys.readouterr().err == "promptkit: reloaded; still as before, until mended: greet.py\n"
+        assert capsys.readouterr().err == "promptkit: reloaded; still as before, until fixed: greet.py\n"
 
     def test_a_complaint_is_made_once(self, watched):
         """
@@ -393,7 +394,7 @@ class TestEachFileByItself:
         author.wait_for(greet="two", part="see you", extra="more")
 
         said = capsys.readouterr().err.splitlines()
-        assert set(said) == {"promptkit: reloaded; still as before, until mended: greet.py"}
+        assert set(said) == {"promptkit: reloaded; still as before, until fixed: greet.py"}
         assert len(said) >= 4
 
     def test_a_file_is_kept_whole(self, watched):
@@ -422,7 +423,7 @@ class TestEachFileByItself:
         author.write("pair.py", greet("tri"))
 
         author.wait_for(greet="tri", other="x")
-        assert "promptkit: reloaded; at fault: pair.py" in capsys.readouterr().err
+        assert "promptkit: reloaded; with errors: pair.py" in capsys.readouterr().err
 
     def test_a_file_that_was_broken_from_the_start_is_mended(self, watched):
         """
@@ -710,7 +711,7 @@ class TestImportsThatHang:
     @pytest.fixture(autouse=True)
     def soon(self, monkeypatch):
         """What hangs is reported soon."""
-        monkeypatch.setattr("promptkit.compiler.loading.reloading._SLOW", 0.2)
+        monkeypatch.setattr("promptkit.compiler.loading.import_thread._REPORT_AFTER_S", 0.2)
 
     @pytest.mark.parametrize(
         "hangs",
@@ -734,7 +735,7 @@ class TestImportsThatHang:
 
         said = capsys.readouterr().err
         assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s" in said
-        assert "still as before, until mended: greet.py" in said
+        assert "still as before, until fixed: greet.py" in said
 
     def test_a_compilation_that_hangs(self, watched):
         """
@@ -854,7 +855,7 @@ class TestWatching:
             yield
 
         monkeypatch.setattr("watchfiles.watch", refuse)
-        monkeypatch.setattr("promptkit.compiler.loading.reloading._POLL", 0.05)
+        monkeypatch.setattr("promptkit.compiler.loading.reloading._POLL_EVERY_S", 0.05)
         made = author(greet=greet("one"))
         made.start()
         made.write("greet.py", greet("two"))
@@ -863,7 +864,7 @@ class TestWatching:
         made.wait_for(greet="tri")
 
         assert capsys.readouterr().err == (
-            f"promptkit: {str(made.folder)!r} cannot be watched, and is looked at every second: "
+            f"promptkit: {str(made.folder)!r} cannot be watched; it is checked every second instead: "
             "OS file watch limit reached\n"
         )
 
@@ -891,7 +892,7 @@ class TestWatching:
         A file may be empty for a moment while it is written, and is not read at that moment.
         """
         made = author(greet=greet("one"), part=greet("bye", "part"))
-        monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET", 60_000)
+        monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET_MS", 60_000)
         made.reloader._publish = made.published.put
         made.write("greet.py", "")
         made.reloader._reload()
@@ -1064,7 +1065,7 @@ class TestFindingFiles:
             "a.py",
             "b/c.txt",
         ]
-        assert found.watchable == [str(tmp_path), str(tmp_path / "b")]
+        assert found.folders_to_watch == [str(tmp_path), str(tmp_path / "b")]
 
     def test_links(self, tmp_path):
         """
@@ -1116,20 +1117,20 @@ class TestFindingFiles:
         found = find_files(deep)
 
         assert set(found.files) == {str(deep / "a.py")}
-        assert len(found.watchable) == 1201
+        assert len(found.folders_to_watch) == 1201
 
     def test_too_many_folders(self, tmp_path, monkeypatch):
         """
         A walk comes to an end, and says that it did not see everything.
         """
-        monkeypatch.setattr("promptkit.compiler.loading.watched_files._MOST_FOLDERS", 3)
+        monkeypatch.setattr("promptkit.compiler.loading.watched_files._MAX_FOLDERS", 3)
         for name in "abcd":
             (tmp_path / name).mkdir()
 
         found = find_files(tmp_path)
 
-        assert len(found.inside) == 3
-        assert "further folders: there are too many" in found.passed_over[0]
+        assert len(found.scanned) == 3
+        assert "further folders: there are too many" in found.skipped[0]
 
     @pytest.mark.parametrize("end", ["loop", "nowhere", "a.py/x", "x" * 300])
     def test_links_that_lead_nowhere(self, tmp_path, end):
@@ -1162,7 +1163,7 @@ class TestFindingFiles:
         found = find_files(tmp_path)
 
         assert set(found.files) == {str(tmp_path / "open" / "a.py")}
-        assert found.passed_over == (f"{str(tmp_path / 'locked')!r}: {os.strerror(error)}",)
+        assert found.skipped == (f"{str(tmp_path / 'locked')!r}: {os.strerror(error)}",)
 
     def test_names_that_are_no_text(self, tmp_path):
         """
@@ -1173,10 +1174,10 @@ class TestFindingFiles:
         Path(odd, "a.py").touch()
         found = find_files(tmp_path)
 
-        assert found.watchable == [str(tmp_path)]
+        assert found.folders_to_watch == [str(tmp_path)]
         assert str(Path(odd, "a.py")) in found.files
-        assert len(found.passed_over) == 1
-        assert found.passed_over[0].isprintable()
+        assert len(found.skipped) == 1
+        assert found.skipped[0].isprintable()
 
 
 class TestOddEntriesWhileWatching:
@@ -1206,7 +1207,7 @@ class TestOddEntriesWhileWatching:
         made.wait_for(greet="for")
 
         said = capsys.readouterr().err
-        assert "\\udcffearly': its name is no UTF-8" in said
+        assert "\\udcffearly': its name is not UTF-8" in said
         assert "cannot be watched" not in said
 
     def test_a_current_folder_that_is_gone(self, author, tmp_path, monkeypatch):

@@ -428,20 +428,20 @@ class TestDiagnostics:
                 {},
                 Rule.BAD_TEMPLATE,
                 "the template 'recent' has no scheme",
-                "begin it as a URI begins, as in 'logs://recent{?timeframe}'",
+                "begin it with a scheme, as in 'logs://recent{?timeframe}'",
             ),
             (
                 "{scheme}:a",
                 {"scheme": ""},
                 Rule.BAD_TEMPLATE,
                 "the template '{scheme}:a' has no scheme",
-                "begin it as a URI begins, as in 'logs://recent{?timeframe}'",
+                "begin it with a scheme, as in 'logs://recent{?timeframe}'",
             ),
             (
                 "x:{a}",
                 {},
                 Rule.TEMPLATE_MISMATCH,
-                "the template's variable 'a' is no parameter of the function",
+                "the template's variable 'a' is not a parameter of the function",
                 "add a parameter 'a', or take it out of the template",
             ),
             (
@@ -503,7 +503,7 @@ class TestDiagnostics:
         """
         (found,) = taking("x:a b").diagnostics
 
-        assert not found.remedy.startswith("begin it as a URI begins")
+        assert not found.remedy.startswith("begin it with a scheme")
 
     @settings(deadline=None)
     @given(st.text("x:/{}?&,*+é%2a A", max_size=8).map(lambda text: f"x:{text}"))

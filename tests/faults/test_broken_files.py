@@ -80,7 +80,7 @@ def test_one_broken_file_among_others(told):
     client.wait(a="one", b="tri", c=None)
 
     assert (before, client.changes()) == (2, 3)  # of words, of one more, and of one less
-    assert "still as before, until mended: a.py" in client.serving.log.read_text()
+    assert "still as before, until fixed: a.py" in client.serving.log.read_text()
     assert client.serving.end()[1] == 0
 
 

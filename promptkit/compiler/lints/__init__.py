@@ -1,1 +1,1 @@
-"""What is wrong with recipes though each part of them is valid: warnings of `promptkit check`."""
+"""Lints of `promptkit check`: what can be served, but is probably a mistake."""

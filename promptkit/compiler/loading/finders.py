@@ -1,4 +1,4 @@
-"""Finders: what takes part in Python's imports while one folder of recipes is loaded."""
+"""Finders for `sys.meta_path`: they import a folder of recipes, and the modules beside them."""
 
 import importlib
 import os
@@ -12,10 +12,10 @@ from typing import Any, TypeAlias
 
 __all__ = [
     "Finder",
-    "Loader",
-    "Siblings",
-    "Sources",
-    "finders",
+    "PackageFinder",
+    "SiblingFinder",
+    "SourceLoader",
+    "active_finders",
     "namespace_of",
     "place_module",
     "remove_module",
@@ -25,19 +25,15 @@ __all__ = [
 Executed: TypeAlias = dict[str, ModuleType]
 
 
-def finders() -> "list[Finder]":
-    """
-    Return what this module has put into `sys.meta_path`.
-    """
-    entered: list[Any] = list(sys.meta_path)
+def active_finders() -> "list[Finder]":
+    """Return the finders of this module that are in `sys.meta_path`."""
+    installed: list[Any] = list(sys.meta_path)
     # An author's finder may have a `__class__` that raises anything.
-    return [finder for finder in entered if issubclass(type(finder), Finder)]
+    return [finder for finder in installed if issubclass(type(finder), Finder)]
 
 
 def namespace_of(module: object) -> Mapping[str, Any]:
-    """
-    Return the names in a module, without running code of its own; none if it is no module.
-    """
+    """Return the names in a module without running its code; none if it is not a module."""
     if not issubclass(type(module), ModuleType):  # a proxy's `__class__` may run anything
         return {}
     names: dict[str, Any] = object.__getattribute__(module, "__dict__")
@@ -46,9 +42,9 @@ def namespace_of(module: object) -> Mapping[str, Any]:
 
 class Finder:
     """
-    Takes part in imports as long as one package is the one that is loaded.
+    Takes part in imports while one package of recipes is loaded.
 
-    It is of no class of `importlib.abc`, which brings archives, temporary files and random numbers.
+    It derives from no class of `importlib.abc`, whose import is slow.
     """
 
     def __init__(self, package: str, folder: Path) -> None:
@@ -61,36 +57,30 @@ class Finder:
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """
-        Return how to import *fullname*; None if it is none of these modules.
-        """
+        """Return how to import *fullname*, or None if it is not one of this finder's modules."""
         raise NotImplementedError
 
-    def enter(self) -> None:
-        """
-        Be asked from now on, before the folders of `sys.path`, and after what a test runner has put there.
-        """
+    def install(self) -> None:
+        """Put it before the finder for `sys.path`, and after those of test runners."""
         at = sys.meta_path.index(PathFinder) if PathFinder in sys.meta_path else len(sys.meta_path)
         sys.meta_path.insert(at, self)
 
-    def leave(self) -> None:
-        """
-        Be asked no more.
-        """
+    def uninstall(self) -> None:
+        """Take it out of `sys.meta_path`."""
         with suppress(ValueError):  # a recipe may have taken it out
             sys.meta_path.remove(self)
 
 
-class Sources(Finder):
+class PackageFinder(Finder):
     """
-    Finds the modules of a package, and notes which are executed, whatever they do to `sys.modules`.
+    Finds the modules of a package, and keeps those that were executed, whatever they do to `sys.modules`.
 
     Args:
         package:
             Its name.
 
         folder:
-            Where it is.
+            Its folder.
 
         again:
             Whether it was imported before, so that its bytecode may be stale.
@@ -109,9 +99,7 @@ class Sources(Finder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """
-        Return how to import *fullname*, if it is the package or in its folder.
-        """
+        """Return how to import *fullname*, if it is the package or in its folder."""
         folder, inside = self._within
         below = path is not None and any(place == folder or place.startswith(inside) for place in path)
         if not below and fullname != self.package:
@@ -122,19 +110,17 @@ class Sources(Finder):
         return spec
 
     def loader(self, name: str, path: str) -> SourceFileLoader:
-        """
-        Return what loads the module in the file at *path*.
-        """
+        """Return the loader of the module in the file at *path*."""
         self.read.add(path)
-        return Loader(name, path, again=self._again, executed=self.executed)
+        return SourceLoader(name, path, again=self._again, executed=self.executed)
 
 
-class Loader(SourceFileLoader):
+class SourceLoader(SourceFileLoader):
     """
-    Loads a module without looking at stale bytecode, which it writes anew for the next process.
+    Loads a module without using stale bytecode, and writes new bytecode for the next process.
 
-    Python tells whether bytecode is stale by the whole second in which its source was written, and
-    by its size. Edits may follow each other faster, and tools may put back the time of a file.
+    Python compares the whole second in which the source was written, and its size. But edits may follow
+    each other faster, and tools may reset the time of a file.
     """
 
     def __init__(self, name: str, path: str, *, again: bool, executed: Executed | None = None) -> None:
@@ -143,47 +129,41 @@ class Loader(SourceFileLoader):
         self._executed = executed
 
     def get_data(self, path: str) -> bytes:
-        """
-        Return the content of a file. Raises `OSError` for stale bytecode, as if there were none.
-        """
+        """Return the content of a file. Raises `OSError` for stale bytecode, as if it did not exist."""
         if path.endswith(tuple(BYTECODE_SUFFIXES)) and (self._again or self._is_stale(path)):
             raise FileNotFoundError(path)
         return super().get_data(path)
 
     def _is_stale(self, bytecode: str) -> bool:
-        """
-        Return whether the source was changed after its bytecode was written. Raises `OSError` without either.
-        """
+        """Whether the source changed after its bytecode was written."""
         source, link = os.stat(self.path), os.lstat(self.path)
         changed = max(source.st_mtime_ns, source.st_ctime_ns, link.st_ctime_ns)
         return changed >= os.stat(bytecode).st_ctime_ns
 
     def exec_module(self, module: ModuleType) -> None:
-        """
-        Execute the module, and note it if that went well.
-        """
-        # What is served for long must not keep alive all that was loaded with it.
+        """Execute the module, and keep it if that succeeded."""
+        # The loader lives as long as the module, and must not keep all others alive.
         executed, self._executed = self._executed, None
         super().exec_module(module)
         if executed is not None:
             executed[self.name] = module
 
 
-class Siblings(Finder):
+class SiblingFinder(Finder):
     """
-    Finds ``import helpers`` beside a recipe, where nothing else but the project has such a module.
+    Finds ``import helpers`` beside a recipe, unless another module of that name can be imported.
 
-    The module is the package's own (``recipes.helpers``), so that it exists once.
+    The module is the one of the package (``recipes.helpers``), so that it exists once.
 
     Args:
         package:
             The name of the package.
 
         folder:
-            Where it is.
+            Its folder.
 
         root:
-            The project's folder, which is on `sys.path` behind all that counts more than siblings.
+            The project's folder, which is on `sys.path`. Siblings have precedence over it.
     """
 
     def __init__(self, package: str, folder: Path, root: str) -> None:
@@ -192,11 +172,9 @@ class Siblings(Finder):
         self._root = root
         self._beside = os.path.join(str(folder), "")
 
-    def leave(self) -> None:
-        """
-        Find nothing any more, and take back what was found: another folder has its own.
-        """
-        super().leave()
+    def uninstall(self) -> None:
+        """Stop, and take what was found out of `sys.modules`: another folder has its own."""
+        super().uninstall()
         for key in list(sys.modules):
             if key.partition(".")[0] in self.found:
                 del sys.modules[key]
@@ -207,9 +185,7 @@ class Siblings(Finder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """
-        Return how to import *fullname*, if a file or folder beside the recipes is called so.
-        """
+        """Return how to import *fullname*, if there is such a file or folder beside the recipes."""
         if path is not None:
             return None
         beside = self._beside + fullname
@@ -220,24 +196,18 @@ class Siblings(Finder):
         return ModuleSpec(fullname, self)  # type: ignore[arg-type]  # it has what imports ask for
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """
-        Return the package's own module.
-        """
+        """Return the package's own module."""
         module = importlib.import_module(f"{self.package}.{spec.name}")
         self.own_spec = module.__spec__
         self.found.add(spec.name)
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        """
-        Give the module its own name back; it has been executed already.
-        """
+        """Restore the module's own spec. It has been executed already."""
         module.__spec__ = self.own_spec
 
     def _is_elsewhere(self, name: str, target: ModuleType | None) -> bool:
-        """
-        Return whether anything else has a module called *name*.
-        """
+        """Whether another finder, or another folder of `sys.path`, has a module of that name."""
         for finder in list(sys.meta_path):
             if issubclass(type(finder), Finder):
                 continue
@@ -248,9 +218,7 @@ class Siblings(Finder):
 
 
 def remove_module(name: str) -> None:
-    """
-    Take a module out of `sys.modules`, and out of the package that holds it.
-    """
+    """Take a module out of `sys.modules`, and out of its parent package."""
     module = sys.modules.pop(name, None)
     parent, _, child = name.rpartition(".")
     names = namespace_of(sys.modules.get(parent))
@@ -259,9 +227,7 @@ def remove_module(name: str) -> None:
 
 
 def place_module(name: str, module: ModuleType) -> None:
-    """
-    Put a module into `sys.modules`, and into the package that holds it.
-    """
+    """Put a module into `sys.modules`, and into its parent package."""
     sys.modules[name] = module
     parent, _, child = name.rpartition(".")
     if parent and issubclass(type(sys.modules.get(parent)), ModuleType):

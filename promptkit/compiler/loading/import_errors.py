@@ -1,61 +1,74 @@
-"""What is said of a recipe that cannot be imported: what was raised, where, and what to do about it."""
+"""Diagnostics for recipes that cannot be imported: what was raised, where, and what to do about it."""
 
 import re
 from itertools import dropwhile
 from pathlib import Path
 from typing import Final
 
-from promptkit.errors.diagnostics import Diagnostic, Location, Rule
+from promptkit.compiler.loading.interpreter import raise_if_interrupted
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 
-__all__ = ["import_failed"]
+__all__ = ["fault_of", "import_failed"]
 
-#: What some versions of Python guess, which the remedy says on all of them, and where a module lies.
-_BESIDE: Final = re.compile(
+#: What is cut from Python's message: the suggestions that some versions add, as the remedy has its own,
+#: and the path of the module.
+_CUT: Final = re.compile(
     r"\. Did you (?:mean|forget)\b[^?]*\?$| \((?:[^()]+\.(?:py|pyd|so)|unknown location)\)$"
 )
 
 
-def import_failed(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
+def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
     """
-    Return the diagnostic for a recipe that raised *error* when it was imported.
+    Return the diagnostic for a recipe that raised *error*.
 
     Args:
         file:
             The recipe.
 
         folder:
-            Where its neighbours lie, if it has any.
+            The folder of its package, if it is loaded as part of one.
 
         error:
             What was raised.
     """
-    from traceback import format_exception_only  # only a broken recipe needs these
+    try:
+        return _import_error(file, folder, error)
+    except BaseException as other:  # noqa: BLE001 (showing an author's exception runs its code)
+        raise_if_interrupted(other)
+        return import_failed(file, f"cannot be imported: {type(error).__name__}, which cannot be described")
+
+
+def import_failed(
+    file: Path,
+    what: str,
+    remedy: str = "fix or remove it; the other recipes are still served",
+    location: Location | None = None,
+) -> Diagnostic:
+    """Return the diagnostic for a recipe that cannot be loaded."""
+    message = printable(f"recipe {file.stem!r} {what}")
+    return Diagnostic(Rule.IMPORT_FAILED, message, remedy, location or Location(str(file)))
+
+
+def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
+    from traceback import format_exception_only
 
     from promptkit.compiler.remedies.imports import import_remedy
 
-    said = _BESIDE.sub("", _BESIDE.sub("", format_exception_only(error)[-1].strip()))
-    return Diagnostic(
-        Rule.IMPORT_FAILED,
-        f"recipe {file.stem!r} cannot be imported: {said}",
-        import_remedy(file, error),
-        _place_of(error, file, folder),
-    )
+    text = format_exception_only(error)[-1].strip()
+    text = _CUT.sub("", _CUT.sub("", text))
+    remedy, location = import_remedy(file, error), _location_of(error, file, folder)
+    return import_failed(file, f"cannot be imported: {text}", remedy, location)
 
 
-def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location:
-    """
-    Return where in the author's code, from *file* on, *error* was raised.
-    """
+def _location_of(error: BaseException, file: Path, folder: Path | None) -> Location:
+    """Where in the author's code, from *file* on, the error was raised."""
     from traceback import FrameSummary, extract_tb
 
     from promptkit.errors.sources import span_at
     from promptkit.errors.tracebacks import is_authors_file
 
     if isinstance(error, SyntaxError) and error.filename:
-        column = max(error.offset or 0, 0)
-        goes_on = (error.end_lineno or 0, error.end_offset or 0) > (error.lineno or 0, column)
-        end = error.end_offset if goes_on and error.end_lineno == error.lineno else column + 1
-        return Location(error.filename, error.lineno or 0, column, end if column and end else 0)
+        return _location_of_syntax_error(error, error.filename)
 
     def is_recipe(frame: FrameSummary) -> bool:
         return Path(frame.filename).parent == folder or frame.filename == str(file)
@@ -66,3 +79,10 @@ def _place_of(error: BaseException, file: Path, folder: Path | None) -> Location
             line, end = frame.lineno or 0, frame.end_colno if frame.end_lineno == frame.lineno else None
             location = Location(frame.filename, *span_at(frame.filename, line, frame.colno or 0, end))
     return location
+
+
+def _location_of_syntax_error(error: SyntaxError, file: str) -> Location:
+    column = max(error.offset or 0, 0)
+    has_end = (error.end_lineno or 0, error.end_offset or 0) > (error.lineno or 0, column)
+    end = error.end_offset if has_end and error.end_lineno == error.lineno else column + 1
+    return Location(file, error.lineno or 0, column, end if column and end else 0)

@@ -1,4 +1,4 @@
-"""The interpreter's own state, which authors' code may change but not for the rest of the server."""
+"""Protects the interpreter's state from authors' code: what imports use, signal handlers, the process."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from threading import current_thread, main_thread
 from typing import Any, Final
 
-__all__ = ["end_child", "intact"]
+__all__ = ["exit_if_forked", "preserve_interpreter", "raise_if_interrupted"]
 
-#: What ends a server, or keeps it from being ended.
+#: Signals that a server handles or ignores.
 _SIGNALS: Final = tuple(
     getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGPIPE") if hasattr(signal, name)
 )
 
-#: The lists that imports go by, and what tells whether something in them is of use.
+#: The lists of `sys` that imports use, with a test of whether an item is usable.
 _LISTS: Final[dict[str, Callable[[Any], object]]] = {
     "path": lambda place: type(place) is str,
     "path_hooks": callable,
@@ -24,12 +24,12 @@ _LISTS: Final[dict[str, Callable[[Any], object]]] = {
 
 
 @contextmanager
-def intact() -> Iterator[None]:
+def preserve_interpreter() -> Iterator[None]:
     """
-    Put right afterwards what other imports, and the end of the process, depend on.
+    Restore afterwards what other imports, and the end of the process, depend on.
 
-    What is added to the lists of `sys` stays; what was there before comes back. So do the handlers
-    of signals, and a limit to recursion that was lowered.
+    What is added to the lists of `sys` stays, and what was removed comes back. Signal handlers are put back,
+    and so is the recursion limit if it was lowered.
     """
     lists = {name: (getattr(sys, name), list(getattr(sys, name))) for name in _LISTS}
     limit = sys.getrecursionlimit()
@@ -38,9 +38,9 @@ def intact() -> Iterator[None]:
         yield
     finally:
         if getattr(sys, "path_hooks", None) != lists["path_hooks"][1]:
-            sys.path_importer_cache.clear()  # places may have been looked at without them
+            sys.path_importer_cache.clear()  # entries may have been made without them
         for name, (ours, before) in lists.items():
-            setattr(sys, name, _put_right(ours, before, getattr(sys, name, None), _LISTS[name]))
+            setattr(sys, name, _restored(ours, before, getattr(sys, name, None), _LISTS[name]))
         if sys.getrecursionlimit() < limit:
             sys.setrecursionlimit(limit)
         for number, handler in handlers.items():
@@ -48,28 +48,40 @@ def intact() -> Iterator[None]:
                 signal.signal(number, handler)
 
 
-def end_child(parent: int) -> None:
+def exit_if_forked(parent: int) -> None:
     """
-    End the process here if it is not *parent*: it was forked by authors' code, and serves nobody.
+    Exit if this is not the process *parent*.
+
+    Authors' code that forks would otherwise leave a second server behind.
     """
     if os.getpid() != parent:
         os._exit(0)
 
 
-def _put_right(ours: list[Any], before: list[Any], now: object, use: Callable[[Any], object]) -> list[Any]:
+def raise_if_interrupted(error: BaseException) -> None:
     """
-    Return the list *ours* with what is in it *now*, if it is of *use*, and what was there *before*.
+    Raise *error* if it is a KeyboardInterrupt by the user, and not one that a recipe has raised.
+
+    A server handles SIGINT by itself: there it can only come from a recipe.
+
+    Raises:
+        KeyboardInterrupt: If the user has pressed Ctrl-C.
     """
-    kept = [item for item in now if _is_of_use(item, use)] if isinstance(now, list) else []
+    pressed = issubclass(type(error), KeyboardInterrupt)  # an author's `__class__` may raise anything
+    if pressed and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        raise error
+
+
+def _restored(ours: list[Any], before: list[Any], now: object, use: Callable[[Any], object]) -> list[Any]:
+    """The list *ours* with its usable items of *now*, and all that were there *before*."""
+    kept = [item for item in now if _is_usable(item, use)] if isinstance(now, list) else []
     if kept != before or now is not ours:
         ours[:] = [*kept, *(item for item in before if item not in kept)]
     return ours
 
 
-def _is_of_use(item: Any, use: Callable[[Any], object]) -> bool:
-    """
-    Return whether imports may use *item*, else each of them would fail.
-    """
+def _is_usable(item: Any, use: Callable[[Any], object]) -> bool:
+    """Whether imports may use *item*. Otherwise each of them would fail."""
     try:
         return bool(use(item))
     except Exception:  # noqa: BLE001 (an author's object may raise anything)
@@ -77,9 +89,7 @@ def _is_of_use(item: Any, use: Callable[[Any], object]) -> bool:
 
 
 def _handlers() -> dict[signal.Signals, Any]:
-    """
-    Return what handles signals now; nothing on a thread that could not put it back.
-    """
+    """The signal handlers; none on a thread that could not put them back."""
     if current_thread() is not main_thread():
         return {}
     return {number: signal.getsignal(number) for number in _SIGNALS}

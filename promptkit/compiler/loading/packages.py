@@ -1,7 +1,7 @@
 """
-Folders of recipes as packages of Python, which can be imported again and again.
+Imports a folder of recipes as a Python package, again and again.
 
-What is imported again is read from its source alone, and takes nothing of the last time.
+A later import reads the source, not the bytecode, and reuses no module of an earlier one.
 """
 
 import importlib
@@ -13,12 +13,19 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
-from promptkit.compiler.loading.finders import Finder, Siblings, Sources, finders, namespace_of, place_module
-from promptkit.compiler.loading.interpreter import intact
-from promptkit.compiler.loading.project import Project
+from promptkit.compiler.loading.finders import (
+    Finder,
+    PackageFinder,
+    SiblingFinder,
+    active_finders,
+    namespace_of,
+    place_module,
+)
+from promptkit.compiler.loading.interpreter import preserve_interpreter
+from promptkit.compiler.loading.project_finder import ProjectFinder
 from promptkit.compiler.loading.targets import package_of, project_root
 
-__all__ = ["KeptImports", "Package", "give_up_imports", "import_package", "note_missing", "read_files"]
+__all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
 
 #: The folders that were imported already.
 _imported: set[str] = set()
@@ -30,16 +37,16 @@ class Package:
 
     Args:
         name:
-            What it is called in Python.
+            Its name in Python.
 
         module:
             The package itself.
 
         sources:
-            What finds its modules.
+            Finds its modules.
     """
 
-    def __init__(self, name: str, module: ModuleType, sources: Sources) -> None:
+    def __init__(self, name: str, module: ModuleType, sources: PackageFinder) -> None:
         self.name = name
         self._sources = sources
         parts = name.split(".")
@@ -48,7 +55,7 @@ class Package:
 
     def import_file(self, stem: str) -> ModuleType:
         """
-        Import one file, unless that was done by another, and return the module that was executed.
+        Import one file, unless another file has done so, and return its module.
 
         Args:
             stem:
@@ -60,10 +67,10 @@ class Package:
         name = f"{self.name}.{stem}"
         executed = self._sources.executed
         if name not in executed:
-            sys.modules.update(self._parents)  # an earlier recipe may have taken them out
-            if not _is_busy(sys.modules.get(name)):
-                sys.modules.pop(name, None)  # or have put something in this one's place
-            with intact():
+            sys.modules.update(self._parents)  # an earlier recipe may have removed them
+            if not _is_initializing(sys.modules.get(name)):
+                sys.modules.pop(name, None)  # or have put something else there
+            with preserve_interpreter():
                 return _import(name, self._sources)
         return executed[name]
 
@@ -72,8 +79,8 @@ def import_package(folder: Path) -> Package:
     """
     Make *folder* a package, freshly imported, and return it.
 
-    It gets its own name wherever that is free, so that tests and recipes may import from
-    it; and one that shadows nothing where a module of that name exists.
+    It gets the folder's name, so that tests and recipes may import from it, or another name if a module
+    of that name exists.
 
     Args:
         folder:
@@ -85,57 +92,55 @@ def import_package(folder: Path) -> Package:
     root, parts = package_of(folder)
     if len(parts) > 1 and root not in sys.path:
         sys.path.append(root)
-    entered = finders()
-    for finder in entered:  # what is free is found out without them, the first time and later
-        finder.leave()
+    installed = active_finders()
+    for finder in installed:  # they would find the name of the last load, which is free
+        finder.uninstall()
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    sources = _find_below(name, folder, entered)
-    _forget(name, folder)
-    with intact():
+    sources = _install_finders(name, folder, installed)
+    _remove_package(name, folder)
+    with preserve_interpreter():
         package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
     return Package(name, package, sources)
 
 
 def read_files() -> set[Path]:
     """
-    Return the files that were read for the last package, of its folder and of the project around it.
+    Return the files that were read for the last package, from its folder and from the project around it.
 
-    Those that were missing are among them.
+    Files that were looked for and missing are among them.
     """
     files: set[str] = set()
-    for finder in finders():
-        if isinstance(finder, Sources):
+    for finder in active_finders():
+        if isinstance(finder, PackageFinder):
             files |= finder.read
-        elif isinstance(finder, Project):
+        elif isinstance(finder, ProjectFinder):
             files.update(path for path, _ in list(finder.stamps.values()))
             files |= finder.missing
     return set(map(Path, files))
 
 
 def note_missing(error: BaseException) -> None:
-    """
-    Note which module an author may be about to make, if *error* says that there is none.
-    """
+    """Note which file the author may be about to create, if *error* says that a module is missing."""
     kind = type(error)  # an author's `__class__` may raise anything
     if kind is not ImportError and kind is not ModuleNotFoundError:
         return
     name, below = getattr(error, "name", None), getattr(error, "name_from", None)  # since Python 3.12
     if isinstance(name, str) and (kind is ModuleNotFoundError or isinstance(below, str)):
-        for project in _projects(finders()):
+        for project in _project_finders(active_finders()):
             project.note_missing(f"{name}.{below}" if isinstance(below, str) else name)
 
 
-def give_up_imports(thread: int) -> None:
+def abandon_imports(thread: int) -> None:
     """
-    Take back what a thread was importing that is not waited for any more.
+    Release the import locks of an abandoned thread, and remove its half-imported modules.
 
-    Else whoever imports the same modules would wait for the lock that it holds.
+    Otherwise other threads that import the same modules would wait for it.
 
     Args:
         thread:
             Its identifier.
     """
-    locks = vars(importlib._bootstrap)["_module_locks"]  # noqa: SLF001 (they are nowhere else)
+    locks = vars(importlib._bootstrap)["_module_locks"]  # noqa: SLF001 (there is no public access)
     for name, reference in list(locks.items()):
         lock = reference()
         if lock is not None and lock.owner == thread:
@@ -143,54 +148,51 @@ def give_up_imports(thread: int) -> None:
             sys.modules.pop(name, None)
 
 
-class KeptImports:
+class ImportSnapshot:
     """
-    What is imported at one moment, to be put back where a later load fails.
+    The modules at one moment, to be restored if a later load fails.
 
-    What runs already may import a neighbour late, and should then find what belongs to it.
+    Code that is still served may import a neighbour late, and should then find the version that it
+    belongs to.
     """
 
     def __init__(self) -> None:
         self._modules = dict(sys.modules)
-        self._finders = finders()
+        self._finders = active_finders()
 
-    def put_back(self) -> None:
-        """
-        Put back everything that was replaced since.
-        """
-        for finder in finders():
-            finder.leave()
+    def restore(self) -> None:
+        """Restore everything that was replaced since."""
+        for finder in active_finders():
+            finder.uninstall()
         for name, module in self._modules.items():
             if sys.modules.get(name) is not module:
                 place_module(name, module)
         for finder in self._finders:
-            finder.enter()
+            finder.install()
 
-    def fill_in(self) -> None:
-        """
-        Put back what could not be imported anew, of the recipes and of the project around them.
-        """
+    def restore_missing(self) -> None:
+        """Restore the modules of the recipes and of their project that could not be imported anew."""
         missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
         stamps = {
-            name: stamp for project in _projects(self._finders) for name, stamp in project.stamps.items()
+            name: stamp
+            for project in _project_finders(self._finders)
+            for name, stamp in project.stamps.items()
         }
-        for project in _projects(finders()):
+        for project in _project_finders(active_finders()):
             for name, module in missing.items():
                 if _is_within(name, project.package):
                     place_module(name, module)
                 elif name in stamps:
                     place_module(name, module)
-                    project.adopt(name, stamps[name][0])
+                    project.mark_stale(name, stamps[name][0])
 
 
-def _projects(entered: Iterable[Finder]) -> list[Project]:
-    return [finder for finder in entered if isinstance(finder, Project)]
+def _project_finders(installed: Iterable[Finder]) -> list[ProjectFinder]:
+    return [finder for finder in installed if isinstance(finder, ProjectFinder)]
 
 
 def _free_name(folder: Path) -> str:
-    """
-    Return a name for the package in *folder* that no other module has.
-    """
+    """A name for the package in *folder* that no other module has."""
     name = "".join(c if c.isalnum() else "_" for c in folder.name) or "recipes"
     if not name.isidentifier() or name in sys.stdlib_module_names or name == "promptkit":
         return f"recipes_{name}"
@@ -202,10 +204,8 @@ def _free_name(folder: Path) -> str:
     return name if ours else f"recipes_{name}"
 
 
-def _import(name: str, sources: Sources) -> ModuleType:
-    """
-    Import a module, and return what was executed, whatever that has put into `sys.modules`.
-    """
+def _import(name: str, sources: PackageFinder) -> ModuleType:
+    """Import a module, and return what was executed, whatever that put into `sys.modules`."""
     try:
         module = importlib.import_module(name)
     except Exception:
@@ -215,10 +215,7 @@ def _import(name: str, sources: Sources) -> ModuleType:
     return sources.executed.get(name, module)
 
 
-def _make_package(name: str, folder: Path, sources: Sources) -> ModuleType:
-    """
-    Return a package for *folder*, its ``__init__.py`` executed if it has one.
-    """
+def _make_package(name: str, folder: Path, sources: PackageFinder) -> ModuleType:
     init = folder / "__init__.py"
     if init.is_file():
         spec = importlib.util.spec_from_file_location(
@@ -236,49 +233,40 @@ def _make_package(name: str, folder: Path, sources: Sources) -> ModuleType:
 
 
 def _is_within(name: str, package: str) -> bool:
-    """
-    Return whether a module is *package* or below it.
-    """
     return name == package or name.startswith(f"{package}.")
 
 
-def _is_busy(module: object) -> bool:
-    """
-    Return whether a module is being imported right now: it is whoever asked to load.
-    """
+def _is_initializing(module: object) -> bool:
+    """Whether a module is being imported right now; then it is the one that called `load`."""
     spec = namespace_of(module).get("__spec__")
     return type(spec) is ModuleSpec and getattr(spec, "_initializing", False)
 
 
-def _forget(name: str, folder: Path) -> None:
-    """
-    Take a package and all below it out of `sys.modules`, so that it is imported anew.
-    """
+def _remove_package(name: str, folder: Path) -> None:
+    """Remove a package and all below it from `sys.modules`, so that it is imported anew."""
     importlib.invalidate_caches()
     for key, module in list(sys.modules.items()):
-        if _is_within(key, name) and not _is_busy(module):
+        if _is_within(key, name) and not _is_initializing(module):
             del sys.modules[key]
     for file in [file for file in list(linecache.cache) if Path(file).is_relative_to(folder)]:
         linecache.cache.pop(file, None)
 
 
-def _find_below(name: str, folder: Path, entered: Iterable[Finder]) -> Sources:
-    """
-    Find modules in *folder* from now on, and in the project around it, and no more by what was *entered*.
-    """
+def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> PackageFinder:
+    """Find modules in *folder* and in its project from now on, and no longer by *installed*."""
     root = project_root(folder)
     before = None
-    for project in _projects(entered):
+    for project in _project_finders(installed):
         if (project.folder, project.root) == (folder, root):
             before = project
         else:
             project.forget()
-    found = Project(name, folder, root, before)
-    siblings = Siblings(name, folder, root)
+    found = ProjectFinder(name, folder, root, before)
+    siblings = SiblingFinder(name, folder, root)
     if found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))):
         found.forget()
-    sources = Sources(name, folder, again=str(folder) in _imported)
+    sources = PackageFinder(name, folder, again=str(folder) in _imported)
     for finder in (sources, siblings, found):
-        finder.enter()
+        finder.install()
     _imported.add(str(folder))
     return sources

@@ -1,8 +1,4 @@
-"""
-Reloading: recipes are compiled anew when their files change, beside the catalog that is served.
-
-The watching is done by the library watchfiles, on a thread of its own, once that is started.
-"""
+"""Reloading: when files change, recipes are compiled anew while the old catalog is still served."""
 
 import os
 import sys
@@ -15,55 +11,49 @@ from typing import Final
 from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.compilation import CompiledFile, compile_files, compose, merge, owners_of
-from promptkit.compiler.loading.import_thread import Hanging, ImportHangs, ImportThread
+from promptkit.compiler.compilation import compile_files
+from promptkit.compiler.composition import CompiledFile, compose, merge, owners_of
+from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.packages import KeptImports
+from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
-from promptkit.compiler.loading.watched_files import Files, Stamp, find_files, stamp_of
+from promptkit.compiler.loading.watched_files import WatchedFiles, find_files
 from promptkit.compiler.recipes import Recipes
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.standard_error import say
 
 __all__ = ["Reloader"]
 
-#: How long nothing may have changed before recipes are compiled anew, and how long that is
-#: waited for while more and more files change; in milliseconds.
-_QUIET: Final = 50
-_PATIENCE: Final = 1000
+#: Recipes are compiled anew when nothing has changed for so long, but no later than so long after the
+#: first of many changes; in milliseconds.
+_QUIET_MS: Final = 50
+_MAX_DELAY_MS: Final = 1000
 
-#: How often to look whether the watched folders are still in their places, in milliseconds.
-_ROUND: Final = 250
+#: How often it is checked that the watched folders have not been replaced, in milliseconds.
+_CHECK_EVERY_MS: Final = 250
 
-#: How often to look at all files where they cannot be watched, in seconds.
-_POLL: Final = 1.0
-
-#: After how many seconds a file whose import has not ended is told of, and is given up as soon as
-#: anything is edited; and after how many it is given up in any case.
-_SLOW: Final = 5.0
-_HANGS: Final = 60.0
+#: How often all files are checked where they cannot be watched, in seconds.
+_POLL_EVERY_S: Final = 1.0
 
 
 class Reloader:
     """
-    Loads the recipes at a target, and does so anew whenever their files change.
+    Loads the recipes at a target, and loads them again whenever their files change.
 
-    Each file keeps what it last declared without a fault until it is mended; all others are
-    published as they are now. If all prompts and resources would be gone, what was served stays:
-    a folder is empty for a moment while a branch is switched.
+    A file with an error keeps what it declared before, until it is fixed. If all prompts and resources
+    would be gone, what was served stays: a folder is empty for a moment while a branch is switched.
 
     Args:
         target:
-            A folder or a file, perhaps with an object in it. A module is loaded, too, but is not
-            watched: where it comes from is Python's affair.
+            A folder or a file, perhaps with an object in it. A module is loaded, too, but not watched.
 
-        complain:
-            Called with a catalog whose diagnostics are not those of the catalog before.
+        report:
+            Called with each catalog whose diagnostics differ from those of the one before.
     """
 
-    def __init__(self, target: str | Path, complain: Callable[[Catalog], None]) -> None:
+    def __init__(self, target: str | Path, report: Callable[[Catalog], None]) -> None:
         name, attribute = split_target(str(target))
-        self._complain = complain
+        self._report = report
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._stop = Event()
         self._folder: Path | None = None
@@ -74,18 +64,15 @@ class Reloader:
             self._target = f"{path}:{attribute}" if attribute else str(path)
         self._served: Sequence[CompiledFile] = ()
         self._read: frozenset[Path] = frozenset()
-        self._known = Files({}, {}, frozenset(), "")
+        self._known_files = WatchedFiles({}, {}, frozenset(), "")
         self._settled = self._watching = True
-        self._hanging: dict[Path, Hanging] = {}
-        self._took: dict[Path, float] = {}
-        self._told: object = None
-        self._passed_over: tuple[str, ...] = ()
+        self._importer = Importer(self._load, self._stop)
+        self._reported: object = None
+        self._skipped: tuple[str, ...] = ()
 
     @property
     def watches(self) -> bool:
-        """
-        Whether changes are seen at all: there are files to watch, and not only a module.
-        """
+        """Whether there are files to watch: the target is not a module."""
         return self._folder is not None
 
     def load(self) -> Catalog:
@@ -95,71 +82,59 @@ class Reloader:
         Raises:
             LoadError: If there is nothing at the target.
         """
-        self._known = before = self._look()
-        thread = ImportThread(self._load, {})
-        thread.run()  # right here: nobody is served yet, and Ctrl-C is heard
-        recipes, files = thread.result()
-        self._took = thread.took
+        self._known_files = before = self._find_files()
+        recipes, files = self._importer.run_here()
         self._served = merge((), files)
         self._note(before, recipes, self._served)
         catalog = compose(self._served, root=recipes.root)
-        self._told = catalog.diagnostics
+        self._reported = catalog.diagnostics
         return catalog
 
     def start(self, publish: Callable[[Catalog], None]) -> None:
         """
-        Take in what has changed since the recipes were loaded, and what changes from now on.
+        Watch the files from now on. What has changed since `load` is loaded, too.
 
         Args:
             publish:
-                Called on another thread with each catalog that takes the place of the one before.
+                Called on another thread with each new catalog.
         """
         self._publish = publish
         if self._folder is not None:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
     def close(self) -> None:
-        """
-        Stop soon. Nothing is waited for: an import that still runs cannot keep the process.
-        """
+        """Stop soon, without waiting: an import that hangs does not keep the process alive."""
         self._stop.set()
 
     def _run(self) -> None:
-        """
-        Watch until told to stop; where that turns out to be impossible, look again and again.
-        """
+        """Watch until stopped. Where files cannot be watched, poll."""
         while not self._stop.is_set():
             self._watching = False
             try:
                 self._watch()
             except Exception as error:  # noqa: BLE001 (what watches files fails in many ways)
                 if not self._watching and not isinstance(error, FileNotFoundError):
-                    say(f"{self._target!r} cannot be watched, and is looked at every second: {error}")
+                    say(f"{self._target!r} cannot be watched; it is checked every second instead: {error}")
                     self._poll()
-                self._stop.wait(_ROUND / 1000)
+                self._stop.wait(_CHECK_EVERY_MS / 1000)
 
     def _poll(self) -> None:
-        """
-        Look at all files every second, until told to stop.
-        """
-        while not self._stop.wait(_POLL):
-            if not self._settled or self._look().files != self._known.files:
+        while not self._stop.wait(_POLL_EVERY_S):
+            if not self._settled or self._has_changed():
                 self._reload()
 
     def _watch(self) -> None:
-        """
-        Watch the folders that are there, until one of them is replaced, or others hold the files.
-        """
+        """Watch the folders until one of them is replaced, or other folders hold the files."""
         from watchfiles import watch  # slow to import
 
-        watched = self._look()
-        self._tell_passed_over(watched)
+        watched = self._find_files()
+        self._report_skipped(watched)
         rounds = watch(
-            *watched.watchable,
+            *watched.folders_to_watch,
             recursive=False,
-            step=_QUIET,
-            debounce=_PATIENCE,
-            rust_timeout=_ROUND,
+            step=_QUIET_MS,
+            debounce=_MAX_DELAY_MS,
+            rust_timeout=_CHECK_EVERY_MS,
             yield_on_timeout=True,
             stop_event=self._stop,
             raise_interrupt=False,
@@ -171,175 +146,106 @@ class Reloader:
                     self._reload()
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
-                if moved or (due and self._known.watchable != watched.watchable):
+                if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
                     return
 
     def _is_due(self, paths: Iterable[str]) -> bool:
-        """
-        Return whether the recipes may have changed: at one of *paths*, or while nobody watched.
-        """
-        if not self._settled or any(self._known.concerns(path) for path in paths):
+        """Whether the recipes may have changed, at one of *paths* or while nothing was watched."""
+        if not self._settled or any(self._known_files.concerns(path) for path in paths):
             return True
-        return not self._watching and self._look().files != self._known.files
+        return not self._watching and self._has_changed()
 
-    def _look(self) -> Files:
-        """
-        Return what the files are now.
-        """
+    def _find_files(self) -> WatchedFiles:
         if self._folder is None:
-            return self._known
+            return self._known_files
         return find_files(self._folder, self._read, self._suffix)
 
-    def _note(self, before: Files, recipes: Recipes, files: Sequence[CompiledFile]) -> None:
-        """
-        Note which files *recipes* were made from, and whether any has changed while they were read.
-        """
+    def _has_changed(self) -> bool:
+        return self._find_files().files != self._known_files.files
+
+    def _note(self, before: WatchedFiles, recipes: Recipes, files: Sequence[CompiledFile]) -> None:
+        """Note the files that *recipes* were made from, and whether one changed while it was read."""
         sound = all(file.is_sound and not file.age for file in files)
-        # What is served as it was may have read what its file does not name any more.
+        # Old declarations may depend on files that their file no longer reads.
         self._read = frozenset(recipes.read) if sound else self._read.union(recipes.read)
-        after = self._look()
+        after = self._find_files()
         known = {path: before.files.get(path, stamp) for path, stamp in after.files.items()}
-        self._known = structs.replace(after, files=known)
+        self._known_files = structs.replace(after, files=known)
         read = before.files.keys() & set(map(str, recipes.read))
         self._settled = all(before.files[path] == after.files.get(path) for path in read)
 
     def _reload(self) -> None:
-        """
-        Compile the recipes anew, and publish them unless nothing would be left.
-        """
-        self._settled = not self._look().is_being_written(_QUIET / 1000)
+        """Compile the recipes anew, and publish them unless nothing would be left."""
+        self._settled = not self._find_files().is_being_written(_QUIET_MS / 1000)
         if not self._settled:
-            return  # it is looked at again in the next round
-        imports = KeptImports()
-        self._known = before = self._look()
+            return  # the next round tries again
+        imports = ImportSnapshot()
+        self._known_files = before = self._find_files()
         try:
-            recipes, files = self._import()
+            recipes, files = self._importer.run(before.files, self._has_changed)
             merged = merge(self._served, files)
             catalog = compose(merged, owners=owners_of(self._served), root=recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
-            imports.put_back()
-            self._settled = not isinstance(error, ImportHangs)  # which came too late to concern a file
+            imports.restore()
+            self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again
             reason = str(error) or type(error).__name__
-            if self._told != reason and not self._stop.is_set():
-                self._told = reason
-                say(f"the recipes as they were are still served: {reason}")
+            if self._reported != reason and not self._stop.is_set():
+                self._reported = reason
+                say(f"the previous recipes are still served: {reason}")
             return
         self._note(before, recipes, merged)
         if self._settled:
-            self._take(merged, catalog, imports)
+            self._serve(merged, catalog, imports)
         else:  # files changed while they were read, and are read again
-            imports.put_back()
+            imports.restore()
 
-    def _take(self, merged: Sequence[CompiledFile], catalog: Catalog, imports: KeptImports) -> None:
-        """
-        Publish *catalog*, which is made of the files that were *merged*, and say what is still old.
-        """
+    def _serve(self, merged: Sequence[CompiledFile], catalog: Catalog, imports: ImportSnapshot) -> None:
         lost = not any(file.served for file in merged) and any(file.served for file in self._served)
         if lost:
-            imports.put_back()
-            self._tell(catalog, "the recipes as they were are still served, as nothing would be left")
+            imports.restore()
+            self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
             return
         anew = [file for file in merged if not file.age]
         gone = {file.file for file in self._served} - {file.file for file in merged}
         if anew or gone:
             if len(anew) < len(merged):
-                imports.fill_in()
-            _guarded("publish", self._publish, catalog)
+                imports.restore_missing()
+            _call("publish", self._publish, catalog)
         else:
-            imports.put_back()
+            imports.restore()
         self._served = merged
-        self._tell(catalog, _what_is_old(merged))
-
-    def _import(self) -> tuple[Recipes, list[CompiledFile]]:
-        """
-        Import and compile the recipes on another thread; leave out a file whose import hangs.
-
-        Raises:
-            LoadError: If there is nothing at the target.
-        """
-        over = False
-        while not over:
-            thread = ImportThread(self._load, self._hanging)
-            thread.start()
-            over = self._wait_for(thread)
-        self._took |= thread.took
-        return thread.result()
-
-    def _wait_for(self, thread: ImportThread[tuple[Recipes, list[CompiledFile]]]) -> bool:
-        """
-        Wait until *thread* is done, and return True; return False if it was given up.
-
-        A file whose import takes long is told of. It is left out once anything is edited, as the
-        author does not wait for it any longer, or in the end.
-        """
-        told: Path | None = None
-        while not thread.wait(_ROUND / 1000):
-            if self._stop.is_set():
-                raise ImportHangs
-            file, seconds = thread.current()
-            if file is None or seconds < _SLOW + 2 * self._took.get(file, 0.0):
-                continue
-            if file != told:
-                told, name = file, printable(str(file))
-                say(f"{name} has been importing for {seconds:.0f} s; the recipes are still served as before")
-            if seconds >= _HANGS or self._look().files != self._known.files:
-                # It may have been mended just now: it hung as it was when the load began.
-                self._hanging[file] = {path: self._stamp(path) for path in thread.involved(file)}
-                if not thread.leave(file, 1.0):
-                    return False
-        return True
-
-    def _stamp(self, path: str) -> Stamp | None:
-        """
-        Return what a file was when the load began; what it is now, if nobody looked then.
-        """
-        known = self._known.files
-        return known[path] if path in known else stamp_of(path)
+        self._report_changes(catalog, _summary(merged))
 
     def _load(self, importing: Callable[[Path], None]) -> tuple[Recipes, list[CompiledFile]]:
-        """
-        Return the recipes as they are now, compiled file by file.
-        """
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
-            structuring.forget_types()  # which are replaced by those of the modules to be loaded
+            structuring.forget_types()  # the new modules define them anew
         recipes = load(self._target, importing)
         return recipes, compile_files(recipes, compiling=importing)
 
-    def _tell(self, catalog: Catalog, what: str) -> None:
-        """
-        Say what is wrong with the recipes, unless that has just been said, and *what* is served.
-        """
-        if catalog.diagnostics != self._told and catalog.diagnostics:
-            _guarded("complain", self._complain, catalog)
-        self._told = catalog.diagnostics
+    def _report_changes(self, catalog: Catalog, what: str) -> None:
+        if catalog.diagnostics != self._reported and catalog.diagnostics:
+            _call("report", self._report, catalog)
+        self._reported = catalog.diagnostics
         if what:
             say(what)
 
-    def _tell_passed_over(self, watched: Files) -> None:
-        """
-        Say which folders cannot be looked into, unless that has just been said.
-        """
-        if watched.passed_over != self._passed_over:
-            self._passed_over = watched.passed_over
-            for reason in watched.passed_over:
+    def _report_skipped(self, watched: WatchedFiles) -> None:
+        if watched.skipped != self._skipped:
+            self._skipped = watched.skipped
+            for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
 
 
-def _what_is_old(files: Sequence[CompiledFile]) -> str:
-    """
-    Return which files are not served as they are now, and which have a fault; nothing if none.
-    """
+def _summary(files: Sequence[CompiledFile]) -> str:
+    """Which files are not served as they are now, and which have errors."""
     old = [printable(file.file.name) for file in files if file.file and file.age]
     faulty = [printable(file.file.name) for file in files if file.file and not file.age and not file.is_sound]
-    said = [f"still as before, until mended: {', '.join(old)}"] if old else []
-    said += [f"at fault: {', '.join(faulty)}"] if faulty else []
-    return f"reloaded; {'; '.join(said)}" if said else ""
+    parts = [f"still as before, until fixed: {', '.join(old)}"] if old else []
+    parts += [f"with errors: {', '.join(faulty)}"] if faulty else []
+    return f"reloaded; {'; '.join(parts)}" if parts else ""
 
 
-def _guarded(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:
-    """
-    Call *call*, and say so if it fails.
-    """
+def _call(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:
     try:
         call(catalog)
     except Exception as error:  # noqa: BLE001 (the next change may go well)

@@ -1,4 +1,4 @@
-"""Targets: what the command line, or a test, names to be loaded."""
+"""Targets: the folder, file, module or object that a user asks to load."""
 
 import os
 from contextlib import suppress
@@ -7,36 +7,40 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["package_of", "place_of", "project_root", "recipes_near", "shown", "split_target", "suggest"]
+__all__ = [
+    "display_path",
+    "package_of",
+    "place_of",
+    "project_root",
+    "recipes_near",
+    "split_target",
+    "suggest",
+]
 
-#: What stands in a project's own folder.
-_MARKS: Final = ("pyproject.toml", ".git")
+#: A folder with one of these is a project's own.
+_PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
-#: How far to look for recipes where none are: levels of folders, entries, and bytes of a file.
-_DEPTH: Final = 2
-_ENTRIES: Final = 2000
-_BEGINNING: Final = 1 << 16
+#: Limits of the search for folders with recipes: levels, entries, and bytes that are read of a file.
+_MAX_DEPTH: Final = 2
+_MAX_ENTRIES: Final = 2000
+_READ_BYTES: Final = 1 << 16
 
-#: Folders of other people's code.
-_FOREIGN: Final = frozenset({"build", "dist", "env", "node_modules", "site-packages", "venv"})
+#: Folders of other people's code, which are not searched.
+_SKIPPED_FOLDERS: Final = frozenset({"build", "dist", "env", "node_modules", "site-packages", "venv"})
 
 
 def split_target(target: str) -> tuple[str, str]:
-    """
-    Return what names the folder, file or module in *target*, and the object in it, ``""`` for all.
-    """
+    """Split *target* into a folder, file or module, and the object in it, ``""`` for all objects."""
     name, colon, attribute = target.rpartition(":")
     return (target, "") if not colon or os.path.exists(target) else (name, attribute)
 
 
 def place_of(target: str) -> tuple[str, str] | None:
-    """
-    Return the folder whose recipes *target* names, free of links, and what of it; None for a module.
-    """
+    """Return the folder that *target* names, without links, and what to load from it; None for a module."""
     name, attribute = split_target(target)
     try:
         path = os.path.realpath(name)
-    except (OSError, ValueError):  # the current folder is gone, or it is no path at all
+    except (OSError, ValueError):  # the current folder is gone, or this is not a valid path
         return None
     if os.path.isdir(path):
         return path, attribute
@@ -46,7 +50,7 @@ def place_of(target: str) -> tuple[str, str] | None:
 
 def project_root(folder: "str | Path") -> str:
     """
-    Return the folder whose modules recipes may import by their whole names.
+    Return the folder from which recipes may import the modules of their project.
 
     Args:
         folder:
@@ -54,11 +58,11 @@ def project_root(folder: "str | Path") -> str:
 
     Returns:
         The absolute path of the nearest folder above it that holds a ``pyproject.toml`` or a
-        ``.git``; its parent if none does. A mark in *folder* itself does not count: its modules
-        are the recipes.
+        ``.git``; its parent if none does. *folder* itself does not count, as its modules are
+        the recipes.
     """
     parent = above = os.path.dirname(os.path.abspath(folder))
-    while not any(os.path.exists(os.path.join(above, mark)) for mark in _MARKS):
+    while not any(os.path.exists(os.path.join(above, mark)) for mark in _PROJECT_MARKERS):
         if (upper := os.path.dirname(above)) == above:
             return parent
         above = upper
@@ -74,7 +78,7 @@ def package_of(folder: "str | Path") -> tuple[str, tuple[str, ...]]:
             An absolute path.
 
     Returns:
-        The folder that the outermost package is in, and the names from there down to *folder*.
+        The folder that holds the outermost package, and the names from there down to *folder*.
     """
     root, *parts = os.path.split(folder)
     while _is_package(root) and _is_package(os.path.join(root, parts[0])):
@@ -84,13 +88,11 @@ def package_of(folder: "str | Path") -> tuple[str, tuple[str, ...]]:
 
 
 def suggest(target: str) -> str:
-    """
-    Return what to add where there is nothing at *target*: which folder was perhaps meant.
-    """
+    """Return a question to add to an error, if a folder near *target* may have been meant."""
     from difflib import get_close_matches  # only a mistake needs it
 
     parent = os.path.dirname(target.rstrip("/" + os.sep))
-    near = {shown(place): place for start in {parent or ".", "."} for place in recipes_below(start)}
+    near = {display_path(place): place for start in {parent or ".", "."} for place in recipes_below(start)}
     if not near:
         return ""
     meant = get_close_matches(target, near, n=1, cutoff=0.0)
@@ -98,35 +100,29 @@ def suggest(target: str) -> str:
 
 
 def recipes_near(folder: "str | Path") -> list[str]:
-    """
-    Return the folders with recipes below *folder*, or else beside it.
-    """
+    """Return the folders with recipes below *folder*, or else beside it."""
     return recipes_below(folder) or recipes_below(os.path.dirname(os.path.abspath(folder)))
 
 
 def recipes_below(folder: "str | Path") -> list[str]:
-    """
-    Return the folders not far below *folder* that hold recipes, those that are nearest first.
-    """
+    """Return the folders with recipes a few levels below *folder*, nearest first."""
     found: list[str] = []
     level, looked_at = [str(folder)], 0
-    for _ in range(_DEPTH):
+    for _ in range(_MAX_DEPTH):
         below = []
         for entry in (entry for place in level for entry in _entries(place)):
             looked_at += 1
-            if looked_at > _ENTRIES:
+            if looked_at > _MAX_ENTRIES:
                 return found
             if entry.is_dir(follow_symlinks=False) and not entry.name.startswith((".", "_")):
                 below.append(entry.path)
-        level = [place for place in sorted(below) if os.path.basename(place) not in _FOREIGN]
-        found += [place for place in level if any(map(_declares, _entries(place)))]
+        level = [place for place in sorted(below) if os.path.basename(place) not in _SKIPPED_FOLDERS]
+        found += [place for place in level if any(map(_looks_like_recipe, _entries(place)))]
     return found
 
 
-def shown(folder: str) -> str:
-    """
-    Return a folder's path as one would type it here.
-    """
+def display_path(folder: str) -> str:
+    """Return a folder's path as one would type it here."""
     with suppress(OSError, ValueError):  # the current folder is gone, or on another drive
         relative = os.path.relpath(folder)
         folder = folder if relative.startswith(os.pardir) else relative
@@ -134,17 +130,12 @@ def shown(folder: str) -> str:
 
 
 def _is_package(folder: str) -> bool:
-    """
-    Return whether a folder can be imported from the one that it is in.
-    """
+    """Whether a folder can be imported from the folder that holds it."""
     name = os.path.basename(folder)
     return name != "" and "." not in name and os.path.isfile(os.path.join(folder, "__init__.py"))
 
 
 def _entries(folder: str) -> "list[os.DirEntry[str]]":
-    """
-    Return what is in *folder*; nothing if it cannot be looked into.
-    """
     try:
         with os.scandir(folder) as entries:
             return list(entries)
@@ -152,10 +143,8 @@ def _entries(folder: str) -> "list[os.DirEntry[str]]":
         return []
 
 
-def _declares(entry: "os.DirEntry[str]") -> bool:
-    """
-    Return whether a file looks like a recipe, from its name and its beginning.
-    """
+def _looks_like_recipe(entry: "os.DirEntry[str]") -> bool:
+    """Guess from a file's name and its first bytes."""
     name = entry.name
     if not name.endswith(".py") or name.startswith(("_", ".", "test_")):
         return False
@@ -163,7 +152,7 @@ def _declares(entry: "os.DirEntry[str]") -> bool:
         if not entry.is_file():
             return False
         with open(entry.path, "rb") as file:
-            text = file.read(_BEGINNING)
+            text = file.read(_READ_BYTES)
     except OSError:
         return False
     return b"promptkit" in text and (b"@prompt" in text or b"@resource" in text)

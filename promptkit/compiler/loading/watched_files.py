@@ -1,4 +1,4 @@
-"""The files that recipes are made from, as they are at one moment, to see later what has changed."""
+"""The files that recipes depend on, and their state at one moment, to see later what has changed."""
 
 import os
 import time
@@ -9,96 +9,91 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from promptkit.compiler.loading.loader import TESTS
+__all__ = ["Stamp", "WatchedFiles", "find_files", "is_test", "stamp_of"]
 
-__all__ = ["Files", "Stamp", "find_files", "stamp_of"]
-
-#: What tells one state of a file or folder from another.
+#: If it differs, a file has changed, or another folder is at the same path.
 Stamp: TypeAlias = tuple[int, int, int]
 
-#: What machines make of files, and what editors leave beside them. So do hidden files.
-_CACHES: Final = frozenset({"__pycache__", "node_modules", "4913"})
-_LEFTOVERS: Final = ("~", "#", "___")
+#: Tests are not recipes, and do not matter to them. These are pytest's own patterns.
+_TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
-#: How many folders below the recipes are looked into, at most.
-_MOST_FOLDERS: Final = 10_000
+#: Caches, and temporary files of editors, do not matter. Nor do hidden files.
+_IGNORED_NAMES: Final = frozenset({"__pycache__", "node_modules", "4913"})
+_TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
+
+#: At most so many folders are scanned.
+_MAX_FOLDERS: Final = 10_000
 
 
-class Files(Struct, frozen=True):
+class WatchedFiles(Struct, frozen=True):
     """
-    The files that matter to recipes, and the folders to watch to learn of more.
+    The state of all files that the recipes depend on, and the folders to watch.
 
     Args:
         files:
-            When each file was written, its size and its number; None if it is not there.
+            The stamp of each file; None if it does not exist.
 
         folders:
-            The folder that is to be found at each path, None if there is none.
+            The identity of the folder at each path; None if it does not exist.
 
-        inside:
-            The folders in which files matter that are yet to be made.
+        scanned:
+            The folders in which new files count, too.
 
         suffix:
-            What the names of those end with.
+            What the names of new files must end with.
 
-        passed_over:
-            Which folders could not be looked into, and why.
+        skipped:
+            Which folders could not be scanned, and why.
     """
 
     files: Mapping[str, Stamp | None]
     folders: Mapping[str, Stamp | None]
-    inside: frozenset[str]
+    scanned: frozenset[str]
     suffix: str
-    passed_over: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
     @property
-    def watchable(self) -> list[str]:
-        """
-        The folders that hold the files.
-        """
-        holding = self.inside.union(map(os.path.dirname, self.files))
+    def folders_to_watch(self) -> list[str]:
+        """The folders that hold the files."""
+        holding = self.scanned.union(map(os.path.dirname, self.files))
         return sorted(folder for folder in holding if self.folders[folder] is not None and _is_text(folder))
 
     @property
     def is_in_place(self) -> bool:
-        """
-        Whether each path still leads to the same folder.
-        """
+        """Whether each path still leads to the same folder."""
         return all(_identity(folder) == identity for folder, identity in self.folders.items())
 
     def is_being_written(self, seconds: float) -> bool:
         """
-        Return whether any Python file was written to within the last so many seconds.
+        Return whether a Python file was written to in the last *seconds*.
 
-        Its author, or the editor, may not be done: it may be empty, or half of it.
+        Its editor may not be done: the file may be empty, or half written.
         """
         now = time.time_ns()
         written = (stamp[0] for path, stamp in self.files.items() if stamp and path.endswith(".py"))
         return any(0 <= now - moment < seconds * 1e9 for moment in written)
 
     def concerns(self, path: str) -> bool:
-        """
-        Return whether a change at *path* may change what the recipes are.
-        """
+        """Return whether a change at *path* may change the recipes."""
         folder, name = os.path.split(path)
         if path in self.files or path in self.folders:
             return True
-        return folder in self.inside and name.endswith(self.suffix) and _is_visible(name)
+        return folder in self.scanned and name.endswith(self.suffix) and _is_visible(name)
 
 
-def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Files:
+def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> WatchedFiles:
     """
-    Look at all files that matter to the recipes in *folder*.
+    Find all files that the recipes in *folder* depend on.
 
     Args:
         folder:
-            Where they are. Everything below it matters but hidden files, caches and tests.
+            The folder of the recipes. Everything below it counts, except hidden files, caches and tests.
 
         read:
-            Other files that are known to matter.
+            Other files that count.
 
         suffix:
-            If given, only files whose names end with it matter, and only in *folder* itself.
+            If given, only files in *folder* itself count whose names end with it.
     """
     walk = _Walk(os.path.realpath(folder), deep=not suffix)
     files: dict[str, Stamp | None] = {}
@@ -106,36 +101,32 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Fil
     for entry in walk.files():
         if entry.name.endswith(suffix):
             files[entry.path] = stamp_of(entry.path)
-            if entry.is_symlink():  # what will be written is the file that it leads to
+            if entry.is_symlink():  # an edit changes the file that it leads to
                 real.append(os.path.realpath(entry.path))
     files.update({path: stamp_of(path) for path in (*real, *map(str, read)) if path not in files})
-    folders = {str(folder), *walk.inside, *map(os.path.dirname, files)}
+    folders = {str(folder), *walk.scanned, *map(os.path.dirname, files)}
     identities = {path: _identity(path) for path in folders}
-    return Files(files, identities, frozenset(walk.inside), suffix, tuple(walk.passed_over))
+    return WatchedFiles(files, identities, frozenset(walk.scanned), suffix, tuple(walk.skipped))
 
 
 class _Walk:
-    """
-    A walk through the folders below one, each once, however links lead through them.
-    """
+    """A walk through all folders below one. Links are followed, but no folder is visited twice."""
 
     def __init__(self, folder: str, *, deep: bool) -> None:
         self._folder = folder
         self._deep = deep
-        self.inside: set[str] = set()
-        self.passed_over: list[str] = []
+        self.scanned: set[str] = set()
+        self.skipped: list[str] = []
 
     def files(self) -> Iterator["os.DirEntry[str]"]:
-        """
-        Return the visible files, and note the folders and what cannot be looked into.
-        """
+        """Yield the visible files, and note the folders and what cannot be scanned."""
         ahead = [self._folder]
         while ahead:
             folder = ahead.pop()
-            if folder in self.inside:
+            if folder in self.scanned:
                 continue
-            if len(self.inside) == _MOST_FOLDERS:
-                self.passed_over.append(f"{folder!a} and further folders: there are too many")
+            if len(self.scanned) == _MAX_FOLDERS:
+                self.skipped.append(f"{folder!a} and further folders: there are too many")
                 return
             below = []
             for entry in self._entries(folder):
@@ -146,37 +137,29 @@ class _Walk:
             ahead += reversed(below)
 
     def _entries(self, folder: str) -> list["os.DirEntry[str]"]:
-        """
-        Return what is visible in *folder*; nothing if it has just gone, or may not be looked into.
-        """
         try:
             with os.scandir(folder) as found:
                 entries = [entry for entry in found if _is_visible(entry.name)]
         except FileNotFoundError:
             return []
         except OSError as error:
-            self.passed_over.append(f"{folder!a}: {error.strerror}")
+            self.skipped.append(f"{folder!a}: {error.strerror}")
             return []
         if not _is_text(folder):
-            self.passed_over.append(f"{folder!a}: its name is no UTF-8")
-        self.inside.add(folder)
+            self.skipped.append(f"{folder!a}: its name is not UTF-8")
+        self.scanned.add(folder)
         return entries
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    """
-    Return whether *entry* is, or leads to, a folder. What cannot be known is none.
-    """
     try:
         return entry.is_dir()
-    except OSError:  # a link to itself, or into a folder that may not be looked into
+    except OSError:  # a link to itself, or into a folder that may not be read
         return False
 
 
 def _is_text(path: str) -> bool:
-    """
-    Return whether *path* is text, as what watches folders has to have it.
-    """
+    """The library that watches folders cannot take other paths."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -185,18 +168,18 @@ def _is_text(path: str) -> bool:
 
 
 def _is_visible(name: str) -> bool:
-    """
-    Return whether a file or folder of that name may be part of recipes.
-    """
-    if name.startswith((".", "#")) or name.endswith(_LEFTOVERS) or name in _CACHES:
+    if name.startswith((".", "#")) or name.endswith(_TEMPORARY_SUFFIXES) or name in _IGNORED_NAMES:
         return False
-    return not any(fnmatchcase(name, pattern) for pattern in TESTS)
+    return not is_test(name)
+
+
+def is_test(name: str) -> bool:
+    """Return whether a file of that name is one of pytest's."""
+    return any(fnmatchcase(name, pattern) for pattern in _TESTS)
 
 
 def stamp_of(path: str) -> Stamp | None:
-    """
-    Return what tells a file from what it was before, None if it is not there.
-    """
+    """Return the stamp of a file: when it was written, its size and its inode; None if it does not exist."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -205,9 +188,6 @@ def stamp_of(path: str) -> Stamp | None:
 
 
 def _identity(folder: str) -> Stamp | None:
-    """
-    Return what tells a folder from another at the same path, None if it is not there.
-    """
     try:
         found = os.stat(folder)
     except (OSError, ValueError):

@@ -1,1 +1,1 @@
-"""What to do about a recipe that cannot be imported."""
+"""Remedies: what an author can do about a recipe that cannot be imported."""

@@ -1,4 +1,4 @@
-"""What to do about a recipe that cannot be imported, by what was raised."""
+"""Remedies by the exception that importing a recipe raised."""
 
 import builtins
 import re
@@ -10,26 +10,24 @@ from traceback import walk_tb
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.remedies.foreign_words import remedy_for_name, remedy_for_option
 from promptkit.compiler.remedies.missing_modules import children_of, missing_module
+from promptkit.compiler.remedies.other_frameworks import remedy_for_name, remedy_for_option
 from promptkit.errors.exceptions import nearest
 
 __all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
 
-#: Where promptkit's public names are.
+#: The modules that users import from.
 _PUBLIC: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
 
 _CANNOT_IMPORT: Final = re.compile(r"cannot import name '([^']+)'")
 _UNEXPECTED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _MISCALLED: Final = re.compile(r"(\w+)(?:\.__init__)?\(\) (?:missing|takes|got) ")
 
-_CORRECT: Final = "correct the line; the other recipes are served all the same"
+_DEFAULT_REMEDY: Final = "correct the line; the other recipes are still served"
 
 
 def import_remedy(file: Path, error: BaseException) -> str:
-    """
-    Return what to do about a recipe, *file*, that raised *error* when it was imported.
-    """
+    """Return what to do about *error*, which a recipe raised when it was imported."""
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if isinstance(error, SyntaxError):
@@ -37,15 +35,12 @@ def import_remedy(file: Path, error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return "do not exit while a recipe is imported; raise PromptError inside the prompt"
     try:
-        return _remedy(file, error) or _CORRECT
-    except Exception:  # noqa: BLE001 (an author's exception, or what it is about, may be unable to show itself)
-        return _CORRECT
+        return _remedy(file, error) or _DEFAULT_REMEDY
+    except Exception:  # noqa: BLE001 (reading an author's exception may raise anything)
+        return _DEFAULT_REMEDY
 
 
 def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a list of cases)
-    """
-    Return what to do about an error that says which name or file it is about.
-    """
     match error:
         case ModuleNotFoundError(name=str(name)):
             return missing_module(name, file)
@@ -57,36 +52,30 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a
         case NameError(name=str(name)):
             return undefined_name(name, _names_at(error)) or "define it, or correct the name"
         case FileNotFoundError(filename=str(name)) if name:
-            return _missing_file(Path(name)) if Path(name).is_absolute() else looked_for_in_vain(name, file)
+            return _missing_file(Path(name)) if Path(name).is_absolute() else _relative_file(name, file)
         case KeyError(args=(str(name),)) if _last_frame(error).f_globals.get("__name__") == "os":
             return f"set {name} where the server is started, or write os.environ.get({name!r}, '...')"
         case TypeError() if found := _UNEXPECTED.search(str(error)):
             return _unknown_option(found[1], found[2])
         case TypeError() if found := _MISCALLED.search(str(error)):
-            return _as_it_is_called(found[1])
+            return _call_remedy(found[1])
     return None
 
 
 def _missing_attribute(name: str, owner: Any) -> str | None:
-    """
-    Return what to do about an attribute that a module, or something else, does not have.
-    """
     if isinstance(owner, ModuleType):
         return missing_name(name, owner.__name__)
-    remedy = _meant(name, dir(owner))
+    remedy = _did_you_mean(name, dir(owner))
     if (
         remedy is None
         and isinstance(owner, type | FunctionType)
         and owner.__module__.startswith("promptkit.")
     ):
-        remedy = remedy_for_name(name) or _as_it_is_called(owner.__name__)
+        remedy = remedy_for_name(name) or _call_remedy(owner.__name__)
     return remedy
 
 
-def _meant(name: str, names: Iterable[str]) -> str | None:
-    """
-    Return the question whether the nearest of *names* was meant, if one is near.
-    """
+def _did_you_mean(name: str, names: Iterable[str]) -> str | None:
     public = [other for other in names if not other.startswith("_")]
     begun = (other for other in public if len(name) > 2 and other.startswith(name))
     meant = nearest(name, public) or next(begun, None)
@@ -94,16 +83,7 @@ def _meant(name: str, names: Iterable[str]) -> str | None:
 
 
 def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
-    """
-    Return what to do about a name that a module does not have.
-
-    Args:
-        name:
-            The name.
-
-        module:
-            The module, which is loaded.
-    """
+    """Return what to do about a name that *module*, which is loaded, does not have."""
     if module.partition(".")[0] == "promptkit":
         for public in _PUBLIC:
             if name in _names_of(import_module(public)):
@@ -113,7 +93,7 @@ def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list
     loaded = sys.modules.get(module)
     if loaded is None:
         return None
-    if (meant := _meant(name, _names_of(loaded))) is not None:
+    if (meant := _did_you_mean(name, _names_of(loaded))) is not None:
         return meant
     if module.partition(".")[0] == "promptkit":
         homes = {other: public for public in reversed(_PUBLIC) for other in _names_of(import_module(public))}
@@ -128,9 +108,7 @@ def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list
 
 
 def _names_of(module: ModuleType) -> list[str]:
-    """
-    Return the public names of a module, and of a package the modules in it.
-    """
+    """The public names of a module, and the modules in a package."""
     names = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("_")]
     if module.__name__ in _PUBLIC:
         return [*names, "fragments"] if module.__name__ == "promptkit" else list(names)
@@ -138,9 +116,7 @@ def _names_of(module: ModuleType) -> list[str]:
 
 
 def import_of(name: str) -> str | None:
-    """
-    Return the import that defines *name*, if it is one of promptkit or of what recipes often use.
-    """
+    """Return the import that defines *name*, if promptkit or a module that recipes often use has it."""
     for public in ("promptkit", "promptkit.fragments", "typing", "pathlib", "datetime", "decimal", "enum"):
         module = import_module(public)
         if name in getattr(module, "__all__", dir(module)):
@@ -150,7 +126,7 @@ def import_of(name: str) -> str | None:
 
 def undefined_name(name: str, known: Iterable[str]) -> str | None:
     """
-    Return what to do about a name that nothing defines: where it is from, or which one was meant.
+    Return what to do about a name that nothing defines: import it, or correct it.
 
     Args:
         name:
@@ -161,57 +137,37 @@ def undefined_name(name: str, known: Iterable[str]) -> str | None:
     """
     if (found := import_of(name)) is not None:
         return f"import it: {found}"
-    return _meant(name, {*vars(builtins), *known}) or missing_name(name, "promptkit")
+    return _did_you_mean(name, {*vars(builtins), *known}) or missing_name(name, "promptkit")
 
 
 def _names_at(error: NameError) -> set[str]:
-    """
-    Return the names that were defined where *error* was raised.
-    """
     frame = _last_frame(error)
     return {*frame.f_globals, *frame.f_locals}
 
 
 def _last_frame(error: BaseException) -> FrameType:
-    """
-    Return the frame that raised *error*.
-    """
     *_, (frame, _) = walk_tb(error.__traceback__)
     return frame
 
 
-def looked_for_in_vain(name: str, file: Path) -> str:
-    """
-    Return what to do about a file that was named without its folder.
-
-    Args:
-        name:
-            The file, as the recipe names it.
-
-        file:
-            The recipe.
-    """
+def _relative_file(name: str, file: Path) -> str:
+    """What to do about a file that was opened by a path without a folder."""
     folder = file.absolute().parent
     at = f"Path(__file__).parent / {name!r}"
     if (folder / name).exists():
-        return f"it was looked for in {Path.cwd()}, and lies beside the recipe: write {at}"
+        return f"it was looked for in {Path.cwd()}, and is beside the recipe: write {at}"
     return f"it was looked for in {Path.cwd()}; to have it beside the recipe, in {folder}, write {at}"
 
 
 def _missing_file(path: Path) -> str:
-    """
-    Return what to do about a file that is not where it was looked for.
-    """
     if not path.parent.is_dir():
         return f"there is no folder {path.parent}: correct the path"
     meant = nearest(path.name, [other.name for other in path.parent.iterdir()])
     return f"did you mean {meant!r}?" if meant else f"put the file into {path.parent}, or correct its name"
 
 
-def _as_it_is_called(name: str) -> str | None:
-    """
-    Return how something of promptkit is called, by its name.
-    """
+def _call_remedy(name: str) -> str | None:
+    """How something of promptkit is called."""
     from inspect import Parameter, signature
 
     if name in ("Prompt", "Resource"):
@@ -227,9 +183,7 @@ def _as_it_is_called(name: str) -> str | None:
 
 
 def _unknown_option(name: str, option: str) -> str | None:
-    """
-    Return what to do about a keyword argument that something of promptkit does not take.
-    """
+    """What to do about a keyword argument that something of promptkit does not take."""
     from inspect import signature
 
     for public in _PUBLIC:
@@ -239,6 +193,6 @@ def _unknown_option(name: str, option: str) -> str | None:
                 return remedy
             parameters = signature(getattr(module, name)).parameters.values()
             options = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-            taken = f"{name} takes {', '.join(options)}" if options else _as_it_is_called(name)
-            return _meant(option, options) or taken
+            taken = f"{name} takes {', '.join(options)}" if options else _call_remedy(name)
+            return _did_you_mean(option, options) or taken
     return None

@@ -1,4 +1,4 @@
-"""What to do about a module that cannot be found: where it lies, how it is spelt, or how to install it."""
+"""Remedies for a module that cannot be found: where it is, how it is spelt, or how to install it."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from promptkit.errors.exceptions import nearest
 
 __all__ = ["children_of", "missing_module"]
 
-#: What is installed under another name than it is imported by.
+#: Modules whose distribution has another name.
 _DISTRIBUTIONS: Final = {
     "Crypto": "pycryptodome",
     "MySQLdb": "mysqlclient",
@@ -44,25 +44,16 @@ _DISTRIBUTIONS: Final = {
     "yaml": "PyYAML",
 }
 
-#: Letters that are doubled. What differs by more of a name, such as httpx, may be a module of its own.
+#: Repeated letters are a likely typo. Names that differ in more, such as http and httpx, may both exist.
 _REPEATED: Final = re.compile(r"(.)\1+")
 
-#: How many folders and files of a project are looked at for a module.
-_LOOKED_AT: Final = 5_000
-_SKIPPED: Final = ("node_modules", "site-packages", "__pycache__", "venv", "env")
+#: At most so many files and folders of a project are searched for a module.
+_MAX_ENTRIES: Final = 5_000
+_SKIPPED_FOLDERS: Final = ("node_modules", "site-packages", "__pycache__", "venv", "env")
 
 
 def missing_module(name: str, file: Path) -> str:
-    """
-    Return what to do about a module that *file* imports and that cannot be found.
-
-    Args:
-        name:
-            The module.
-
-        file:
-            The recipe.
-    """
+    """Return what to do about the module *name*, which *file* imports and which cannot be found."""
     parent, _, last = name.rpartition(".")
     package = sys.modules.get(parent)
     if package is not None:
@@ -70,7 +61,7 @@ def missing_module(name: str, file: Path) -> str:
         submodules = [path.stem for path in children_of(package)]
         meant = nearest(last, [other for other in submodules if not (hidden and other.startswith("_"))])
         if last in submodules:
-            return f"{name} is there, and cannot be imported: read what it says"
+            return f"{name} exists, but cannot be imported: see its own error"
         is_beside = Path(str(file.parent)) in map(Path, getattr(package, "__path__", ()))
         if meant is not None:
             return f"did you mean {meant if is_beside else f'{parent}.{meant}'!r}?"
@@ -82,9 +73,7 @@ def missing_module(name: str, file: Path) -> str:
 
 
 def children_of(package: ModuleType) -> Iterator[Path]:
-    """
-    Yield the modules and packages that lie in *package*.
-    """
+    """Yield the modules and packages in *package*."""
     for folder in getattr(package, "__path__", ()):
         for path in sorted(Path(folder).glob("*")):
             if path.suffix == ".py" or (path.is_dir() and path.name.isidentifier()):
@@ -92,32 +81,28 @@ def children_of(package: ModuleType) -> Iterator[Path]:
 
 
 def _in_project(name: str, file: Path) -> str | None:
-    """
-    Return how to import what lies in the recipe's project under *name*, if something does.
-    """
+    """How to import *name* if it is somewhere in the recipe's project."""
     root = Path(project_root(file.absolute().parent))
     for path in _modules_below(root):
         if path.stem == name:
             parts = path.relative_to(root).with_suffix("").parts
             if all(part.isidentifier() for part in parts):
-                place = f"it lies at {path.relative_to(root)}, and names begin at the project's root, {root}"
+                place = f"it is at {path.relative_to(root)}, and names begin at the project's root, {root}"
                 return f"{place}: write 'from {'.'.join(parts)} import ...'"
     return None
 
 
 def _modules_below(root: Path) -> Iterator[Path]:
-    """
-    Yield the Python files and folders below *root*, those that are nearest first.
-    """
+    """The Python files and packages below *root*, nearest first."""
     seen, folders = 0, [root]
-    while folders and seen < _LOOKED_AT:
+    while folders and seen < _MAX_ENTRIES:
         try:
             entries = sorted(os.scandir(folders.pop(0)), key=lambda entry: entry.name)
         except OSError:
             continue
         seen += len(entries)
         for entry in entries:
-            hidden = entry.name.startswith(".") or entry.name in _SKIPPED
+            hidden = entry.name.startswith(".") or entry.name in _SKIPPED_FOLDERS
             if entry.is_dir(follow_symlinks=False) and not hidden:
                 folders.append(Path(entry.path))
                 if any(Path(entry.path).glob("*.py")):
@@ -127,14 +112,12 @@ def _modules_below(root: Path) -> Iterator[Path]:
 
 
 def _misspelt(name: str, file: Path) -> str | None:
-    """
-    Return the question whether a module was meant that is there, if its name is nearly the same.
-    """
+    """Ask whether a module was meant whose name is nearly the same."""
     if name in _DISTRIBUTIONS:
         return None
     beside = nearest(name, [path.stem for path in file.absolute().parent.glob("*.py") if path != file])
     if beside is not None:
-        return f"did you mean {beside!r}, which lies beside the recipe? or install it: {_install(name)}"
+        return f"did you mean {beside!r}, which is beside the recipe? or install it: {_install(name)}"
     public = [module for module in sys.stdlib_module_names if not module.startswith("_")]
     installed = [module for module in packages_distributions() if not module.startswith("_")]
     meant = nearest(name, ["promptkit", *public, *installed])
@@ -145,9 +128,7 @@ def _misspelt(name: str, file: Path) -> str | None:
 
 
 def _install(name: str) -> str:
-    """
-    Return the command, to be copied as it is, that installs what is imported as *name*.
-    """
+    """A command, ready to be copied, that installs what is imported as *name*."""
     top = name.partition(".")[0]
     distribution = _DISTRIBUTIONS.get(top, top)
     command = [sys.executable, "-m", "pip", "install", distribution]

@@ -1,4 +1,4 @@
-"""Words of other frameworks that authors try here, and what is written in their place."""
+"""Names and options of other frameworks that authors try, and what to write instead."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,7 +9,7 @@ _NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
 _FUNCTION: Final = "write a function with @prompt that returns an f-string"
 _SERVER: Final = "there is no server to make: decorate functions with @prompt, and run promptkit serve"
 
-#: Names that are imported, or looked up, in promptkit.
+#: What to write instead of a name that promptkit does not have.
 _NAMES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("SystemMessage", "System", "system", "DeveloperMessage", "developer"), _NO_SYSTEM),
     **dict.fromkeys(
@@ -37,7 +37,7 @@ _CHOICES: Final = "write the choices as the type: Annotated[Literal['a', 'b'], A
 _DEFAULT: Final = "write the default in the signature; an argument without one is required"
 _LIMITS: Final = "limit it with msgspec.Meta(ge=..., pattern=..., ...) in Annotated"
 
-#: Options that are given to what promptkit has.
+#: What to write instead of an option, by the function or class that it was given to.
 _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "prompt": {
         **dict.fromkeys(("template", "text", "prompt", "content", "messages", "system", "body"), _TEXT),
@@ -71,14 +71,10 @@ _OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
 
 
 def remedy_for_name(name: str) -> str | None:
-    """
-    Return what to write here in place of a name of another framework.
-    """
+    """Return what to write instead of a name of another framework, if it is one."""
     return _NAMES.get(name)
 
 
 def remedy_for_option(name: str, option: str) -> str | None:
-    """
-    Return what to write in place of an option that something of promptkit, *name*, does not take.
-    """
+    """Return what to write instead of an option that *name*, a name of promptkit, does not take."""
     return _OPTIONS.get(name, {}).get(option)

@@ -1,11 +1,11 @@
-"""Lints of values: what a prompt returns or yields, as its source says it, that no message can hold."""
+"""Lint of values that a prompt returns or yields and no message can hold, as far as its source shows."""
 
 import ast
 import inspect
 from collections.abc import Iterator
 from typing import Any, Final
 
-from promptkit.compiler.lints.text import Names
+from promptkit.compiler.lints.names import Names
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Location, Report, Rule
@@ -14,10 +14,10 @@ from promptkit.language.unsendable import is_role_tuple, remedy_for
 
 __all__ = ["lint_values"]
 
-#: What an expression may stand for that is not known before it runs.
+#: The value of an expression that is not known before it runs.
 _UNKNOWN: Final = object()
 
-#: How the kinds are called that a source shows.
+#: How diagnostics name the kinds of values.
 _KINDS: Final = {
     dict: "a dict",
     list: "a list",
@@ -32,31 +32,24 @@ _KINDS: Final = {
 
 def lint_values(prompt: Prompt[..., Any], report: Report) -> None:
     """
-    Report what a prompt returns, yields or gives to a turn that is no text, content or message.
+    Report what a prompt returns, yields or gives to a turn that is not text, content or a message.
 
-    Args:
-        prompt:
-            The prompt. What its function calls is not followed.
-
-        report:
-            Receives what is found.
+    Functions that it calls are not followed.
     """
     file = report.location.file
     function = function_at(file, report.location.line)
     if function is None or function.name != prompt.__name__:
         return
     names = Names(function, inspect.unwrap(prompt.function).__globals__)
-    for verb, node in _spoken(function.body, names):
+    for verb, node in _sent_expressions(function.body, names):
         for found, kind, remedy in _unsendable(node, names, is_part=verb is None):
             place = Location(file, *span_of(file, found))
             said = f"it {verb} {kind}" if verb else f"a part is {kind}"
             report.add(Rule.UNSENDABLE_VALUE, f"{said}, which no message can hold", remedy, place)
 
 
-def _spoken(body: list[ast.stmt], names: Names) -> Iterator[tuple[str | None, ast.expr]]:
-    """
-    Yield what is returned, what is yielded, and what is a part of a turn.
-    """
+def _sent_expressions(body: list[ast.stmt], names: Names) -> Iterator[tuple[str | None, ast.expr]]:
+    """What is returned, what is yielded, and (without a verb) the parts of turns."""
     for node in own_nodes(body):
         match node:
             case ast.Return(value=ast.expr() as value):
@@ -69,17 +62,12 @@ def _spoken(body: list[ast.stmt], names: Names) -> Iterator[tuple[str | None, as
 
 
 def _is_turn(called: ast.expr, names: Names) -> bool:
-    """
-    Return whether what is called is `user` or `assistant`.
-    """
     value = names.value(called)
     return getattr(value, "__module__", "") == "promptkit.language.turns"
 
 
 def _unsendable(node: ast.expr, names: Names, *, is_part: bool) -> Iterator[tuple[ast.expr, str, str]]:
-    """
-    Yield the expressions in *node* that no message can hold, with what they are and what to write.
-    """
+    """The expressions in *node* that no message can hold, what they are, and what to write."""
     node, items = _assigned(node, names)
     if not is_part:
         for item in items:
@@ -106,9 +94,7 @@ def _unsendable(node: ast.expr, names: Names, *, is_part: bool) -> Iterator[tupl
 
 
 def _assigned(node: ast.expr, names: Names) -> tuple[ast.expr, list[ast.expr]]:
-    """
-    Return the literal that a local name stands for, if it has one value, and what is appended to it.
-    """
+    """The literal that a local name stands for if it has one value, and what is appended to it."""
     if not isinstance(node, ast.Name) or node.id in names.arguments:
         return node, []
     match names.assigned.get(node.id, ()):
@@ -118,9 +104,7 @@ def _assigned(node: ast.expr, names: Names) -> tuple[ast.expr, list[ast.expr]]:
 
 
 def _sketch(node: ast.expr, names: Names) -> Any:  # noqa: C901, PLR0911 (a list of cases)
-    """
-    Return a value of the kind that an expression stands for, as far as its source shows that.
-    """
+    """A value of the kind that an expression stands for, as far as its source shows that."""
     match node:
         case ast.Constant(value=value):
             return value
@@ -153,9 +137,7 @@ def _sketch(node: ast.expr, names: Names) -> Any:  # noqa: C901, PLR0911 (a list
 
 
 def _of_type(annotation: ast.expr | None, names: Names) -> Any:
-    """
-    Return a value of the type that a parameter is annotated with, if no text comes of that.
-    """
+    """A value of a parameter's type, if that type cannot be sent."""
     match annotation:
         case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[inner, *_])):
             return _of_type(inner, names)
@@ -168,25 +150,18 @@ def _of_type(annotation: ast.expr | None, names: Names) -> Any:
 
 
 class _Coroutine:
-    """
-    Stands for what an `async def` function returns before it is awaited.
-    """
+    """Stands for the result of an ``async def`` function that is not awaited."""
 
     def __await__(self) -> Iterator[None]:
         yield None
 
 
 def _is_async(function: Any) -> bool:
-    """
-    Return whether calling *function* gives what has to be awaited.
-    """
     return callable(function) and inspect.iscoroutinefunction(inspect.unwrap(function))
 
 
 def _kind(value: Any) -> str | None:
-    """
-    Return what *value* is called, if no message can hold it.
-    """
+    """What *value* is called, if no message can hold it."""
     if value is _UNKNOWN or value is None or value is False or isinstance(value, str):
         return None
     if isinstance(value, tuple):

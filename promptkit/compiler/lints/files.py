@@ -1,11 +1,10 @@
 """
-Lints of a whole file: names that nothing defines, imports that would fail, files named without a folder.
+Lints of a file: undefined names, imports that would fail, paths relative to the current folder.
 
-A function's body runs when a client asks for the prompt, which is late to find these.
+In the body of a function, these would only be noticed when a client asks for the prompt.
 """
 
 import ast
-import builtins
 import glob
 import importlib
 import os
@@ -17,8 +16,9 @@ from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.lints.objects import lint_objects
-from promptkit.compiler.lints.text import Names, lint_text
+from promptkit.compiler.lints.names import Names, value_of
+from promptkit.compiler.lints.objects_in_text import lint_objects
+from promptkit.compiler.lints.placeholders import lint_placeholders
 from promptkit.compiler.loading.targets import project_root
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.remedies.imports import missing_module, missing_name, undefined_name
@@ -27,38 +27,34 @@ from promptkit.errors.sources import Function, span_at, span_of, tree_of
 
 __all__ = ["lint_file"]
 
-#: What a path is asked for its content.
-_READS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
+#: Methods of a path that read a file or a folder.
+_READ_METHODS: Final = ("read_text", "read_bytes", "open", "glob", "rglob", "iterdir")
 
-#: What lists a folder.
-_LISTS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
+#: Functions that list a folder.
+_LIST_FUNCTIONS: Final = (os.listdir, os.scandir, glob.glob, glob.iglob)
 
-_STARTED: Final = "it is looked for in whatever folder a client starts the server in"
+_WHERE: Final = "it is looked for in whatever folder a client starts the server in"
 
 
 def lint_file(file: Path) -> tuple[Diagnostic, ...]:
     """
-    Return what is probably not meant in a recipe file, and in the helpers beside it that it imports.
+    Return probable mistakes in a recipe file, and in the helpers beside it that it imports.
 
-    Args:
-        file:
-            The file. If it could not be imported, nothing is said: that is a fault already.
+    A file that could not be imported is skipped, as it has an error already.
     """
     found: list[Diagnostic] = []
     waiting, seen = [file.absolute()], set[Path]()
     while waiting:
         path = waiting.pop()
-        if path not in seen and (source := _Source.of(path)) is not None:
+        if path not in seen and (source := _SourceFile.of(path)) is not None:
             found += source.lint()
             waiting += source.helpers()
         seen.add(path)
     return tuple(found)
 
 
-class _Source:
-    """
-    A file that was imported: its syntax tree, and the module that came of it.
-    """
+class _SourceFile:
+    """The syntax tree of a file that was imported, and its module."""
 
     def __init__(self, file: Path, tree: ast.Module, module: ModuleType) -> None:
         self.file = file
@@ -67,18 +63,12 @@ class _Source:
         self.names: dict[str, Any] = vars(module)
 
     @classmethod
-    def of(cls, file: Path) -> "_Source | None":
-        """
-        Return what is known of *file*, or None if it cannot be read or was not imported.
-        """
+    def of(cls, file: Path) -> "_SourceFile | None":
         tree = tree_of(str(file))
         loaded = [module for module in list(sys.modules.values()) if _file_of(module) == str(file)]
         return cls(file, tree, loaded[-1]) if tree is not None and loaded else None
 
     def lint(self) -> list[Diagnostic]:
-        """
-        Return what is found in it.
-        """
         found: list[Diagnostic] = []
         for place, rule, message, remedy in (
             *self._undefined_names(),
@@ -88,24 +78,20 @@ class _Source:
             found.append(Diagnostic(rule, f"{self.file.name}: {message}", remedy, place))
         for function in self.functions:
             report = Report(self._subject(function), Location(str(self.file), function.lineno))
-            lint_text(function, self.names, report)
+            lint_placeholders(function, self.names, report)
             lint_objects(function, self.names, report)
             found += report.without_duplicates()
         return found
 
     def _subject(self, function: Function) -> str:
-        """
-        Return what a function is called in a diagnostic: a prompt by its own name.
-        """
+        """How a function is named in a diagnostic; a prompt by its own name."""
         made = self.names.get(function.name)
         if isinstance(made, Prompt):
             return f"prompt {made.options.name!r}"
         return f"function {function.name!r}"
 
     def helpers(self) -> Iterator[Path]:
-        """
-        Yield the files beside it that are no recipes, and that it imports.
-        """
+        """Yield the files beside it that are not recipes, and that it imports."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.ImportFrom):
                 modules = [node.module] if node.module else [alias.name for alias in node.names]
@@ -116,15 +102,10 @@ class _Source:
 
     @cached_property
     def functions(self) -> list[Function]:
-        """
-        Every function in it.
-        """
         return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
 
     def _around(self, line: int, column: int) -> list[Function]:
-        """
-        Return the functions whose bodies have what stands there.
-        """
+        """The functions whose bodies contain that position."""
         found = []
         for function in self.functions:
             first = function.body[0]
@@ -133,9 +114,6 @@ class _Source:
         return found
 
     def _undefined_names(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        """
-        Yield each name in a function's body that nothing defines.
-        """
         from pyflakes.checker import Checker  # type: ignore[import-untyped]
         from pyflakes.messages import (  # type: ignore[import-untyped]
             ImportStarUsage,
@@ -154,9 +132,7 @@ class _Source:
             yield Location(str(self.file), *span), Rule.UNDEFINED_NAME, f"nothing defines {name!r}", remedy
 
     def _failing_imports(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        """
-        Yield each import in a function that would fail when it is called, unless that is provided for.
-        """
+        """Imports in functions that would fail when called, unless inside of a ``try``."""
         guarded = {
             id(below) for node in ast.walk(self.tree) if isinstance(node, ast.Try) for below in ast.walk(node)
         }
@@ -170,9 +146,6 @@ class _Source:
                 yield place, Rule.FAILING_IMPORT, message, remedy
 
     def _faults_of(self, node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-        """
-        Yield what would fail in an import.
-        """
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield from self._missing(alias.name)
@@ -187,9 +160,6 @@ class _Source:
                         yield f"{node.module} has no {alias.name!r}", remedy
 
     def _missing(self, name: str) -> Iterator[tuple[str, str]]:
-        """
-        Yield that there is no module of that name, if that is so.
-        """
         top, _, below = name.partition(".")
         places = (self.file.parent, Path(project_root(self.file.parent)))
         beside = any((place / top).is_dir() or (place / f"{top}.py").is_file() for place in places)
@@ -199,9 +169,6 @@ class _Source:
             yield f"there is no module {name!r}", missing_module(name, self.file)
 
     def _relative_paths(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        """
-        Yield each file that is opened by a path relative to the current folder.
-        """
         for node in ast.walk(self.tree):
             if not isinstance(node, ast.Call):
                 continue
@@ -209,26 +176,21 @@ class _Source:
             if path is not None:
                 place = Location(str(self.file), *span_of(str(self.file), node))
                 remedy = f"name it from the recipe's folder: Path(__file__).parent / {path!r}"
-                yield place, Rule.RELATIVE_PATH, f"{path!r} has no folder: {_STARTED}", remedy
+                yield place, Rule.RELATIVE_PATH, f"{path!r} has no folder: {_WHERE}", remedy
 
     def _opened(self, call: ast.Call) -> str | None:
-        """
-        Return the relative path that a call reads, if it reads one.
-        """
         match call:
             case ast.Call(func=ast.Name(id="open"), args=[path, *mode]) if "open" not in self.names:
                 return self._relative(self._assigned(path)) if _reads(mode, call.keywords) else None
-            case ast.Call(func=function, args=[path]) if _value(function, self.names) in _LISTS:
+            case ast.Call(func=function, args=[path]) if value_of(function, self.names) in _LIST_FUNCTIONS:
                 return self._relative(self._assigned(path))
-            case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READS:
+            case ast.Call(func=ast.Attribute(value=value, attr=attribute)) if attribute in _READ_METHODS:
                 value = self._assigned(value)
                 return self._relative(value) if self._is_path(value) else None
         return None
 
     def _assigned(self, node: ast.expr) -> ast.expr:
-        """
-        Return what a local name of a function stands for, if it has one value.
-        """
+        """The value of a local name that is assigned once."""
         if isinstance(node, ast.Name):
             for function in reversed(self._around(node.lineno, node.col_offset)):
                 match Names(function, {}).assigned.get(node.id, ()):
@@ -237,21 +199,16 @@ class _Source:
         return node
 
     def _is_path(self, node: ast.expr) -> bool:
-        """
-        Return whether an expression is a path of `pathlib`, as far as can be seen.
-        """
         match node:
             case ast.Call(func=function):
-                kind = _value(function, self.names)
+                kind = value_of(function, self.names)
                 return isinstance(kind, type) and issubclass(kind, PurePath)
             case ast.BinOp(left=left, op=ast.Div()):
                 return self._is_path(left)
-        return isinstance(_value(node, self.names), PurePath)
+        return isinstance(value_of(node, self.names), PurePath)
 
     def _relative(self, node: ast.expr) -> str | None:
-        """
-        Return the path that an expression stands for, if it is relative as far as can be seen.
-        """
+        """The path that an expression stands for, if it is known to be relative."""
         match node:
             case ast.Constant(value=str(path)):
                 return path if path and not PurePath(path).is_absolute() and path[0] not in "~/\\" else None
@@ -261,14 +218,11 @@ class _Source:
                 return self._relative(path)
             case ast.BinOp(left=left, op=ast.Div()):
                 return self._relative(left)
-        value = _value(node, self.names)
+        value = value_of(node, self.names)
         return self._relative(ast.Constant(str(value))) if isinstance(value, str | PurePath) else None
 
 
 def _file_of(module: object) -> str | None:
-    """
-    Return the file that a module was made from.
-    """
     try:
         return getattr(module, "__file__", None)
     except Exception:  # noqa: BLE001 (what stands in sys.modules may be anything)
@@ -276,30 +230,13 @@ def _file_of(module: object) -> str | None:
 
 
 def _loaded(name: str) -> ModuleType | None:
-    """
-    Return a module that is loaded, or promptkit's own.
-    """
+    """The module, if it is loaded or promptkit's own."""
     if name.partition(".")[0] == "promptkit":
         return importlib.import_module(name)
     return sys.modules.get(name)
 
 
 def _reads(mode: list[ast.expr], keywords: Iterable[ast.keyword]) -> bool:
-    """
-    Return whether a mode of `open` is one for reading.
-    """
+    """Whether a mode of `open` is one for reading."""
     given = [*mode[:1], *(keyword.value for keyword in keywords if keyword.arg == "mode")]
     return all(isinstance(node, ast.Constant) and str(node.value).startswith("r") for node in given)
-
-
-def _value(node: ast.expr, names: dict[str, Any]) -> Any:
-    """
-    Return what a dotted name stands for in a module, or None.
-    """
-    match node:
-        case ast.Name(id=name):
-            return names.get(name, getattr(builtins, name, None))
-        case ast.Attribute(value=value, attr=attribute):
-            owner = _value(value, names)
-            return vars(owner).get(attribute) if isinstance(owner, ModuleType) else None
-    return None

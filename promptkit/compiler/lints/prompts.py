@@ -1,8 +1,4 @@
-"""
-Lints: what is probably not what an author meant, though it can be served.
-
-They read sources and docstrings, so only `promptkit check` asks for them.
-"""
+"""Lints of one prompt: its body, its docstring, its annotations and its examples."""
 
 import ast
 import inspect
@@ -12,7 +8,7 @@ from typing import Any, Final
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.compiler.docstrings import read_descriptions
-from promptkit.compiler.lints.unsendable import lint_values
+from promptkit.compiler.lints.unsendable_values import lint_values
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
 from promptkit.conversion.checking import fits
@@ -21,15 +17,15 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.exceptions import ArgumentErrors, nearest
 from promptkit.errors.sources import Function, function_at, line_of, own_nodes, span_of
 
-__all__ = ["lint"]
+__all__ = ["lint_prompt"]
 
-#: Where annotations come from that other frameworks read.
-_FOREIGN: Final = ("pydantic", "annotated_types", "typer")
+#: Packages whose notes in ``Annotated`` are for other frameworks.
+_OTHER_FRAMEWORKS: Final = ("pydantic", "annotated_types", "typer")
 
 
-def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
+def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnostic, ...]:
     """
-    Return what is probably not what an author meant.
+    Return probable mistakes in a prompt.
 
     Args:
         prompt:
@@ -39,7 +35,7 @@ def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnos
             Its compiled arguments, if it can be served.
     """
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
-    if inspect.unwrap(prompt.function) is prompt.function:  # else a decorator may do all of it
+    if inspect.unwrap(prompt.function) is prompt.function:  # a decorator could do all of it
         _lint_body(prompt, report)
         if arguments is not None:
             lint_values(prompt, report)
@@ -51,38 +47,31 @@ def lint(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[Diagnos
 
 
 def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
-    """
-    Report a function that never returns or yields anything, if it does not mean to raise.
-    """
+    """Report a function that never returns or yields anything, unless it always raises."""
     place = report.location
     function = function_at(place.file, place.line)
-    if function is None or function.name != prompt.__name__ or _speaks(function):
+    if function is None or function.name != prompt.__name__ or _returns_something(function):
         return
     last = function.body[-1]
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
         at: Location | str = Location(place.file, *span_of(place.file, last))
-        remedy = "put 'return' in front of what it should say"
+        remedy = "put 'return' in front of this line"
         if _prints(last):
-            remedy = "return the text: what is printed reaches no client"
+            remedy = "return the text: no client sees what is printed"
     else:
-        at, remedy = "def", "return what it should say, or yield it"
+        at, remedy = "def", "return text or messages, or yield them"
     report.add(Rule.SAYS_NOTHING, "it never returns or yields anything", remedy, at)
 
 
 def _prints(statement: ast.stmt) -> bool:
-    """
-    Return whether a statement is a call of print.
-    """
     match statement:
         case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
             return True
     return False
 
 
-def _speaks(function: Function) -> bool:
-    """
-    Return whether a function yields, returns something, or always raises.
-    """
+def _returns_something(function: Function) -> bool:
+    """Whether a function yields, returns something, or always raises."""
     for node in own_nodes(function.body):
         if isinstance(node, ast.Yield | ast.YieldFrom):
             return True
@@ -92,16 +81,11 @@ def _speaks(function: Function) -> bool:
 
 
 def _is_none(value: ast.expr | None) -> bool:
-    """
-    Return whether what is returned is None, said or not.
-    """
     return value is None or (isinstance(value, ast.Constant) and value.value is None)
 
 
 def _raises(body: list[ast.stmt]) -> bool:
-    """
-    Return whether a body cannot end without raising, as far as its last statement says.
-    """
+    """Whether a body always raises, judging by its last statement."""
     match body[-1:]:
         case [ast.Raise()]:
             return True
@@ -115,9 +99,6 @@ def _raises(body: list[ast.stmt]) -> bool:
 
 
 def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
-    """
-    Report every parameter that the docstring describes and the function does not have.
-    """
     parameters = inspect.signature(prompt.function, **FORWARD).parameters
     for name in read_descriptions(prompt.function.__doc__):
         if name in parameters:
@@ -125,16 +106,14 @@ def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
         meant = nearest(name, parameters)
         report.add(
             Rule.STRAY_DESCRIPTION,
-            f"the docstring describes {name!r}, which is no parameter",
+            f"the docstring describes {name!r}, which is not a parameter",
             f"did you mean {meant!r}?" if meant else "take it out of the docstring, or add the parameter",
             _in_docstring(name, report.location),
         )
 
 
 def _in_docstring(name: str, place: Location) -> Location:
-    """
-    Return where the docstring of the function at *place* describes *name*.
-    """
+    """Where the docstring of the function at *place* describes *name*."""
     function = function_at(place.file, place.line)
     first = function.body[0] if function else None
     if first is None or first.end_lineno is None:
@@ -147,9 +126,7 @@ def _in_docstring(name: str, place: Location) -> Location:
 
 
 def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
-    """
-    Report what ``Annotated`` holds for another framework, as promptkit does not read it.
-    """
+    """Report what ``Annotated`` holds for another framework: promptkit does not read it."""
     function = inspect.unwrap(prompt.function)
     for name, annotation in annotations_of(function).items():
         try:
@@ -158,7 +135,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
             continue
         for note in notes:
             module = type(note).__module__.partition(".")[0]
-            if name != "return" and module in _FOREIGN:
+            if name != "return" and module in _OTHER_FRAMEWORKS:
                 report.add(
                     Rule.FOREIGN_NOTE,
                     f"parameter {name!r} has {type(note).__name__}(...) of {module}, which is not read",
@@ -168,9 +145,7 @@ def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
 
 
 def _lint_examples(argument: Argument, report: Report) -> None:
-    """
-    Report examples and completions that the parameter would refuse.
-    """
+    """Report examples and completions that the parameter would refuse."""
     complete = argument.arg.complete
     completions = complete if isinstance(complete, list | tuple) else ()
     for kind, values in (("example", argument.arg.examples), ("completion", completions)):
@@ -186,9 +161,7 @@ def _lint_examples(argument: Argument, report: Report) -> None:
 
 
 def _is_accepted(argument: Argument, value: Any) -> bool:
-    """
-    Return whether *value* can be sent as it is shown, or is text that is read as such a value.
-    """
+    """Whether a client could send *value*, or the text of it."""
     if value is None:
         return fits(value, argument.annotation)
     try:
@@ -196,6 +169,6 @@ def _is_accepted(argument: Argument, value: Any) -> bool:
         Arguments("", (argument,)).read({argument.name: sent})
     except ArgumentErrors:
         return False
-    except TypeError:  # of a type that cannot be written
+    except TypeError:  # it cannot be written as text, so it cannot be checked
         return True
     return True

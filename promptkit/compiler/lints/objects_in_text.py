@@ -1,4 +1,4 @@
-"""Lints of f-strings: objects whose text says nothing, where what they give was meant."""
+"""Lint of f-strings that show what kind of object something is, instead of its content."""
 
 import ast
 import inspect
@@ -7,7 +7,7 @@ from enum import Enum
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.compiler.lints.text import Names
+from promptkit.compiler.lints.names import Names
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.errors.sources import Function, own_nodes, span_of
 
@@ -17,19 +17,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 
 def lint_objects(function: Function, module: Mapping[str, Any], report: Report) -> None:
-    """
-    Report values in f-strings that have no text of their own.
-
-    Args:
-        function:
-            A function.
-
-        module:
-            The names of its module.
-
-        report:
-            Receives what is found.
-    """
+    """Report objects in f-strings whose text only says what kind of object they are."""
     names = Names(function, module)
     for node in own_nodes(function.body):
         if isinstance(node, ast.FormattedValue) and node.conversion == -1:
@@ -37,9 +25,6 @@ def lint_objects(function: Function, module: Mapping[str, Any], report: Report) 
 
 
 def _check_value(node: ast.FormattedValue, names: Names, report: Report) -> None:
-    """
-    Report a value in an f-string whose text is that of an object in memory.
-    """
     found = _object(node.value, names)
     if found is not None:
         report.add(
@@ -51,9 +36,7 @@ def _check_value(node: ast.FormattedValue, names: Names, report: Report) -> None
 
 
 def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: PLR0911 (a list of cases)
-    """
-    Return what an expression stands for that has no text of its own, and what to write.
-    """
+    """What an expression stands for, if its text is of no use, and what to write instead."""
     match node:
         case ast.GeneratorExp():
             return "a generator, not its items", _JOIN
@@ -79,9 +62,6 @@ def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: PL
 
 
 def _assigned(values: list[ast.expr], names: Names) -> tuple[str, str] | None:
-    """
-    Return the same for a name of the function that has one value only.
-    """
     match values:
         case [ast.GeneratorExp() | ast.Lambda() | ast.Call() as value]:
             return _object(value, names)
@@ -89,9 +69,6 @@ def _assigned(values: list[ast.expr], names: Names) -> tuple[str, str] | None:
 
 
 def _result(called: Any) -> tuple[str, str] | None:
-    """
-    Return what calling something gives that has no text of its own.
-    """
     if isinstance(called, type):
         return _instance(called)
     function = inspect.unwrap(called) if callable(called) else None
@@ -105,9 +82,6 @@ def _result(called: Any) -> tuple[str, str] | None:
 
 
 def _instance(kind: type) -> tuple[str, str] | None:
-    """
-    Return the same for instances of a class: iterators, and what only shows where it is in memory.
-    """
     if issubclass(kind, Iterator):
         return f"the {kind.__name__} object, not its items", _JOIN
     own = ("__new__", "__str__", "__repr__", "__format__")
@@ -117,9 +91,7 @@ def _instance(kind: type) -> tuple[str, str] | None:
 
 
 def _member(name: str, names: Names) -> tuple[str, str] | None:
-    """
-    Return that a parameter is a member of an Enum, if that shows its class and name.
-    """
+    """A member of an Enum whose text is its class and name."""
     annotation = names.arguments[name]
     for node in ast.walk(annotation) if annotation is not None else ():
         kind = names.value(node) if isinstance(node, ast.Name) else None

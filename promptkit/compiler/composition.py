@@ -1,0 +1,212 @@
+"""Composition: compiled files become one catalog, and broken files keep what they served before."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from msgspec import Struct, structs
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
+from promptkit.compiler.loading.targets import display_path, recipes_near
+from promptkit.compiler.prompts import Prompt
+from promptkit.compiler.resources import Resource
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule, Severity
+
+__all__ = ["CompiledFile", "Declaration", "Definition", "compose", "is_sound", "merge", "owners_of"]
+
+#: What an author's decorator makes.
+Definition: TypeAlias = Prompt[..., Any] | Resource[..., Any]
+
+#: What only one declaration may have: whether it is a prompt, and its name or URI template.
+Key: TypeAlias = tuple[bool, str]
+
+#: Which file has served what so far.
+Owners: TypeAlias = Mapping[Key, Path | None]
+
+
+class Declaration(Struct, frozen=True):
+    """
+    One prompt or resource of a file.
+
+    Args:
+        definition:
+            What the author's decorator made.
+
+        compiled:
+            What is served of it; None if it has an error.
+    """
+
+    definition: Definition
+    compiled: CompiledPrompt | CompiledResource | None
+
+    @property
+    def key(self) -> Key:
+        """What no other declaration may have."""
+        definition = self.definition
+        if isinstance(definition, Prompt):
+            return True, definition.options.name
+        return False, definition.uri_template
+
+    @property
+    def location(self) -> Location:
+        """Where it is defined."""
+        return self.definition.location
+
+
+class CompiledFile(Struct, frozen=True):
+    """
+    What one file declares, compiled.
+
+    Args:
+        file:
+            The recipe file; None for declarations that were not loaded from a file.
+
+        declarations:
+            Its prompts and resources, in the order of their definitions.
+
+        diagnostics:
+            What is wrong with the file as it is now.
+
+        is_sound:
+            Whether the file had no error when the declarations were loaded.
+
+        age:
+            How many loads ago that was: 0 for the file as it is now. While newer versions of the
+            file have errors, the declarations stay and their age grows.
+    """
+
+    file: Path | None
+    declarations: tuple[Declaration, ...]
+    diagnostics: tuple[Diagnostic, ...]
+    is_sound: bool
+    age: int = 0
+
+    @property
+    def served(self) -> set[Key]:
+        """The keys of what can be served."""
+        return {declaration.key for declaration in self.declarations if declaration.compiled is not None}
+
+
+def compose(
+    files: Sequence[CompiledFile], *, owners: Owners = MappingProxyType({}), root: Path | None = None
+) -> Catalog:
+    """
+    Return the catalog of all that *files* declare.
+
+    Each name and each URI template stands in it once. Of two declarations of one key, the one of the
+    younger file is served, and of two of one age the one that is defined first; only then the other is
+    an error.
+
+    Args:
+        files:
+            What each file declares.
+
+        owners:
+            Which file has served what so far. It has precedence over a file that newly declares the same.
+
+        root:
+            The folder that the files are in.
+    """
+    served, duplicates = _unique(files, owners)
+    compiled = [declaration.compiled for declaration in served]
+    diagnostics = [found for file in files for found in file.diagnostics]
+    diagnostics += [found for _, found in duplicates]
+    if not any(file.declarations for file in files) and not diagnostics:
+        diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
+    diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
+    return Catalog(
+        tuple(item for item in compiled if isinstance(item, CompiledPrompt)),
+        tuple(dict.fromkeys(diagnostics)),
+        tuple(item for item in compiled if isinstance(item, CompiledResource)),
+    )
+
+
+def merge(before: Sequence[CompiledFile], after: Sequence[CompiledFile]) -> list[CompiledFile]:
+    """
+    Return what to serve of each file: what it declares now, or what it declared before if now is worse.
+
+    A file is taken as a whole, as its prompts belong together. It is worse now if it has an error, and
+    either had none before, or would lose a prompt or resource. It is an error, too, to newly declare what
+    another file has been serving.
+
+    Args:
+        before:
+            What is served of each file.
+
+        after:
+            What each file declares now.
+    """
+    served = {file.file: file for file in before}
+    _, duplicates = _unique(after, owners_of(before))
+    merged = []
+    for file in after:
+        found = (*file.diagnostics, *(fault for other, fault in duplicates if other is file))
+        now = structs.replace(file, diagnostics=found, is_sound=is_sound(found))
+        was = served.get(file.file)
+        if was is not None and not now.is_sound and (was.is_sound or was.served - now.served):
+            now = structs.replace(was, diagnostics=found, age=was.age + 1)
+        merged.append(now)
+    return merged
+
+
+def owners_of(files: Sequence[CompiledFile]) -> Owners:
+    """Return which file serves what."""
+    places = {id(declaration): file.file for file in reversed(files) for declaration in file.declarations}
+    return {declaration.key: places[id(declaration)] for declaration in _unique(files, {})[0]}
+
+
+def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
+    """Return whether none of the diagnostics is an error."""
+    return all(found.severity is not Severity.ERROR for found in diagnostics)
+
+
+def _unique(
+    files: Iterable[CompiledFile], owners: Owners
+) -> tuple[list[Declaration], list[tuple[CompiledFile, Diagnostic]]]:
+    """What is served, and a diagnostic for each declaration whose key another one of its age has."""
+    claims = [(file, declaration) for file in files for declaration in file.declarations]
+    claims.sort(key=lambda claim: _precedence(claim[0], claim[1], owners))
+    first: dict[Key, tuple[CompiledFile, Declaration]] = {}
+    duplicates = []
+    for file, declaration in claims:
+        owner, earlier = first.setdefault(declaration.key, (file, declaration))
+        if earlier.definition is not declaration.definition and owner.age == file.age:
+            duplicates.append((file, _duplicate(declaration, earlier)))
+    return [found for _, found in first.values() if found.compiled is not None], duplicates
+
+
+def _precedence(file: CompiledFile, declaration: Declaration, owners: Owners) -> tuple[Any, ...]:
+    key = declaration.key
+    return file.age, owners.get(key, file.file) != file.file, declaration.location, key[1]
+
+
+def _duplicate(declaration: Declaration, first: Declaration) -> Diagnostic:
+    definition = declaration.definition
+    if isinstance(definition, Prompt):
+        name = definition.options.name
+        return Diagnostic(
+            Rule.DUPLICATE_NAME,
+            f"prompt {name!r}: already defined at {first.location}",
+            f"rename one of the two, or give it a name with @prompt(name='{name}-2')",
+            definition.location,
+        )
+    return Diagnostic(
+        Rule.DUPLICATE_TEMPLATE,
+        f"resource {definition.name!r}: {definition.uri_template!r} is already defined at {first.location}",
+        "change the URI of one of the two, or remove it",
+        definition.location,
+    )
+
+
+def _no_prompts(place: Path | None) -> Diagnostic:
+    near = recipes_near(place) if place is not None and place.is_dir() else []
+    name = f"name {display_path(near[0])!r}, where some are, or " if near else ""
+    return Diagnostic(
+        Rule.NO_PROMPTS,
+        "there is no prompt here",
+        f"{name}decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
+        Location(str(place or "")),
+    )

@@ -1,0 +1,98 @@
+"""What the names in a function stand for, as far as its source shows."""
+
+import ast
+import builtins
+from collections.abc import Container, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+from promptkit.errors.sources import Function, own_nodes
+
+__all__ = ["TEXT_METHODS", "Names", "value_of"]
+
+
+#: Functions and classes of promptkit that make messages or text of their arguments, unchanged.
+_TEXT_FUNCTIONS: Final = (
+    *("user", "assistant", "Text", "Message"),
+    *("section", "bullets", "numbered", "quote", "table", "tag", "dedent", "truncate"),
+)
+
+#: Methods of strings whose result holds the same text.
+TEXT_METHODS: Final = ("strip", "lstrip", "rstrip", "join", "upper", "lower", "title", "capitalize")
+
+_FOLLOWED: Final = (*TEXT_METHODS, "append")
+
+
+def value_of(node: ast.expr, module: Mapping[str, Any], local: Container[str] = ()) -> Any:
+    """Return what a dotted name stands for in a module, or None. Names in *local* are not of the module."""
+    match node:
+        case ast.Name(id=name) if name not in local:
+            return module.get(name, getattr(builtins, name, None))
+        case ast.Attribute(value=value, attr=attribute):
+            owner = value_of(value, module, local)
+            return vars(owner).get(attribute) if isinstance(owner, ModuleType) else None
+    return None
+
+
+class Names:
+    """
+    What the names in a function stand for, as far as its source shows.
+
+    Args:
+        function:
+            The function.
+
+        module:
+            The names of its module.
+    """
+
+    def __init__(self, function: Function, module: Mapping[str, Any]) -> None:
+        self.module = module
+        self.arguments = {
+            arg.arg: arg.annotation for arg in ast.walk(function.args) if isinstance(arg, ast.arg)
+        }
+        self.assigned: dict[str, list[ast.expr]] = {}
+        self.appended: dict[str, list[ast.expr]] = {}
+        self.untracked: set[str] = set()
+        for node in own_nodes(function.body):
+            self._note(node)
+
+    @property
+    def local(self) -> set[str]:
+        """The function's own names."""
+        return {*self.arguments, *self.assigned}
+
+    def value(self, node: ast.expr) -> Any:
+        """Return what a dotted name of the module stands for, or None."""
+        return value_of(node, self.module, self.local)
+
+    def makes_text(self, function: ast.expr) -> bool:
+        """Return whether a function of promptkit, or a similar one, keeps its arguments' text unchanged."""
+        value = self.value(function)
+        module = getattr(value, "__module__", None) or ""
+        name = getattr(value, "__name__", None)
+        return (module.startswith("promptkit.") and name in _TEXT_FUNCTIONS) or (module, name) in (
+            ("textwrap", "dedent"),
+            ("inspect", "cleandoc"),
+        )
+
+    def _note(self, node: ast.AST) -> None:
+        """Note assignments, and names whose values can no longer be followed."""
+        match node:
+            case ast.Name(id=name, ctx=ast.Store()):
+                self.assigned.setdefault(name, [])
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                self.assigned.setdefault(name, []).append(value)
+            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+                self.assigned.setdefault(name, []).append(value)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
+                self.appended.setdefault(name, []).append(value)
+            case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in TEXT_METHODS:
+                pass
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _FOLLOWED:
+                self.untracked.add(name)
+            case ast.Call(func=function, args=args, keywords=keywords) if not self.makes_text(function):
+                given = [*args, *(keyword.value for keyword in keywords)]
+                self.untracked.update(node.id for node in given if isinstance(node, ast.Name))
+            case ast.BinOp(left=ast.Name(id=name), op=ast.Mod()):
+                self.untracked.add(name)
