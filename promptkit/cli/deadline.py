@@ -23,7 +23,7 @@ def time_limit(prompt: CompiledPrompt) -> float:
     """
     Return how long *prompt* may take, in seconds: what its author says, else what `serve` allows.
     """
-    return prompt.timeout or Limits().seconds
+    return prompt.timeout or Limits().timeout
 
 
 def render_within_limit(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Outcome:

@@ -308,7 +308,7 @@ def _number(text: str) -> float:
 
 #: The limits of `serve`, by their names in `Limits`: each option, its type, and what it limits.
 LIMITS: Final = {
-    "seconds": ("timeout", _seconds, "how long a prompt may take if its author does not say"),
+    "timeout": ("timeout", _seconds, "how long a prompt may take if its author does not say"),
     "renders": ("max-renders", _whole_number, "how many prompts may be rendered beside each other"),
     "line": ("max-line", _whole_number, "how many bytes a request may have"),
     "held": ("max-held", _whole_number, "how many bytes large requests without a reply may have together"),

@@ -37,8 +37,8 @@ class Limits(Struct, frozen=True, kw_only=True):
         renders:
             How many prompts may be rendered beside each other.
 
-        seconds:
-            How long a rendering may take if its prompt does not say otherwise.
+        timeout:
+            How many seconds a rendering may take if its prompt does not say otherwise.
 
         rate:
             How many requests a second are answered, after as many at once.
@@ -61,7 +61,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     arguments: int = 1000
     argument: int = 4 * 1024 * 1024
     renders: int = 64
-    seconds: float = 30.0
+    timeout: float = 30.0
     rate: float = inf
     completions: float = 500.0
     reply: int = 64 * 1024 * 1024

@@ -158,7 +158,7 @@ class Handlers:
 
         Whoever asks may hold up everybody: nothing is worked out here that depends on what the client sent.
         """
-        about, seconds, shown = request.about, self._limits.seconds, request.method
+        about, seconds, shown = request.about, self._limits.timeout, request.method
         if isinstance(about, CompiledPrompt):
             shown = f"prompt {about.name!r}"
             if isinstance(request.params, wire.GetPromptParams):

@@ -110,7 +110,7 @@ class Server:
             limits=limits,
         )
         self._updates = Updates(
-            self._handlers.readings, self._executor, limits.seconds, partial(self._tell, ())
+            self._handlers.readings, self._executor, limits.timeout, partial(self._tell, ())
         )
         self._shifts = Shifts(self._follow, send, self._in_flight)
         self._switching: Switching | None = None
