@@ -15,12 +15,11 @@ from threading import main_thread
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
-from promptkit.cli.options import LIMITS
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say
 from promptkit.protocol.jsonrpc import InternalError
-from promptkit.protocol.limits import Limits
+from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.protocol.results import Identity
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
@@ -202,4 +201,5 @@ def _limits(options: Namespace) -> Limits:
     """
     Return the limits that the command line names.
     """
-    return Limits(**{field: getattr(options, name.replace("-", "_")) for field, (name, *_) in LIMITS.items()})
+    chosen = vars(options)
+    return Limits(**{field: chosen[option.name.replace("-", "_")] for field, (_, option) in OPTIONS.items()})
