@@ -114,9 +114,7 @@ def _current_folder_is_gone() -> bool:
     return False
 
 
-def _run_with_output(
-    run: "Callable[[Namespace, Output], int]", options: Namespace, *, restore: bool
-) -> int:
+def _run_with_output(run: "Callable[[Namespace, Output], int]", options: Namespace, *, restore: bool) -> int:
     from promptkit.cli.output import OutputError, capture_output
 
     try:
