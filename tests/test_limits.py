@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt, resource
-from promptkit.catalog.uri_positions import LONGEST_URI
+from promptkit.catalog.uri_positions import MAX_URI_LENGTH
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
@@ -214,7 +214,7 @@ class TestExtent:
         """
         What passes the protocol is looked for.
         """
-        assert sizes._LONGEST_TYPED == LONGEST_URI
+        assert sizes._LONGEST_TYPED == MAX_URI_LENGTH
 
 
 class TestWhoIsTold:

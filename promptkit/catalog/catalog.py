@@ -14,7 +14,7 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_expressions import Value
-from promptkit.catalog.uri_positions import LONGEST_URI, ScannedURI
+from promptkit.catalog.uri_positions import MAX_URI_LENGTH, ScannedURI
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.language.content import EmbeddedResource
@@ -134,8 +134,8 @@ class Catalog(Mapping[str, CompiledPrompt]):
         found = self._by_uri.get(uri)
         if found is not None and not found.is_template:
             return found, {}
-        if len(uri) > LONGEST_URI:
-            raise UnknownResource(uri, reason=f"a URI has at most {LONGEST_URI:,} characters")
+        if len(uri) > MAX_URI_LENGTH:
+            raise UnknownResource(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
         scanned = ScannedURI(uri)
         for resource in self.resources:
             if resource.is_template and (variables := resource.find(scanned)) is not None:

@@ -13,13 +13,13 @@ import attrs
 from promptkit.conversion.annotations import FORWARD
 from promptkit.errors.exceptions import ResultError
 
-__all__ = ["LIMIT", "Completer", "Completion", "complete", "rank"]
+__all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "rank"]
 
 #: How many values MCP allows in one completion.
-LIMIT: Final = 100
+MAX_VALUES: Final = 100
 
 #: Characters that somebody types for a word. For more, what follows takes time of their square.
-_LONGEST_WORD: Final = 200
+_MAX_WORD_LENGTH: Final = 200
 
 
 @attrs.frozen
@@ -29,7 +29,7 @@ class Completion:
 
     Args:
         values:
-            The best matches, best first, `LIMIT` at most.
+            The best matches, best first, `MAX_VALUES` at most.
 
         total:
             How many match.
@@ -38,7 +38,7 @@ class Completion:
             Whether that is more than *values* holds.
     """
 
-    values: tuple[str, ...] = attrs.field(default=(), validator=attrs.validators.max_len(LIMIT))
+    values: tuple[str, ...] = attrs.field(default=(), validator=attrs.validators.max_len(MAX_VALUES))
     total: int = 0
     has_more: bool = False
 
@@ -48,14 +48,14 @@ def complete(candidates: Iterable[str], typed: str) -> Completion:
     Return what to offer of *candidates* to someone who typed *typed*.
     """
     ranked = rank(candidates, typed)
-    return Completion(ranked[:LIMIT], len(ranked), len(ranked) > LIMIT)
+    return Completion(ranked[:MAX_VALUES], len(ranked), len(ranked) > MAX_VALUES)
 
 
 def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     """
     Return those of *candidates* that match *typed*, best first, each once.
 
-    Of more than `_LONGEST_WORD` characters, none are sought at the beginnings of words or apart. Case
+    Of more than `_MAX_WORD_LENGTH` characters, none are sought at the beginnings of words or apart. Case
     does not matter. A candidate that equals *typed* comes first, then those that begin
     with it, then those with a word that does, then those with its characters in the same order,
     the closer together the better. Among equals the given order stays. ``""`` matches all alike.
@@ -64,7 +64,7 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     if not typed:
         return tuple(unique)
     folded = typed.casefold()
-    is_word = not folded[_LONGEST_WORD:]
+    is_word = not folded[_MAX_WORD_LENGTH:]
     graded = [
         (grade, text) for text in unique if (grade := _grade(text, folded, is_word=is_word)) is not None
     ]

@@ -145,7 +145,7 @@ class Redactor:
         return re.compile(f"(?<!{beside}){pattern}(?!{beside})" if beside else pattern)
 
 
-class Together:
+class CombinedRedactor:
     """
     What hides the secrets of several requests.
 
@@ -176,7 +176,7 @@ class RecentSecrets:
         self._size = 0
         self._lock = Lock()
 
-    def add(self, redactor: Redactor) -> Together | None:
+    def add(self, redactor: Redactor) -> CombinedRedactor | None:
         """
         Return what hides the secrets of all of them; None if it is what it was before.
         """
@@ -190,7 +190,7 @@ class RecentSecrets:
             self._size += size
             while len(self._sizes) > _MOST_REQUESTS or self._size > _MOST_CHARACTERS > size:
                 self._size -= self._sizes.popitem(last=False)[1]
-            return Together(tuple(self._sizes))
+            return CombinedRedactor(tuple(self._sizes))
 
 
 _RECENT: Final = RecentSecrets()

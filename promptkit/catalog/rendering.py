@@ -64,7 +64,7 @@ class Renderer(Struct, frozen=True):
             return self._run(args, kwargs)
         return self._workflow(self.function(*args, **kwargs))
 
-    def say(self, values: Mapping[str, Any]) -> Workflow | str:
+    def render_sync(self, values: Mapping[str, Any]) -> Workflow | str:
         """
         Call the function, which is not asynchronous, and return what it says, in order.
 

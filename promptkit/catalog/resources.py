@@ -10,7 +10,7 @@ from msgspec import Struct
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.uri_expressions import Value
 from promptkit.catalog.uri_positions import ScannedURI
-from promptkit.catalog.uri_templates import Template
+from promptkit.catalog.uri_templates import URITemplate
 from promptkit.conversion.errors import Misfit
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
@@ -75,7 +75,7 @@ class CompiledResource(Struct, frozen=True):
     description: str | None
     mime_type: str | None
     arguments: Arguments
-    template: Template
+    template: URITemplate
     function: Callable[..., Any]
     location: Location
 

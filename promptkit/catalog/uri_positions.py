@@ -9,10 +9,10 @@ import re
 from functools import cached_property, lru_cache
 from typing import Final
 
-__all__ = ["LONGEST_URI", "ScannedURI"]
+__all__ = ["MAX_URI_LENGTH", "ScannedURI"]
 
 #: Characters of a URI that is looked up; browsers and servers stop at a fraction of that.
-LONGEST_URI: Final = 65_536
+MAX_URI_LENGTH: Final = 65_536
 
 _BAD_ESCAPE: Final = re.compile("%(?![0-9A-Fa-f]{2})")
 

@@ -15,7 +15,7 @@ import attrs
 from promptkit.catalog.uri_expressions import OPERATORS, Expression, Value, Variable
 from promptkit.catalog.uri_positions import ScannedURI
 
-__all__ = ["Template", "Value", "is_template"]
+__all__ = ["URITemplate", "Value", "is_template"]
 
 #: One variable in an expression, and a whole template (RFC 6570, section 2). The library that
 #: expands templates takes whatever it is given, so what is none has to be found here.
@@ -27,7 +27,7 @@ _TEMPLATE: Final = (
 
 
 @attrs.frozen
-class Template:
+class URITemplate:
     """
     A URI template, to read URIs with.
 
@@ -131,9 +131,9 @@ def _parsed(text: str) -> Iterator[str | Expression]:
     """
     Yield the literals and expressions of a template.
     """
-    from uritemplate import URITemplate
+    import uritemplate
 
-    for expression in URITemplate(text).variables:
+    for expression in uritemplate.URITemplate(text).variables:
         literal, _, text = text.partition(f"{{{expression.original}}}")
         if literal:
             yield literal
