@@ -722,7 +722,7 @@ class TestMistakes:
             Completer(coroutine).complete("a")
 
         message = (
-            r"^complete function 'coroutine' is async, and an event loop runs here: "
+            r"^complete function 'coroutine' is asynchronous, and an event loop runs here: "
             r"await \.complete_async\(\.\.\.\)$"
         )
         with pytest.raises(RuntimeError, match=message):

@@ -390,7 +390,7 @@ class TestTemplate:
         """
         assert not is_template(text)
         with pytest.raises(
-            ValueError, match=r"is no URI template: use what a URI may hold, and variables in"
+            ValueError, match=r"is not a URI template: write the characters of a URI, and variables in"
         ):
             URITemplate(text)
 

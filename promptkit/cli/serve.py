@@ -55,16 +55,16 @@ def run(options: Namespace) -> int:
     except OSError as error:
         _print(f"cannot write to {options.audit!r}: {error.strerror}")
         return Exit.USAGE
-    kept = _kept(options)
-    early = _early(options, wire, kept.listings() if kept else None)
+    cache = _startup_cache(options)
+    early = _answer_early(options, wire, cache.listings() if cache else None)
     try:
-        served = _serve(options, wire, audit, kept, early)
+        code = _serve(options, wire, audit, cache, early)
     except LoadError:
-        _give_up(kept, early)
+        _refuse_requests(cache, early)
         raise
-    if served is not Exit.FINE:
-        _give_up(kept, early)
-        return served
+    if code is not Exit.FINE:
+        _refuse_requests(cache, early)
+        return code
     if audit is not None:
         audit.close()
     # The client is gone, so threads that prompts left running are not waited for.
@@ -75,16 +75,16 @@ def _print(text: str) -> None:
     print(f"promptkit: {text}", file=sys.stderr)
 
 
-def _early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> EarlyServer:
+def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> EarlyServer:
     """Begin to answer from the start-up cache."""
     early = EarlyServer(
         listings,
         _identity(options),
         _limits(options),
         wire.write,
-        importing=partial(_importing, options.target),
+        importing=partial(_import_progress, options.target),
         changes=options.watch and place_of(options.target) is not None,
-        greets=options.audit is None,  # the audit is not there yet
+        greets=options.audit is None,  # early replies would be missing in the audit
     )
     done = partial(stdio.exit_after, options.grace)
     early.read_from(wire.read, done)
@@ -98,19 +98,19 @@ def _serve(
     options: Namespace,
     wire: stdio.Wire,
     audit: "Audit | None",
-    kept: CompiledSet | None,
+    cache: CompiledSet | None,
     early: EarlyServer,
 ) -> Exit:
     """Import the recipes, and serve them until the client hangs up."""
     gc.disable()  # imports leave no garbage, and looking for it takes time
-    from promptkit.cli.loading import complain  # not needed for the first list
+    from promptkit.cli.loading import complain  # what the first list does not need
     from promptkit.compiler.loading.reloading import Reloader
     from promptkit.server import Server
 
     gc.freeze()  # imported modules stay, so the collector need not look at them again
     gc.enable()
     reloader = Reloader(options.target, complain)
-    catalog = kept.load(reloader.load) if kept else reloader.load()
+    catalog = cache.load(reloader.load) if cache else reloader.load()
     complain(catalog)
     if options.strict and not catalog.healthy:
         say("nothing is served because of --strict: fix the faults above, or leave out the option")
@@ -128,25 +128,25 @@ def _serve(
     )
 
     def answered() -> None:
-        if kept:
-            kept.settle(server, early.told, healthy=catalog.healthy)
+        if cache:
+            cache.settle(server, early.told, healthy=catalog.healthy)
         if watches:
             reloader.start(server.replace)
 
     read = stdio.serve(server, wire, grace=options.grace, answered=answered, early=early)
-    if kept:
-        kept.finish(options.grace)
+    if cache:
+        cache.finish(options.grace)
     return Exit.FINE if read else Exit.FAULTY
 
 
-def _give_up(kept: CompiledSet | None, early: EarlyServer) -> None:
+def _refuse_requests(cache: CompiledSet | None, early: EarlyServer) -> None:
     """Discard the new start-up cache, and refuse all open requests."""
-    if kept:
-        kept.give_up()
+    if cache:
+        cache.give_up()
     early.refuse(InternalError("the recipes cannot be served: standard error says why"))
 
 
-def _importing(target: str) -> str:
+def _import_progress(target: str) -> str:
     """The recipe and the line that the import is at, for an error message."""
     place = place_of(target)
     frame = sys._current_frames().get(main_thread().ident or 0)  # noqa: SLF001 (the only way)
@@ -159,7 +159,7 @@ def _importing(target: str) -> str:
     return found
 
 
-def _kept(options: Namespace) -> CompiledSet | None:
+def _startup_cache(options: Namespace) -> CompiledSet | None:
     # Without a watch, clients could not be told of lists that the cache had wrong. And answers from
     # the cache are neither counted for the rate limit nor written to the audit.
     if not (options.cache and options.watch) or options.audit is not None or options.rate != inf:
