@@ -16,7 +16,6 @@ from promptkit.language.arg import NO_DEFAULT, Arg
 
 __all__ = ["Argument", "Arguments", "short", "shortened"]
 
-
 #: The JSON spelling of values that Python spells otherwise.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
@@ -31,6 +30,7 @@ class _Short(Repr):
         return super().repr_int(x, level)
 
 
+#: Shows values in errors.
 short: Final = _Short()
 short.maxstring = 60
 
@@ -130,10 +130,20 @@ def _reason(part: Misfit, value: Any, expected: str, *, secret: bool) -> str:
 @attrs.frozen
 class Arguments:
     """
-    The arguments of one prompt, or the variables of one resource, in the order of the signature.
+    The arguments of one prompt, or the variables of one resource.
+
+    Args:
+        owner:
+            The name of the prompt or resource, for errors.
+
+        ordered:
+            The arguments, in the order of the signature.
+
+        kind:
+            What *owner* is: ``prompt`` or ``resource``.
     """
 
-    prompt: str
+    owner: str
     ordered: tuple[Argument, ...]
     kind: str = "prompt"
     by_name: Mapping[str, Argument] = attrs.field(init=False, eq=False, repr=False)
@@ -185,7 +195,7 @@ class Arguments:
             if name not in values and all(fault.argument != name for fault in faults):
                 faults.append(Fault(name, "is missing", self.by_name[name].reader.expected))
         if faults:
-            raise ArgumentErrors(self.prompt, tuple(faults), self.kind)
+            raise ArgumentErrors(self.owner, tuple(faults), self.kind)
         return values
 
     def check_values(self, given: Mapping[str, Any], max_values: int) -> None:
@@ -206,7 +216,7 @@ class Arguments:
             and exceeds(text, max_values)
         )
         if faults:
-            raise ArgumentErrors(self.prompt, faults, self.kind)
+            raise ArgumentErrors(self.owner, faults, self.kind)
 
     def _is_given(self, name: str, value: Any) -> bool:
         return value is not None and (value != "" or self.by_name[name].blank_is_value)
@@ -214,7 +224,7 @@ class Arguments:
     def completer(self, name: str) -> Completer | None:
         """The completer of an argument, if it has one. Raises `ArgumentErrors` for an unknown name."""
         if name not in self.by_name:
-            raise ArgumentErrors(self.prompt, (self._unknown(name),), self.kind)
+            raise ArgumentErrors(self.owner, (self._unknown(name),), self.kind)
         return self.by_name[name].completer
 
     def _unknown(self, name: str) -> Fault:

@@ -153,7 +153,7 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
             type=readers[type_],
             default=default,
             metavar=option.unit,
-            help=f"{option.help} (default: {'none' if default == inf else f'{default:,}'})",
+            help=f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
         )
 
 
