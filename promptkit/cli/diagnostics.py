@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["complain_of", "console_on", "print_diagnostics", "print_error", "print_text"]
+__all__ = ["console_on", "print_diagnostics", "print_error", "print_text", "report_diagnostics"]
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
@@ -35,7 +35,7 @@ def print_text(text: str) -> None:
         print(escaped(text), end="", file=current(), flush=True)
 
 
-def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
+def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
     """Print *diagnostics* on standard error."""
     with suppress(Exception):  # an author may have replaced it
         print_diagnostics(diagnostics, current())

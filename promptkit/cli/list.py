@@ -11,7 +11,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on
-from promptkit.cli.loading import complain, load_catalog
+from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escaped
 
@@ -34,7 +34,7 @@ def run(options: Namespace, output: Output) -> int:
     else:
         _print(catalog, output)
     output.send()
-    complain(catalog)
+    report_faults(catalog)
     return Exit.FINE if catalog.healthy else Exit.FAULTY
 
 

@@ -6,7 +6,7 @@ from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import current
 
-__all__ = ["complain", "load_catalog", "load_recipes"]
+__all__ = ["load_catalog", "load_recipes", "report_faults"]
 
 
 def load_recipes(target: str) -> Recipes:
@@ -41,9 +41,9 @@ def load_catalog(target: str, *, lint: bool = False) -> Catalog:
     return compiler.compile(load_recipes(target), lint=lint)
 
 
-def complain(catalog: Catalog) -> None:
+def report_faults(catalog: Catalog) -> None:
     """Print what is wrong with the recipes on standard error."""
     if catalog.diagnostics:
-        from promptkit.cli.diagnostics import complain_of  # a server without faults starts sooner
+        from promptkit.cli.diagnostics import report_diagnostics  # a server without faults starts sooner
 
-        complain_of(catalog.diagnostics)
+        report_diagnostics(catalog.diagnostics)

@@ -12,7 +12,7 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, read_arguments, unread_secrets
 from promptkit.cli.deadline import render_within_limit, time_limit
-from promptkit.cli.diagnostics import complain_of, print_error, print_text
+from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.loader import Recipes
@@ -96,7 +96,7 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
     """Print the faults of the prompt, or that no prompt has its name."""
     faults = _faults_of(options.name, recipes, diagnostics)
     if faults:
-        complain_of(faults)
+        report_diagnostics(faults)
         print_error(f"prompt {options.name!r} cannot be rendered")
         return Exit.FAULTY
     if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may be no path at all)

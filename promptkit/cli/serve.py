@@ -103,15 +103,15 @@ def _serve(
 ) -> Exit:
     """Import the recipes, and serve them until the client hangs up."""
     gc.disable()  # imports leave no garbage, and looking for it takes time
-    from promptkit.cli.loading import complain  # what the first list does not need
+    from promptkit.cli.loading import report_faults  # what the first list does not need
     from promptkit.compiler.loading.reloading import Reloader
     from promptkit.server import Server
 
     gc.freeze()  # imported modules stay, so the collector need not look at them again
     gc.enable()
-    reloader = Reloader(options.target, complain)
+    reloader = Reloader(options.target, report_faults)
     catalog = cache.load(reloader.load) if cache else reloader.load()
-    complain(catalog)
+    report_faults(catalog)
     if options.strict and not catalog.healthy:
         say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY
