@@ -1,1 +1,1 @@
-"""What the compiler makes: immutable, sorted, ready to render. It knows no wire."""
+"""What the compiler makes: prompts and resources, immutable and ready to render; it knows no protocol."""

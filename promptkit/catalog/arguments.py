@@ -1,6 +1,4 @@
-"""
-Arguments: what clients are told of a prompt's parameters, and how what they send is read.
-"""
+"""Arguments: what clients see of a prompt's parameters, and how the values that they send are read."""
 
 from collections.abc import Iterator, Mapping
 from reprlib import Repr
@@ -18,25 +16,21 @@ from promptkit.language.arg import NO_DEFAULT, Arg
 
 __all__ = ["Argument", "Arguments", "short", "shortened"]
 
-
-#: What JSON calls otherwise than Python.
+#: The JSON spelling of values that Python spells otherwise.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
 
 class _Short(Repr):
-    """
-    Shows a value in a few words, whatever its size.
-    """
+    """Shortens values of any size."""
 
     def repr_int(self, x: int, level: int) -> str:
-        """
-        Return a whole number; Python refuses to write one of very many digits.
-        """
+        # Python refuses to write a number of very many digits.
         if x.bit_length() > 200:
             return f"a whole number of {x.bit_length():,} bits"
         return super().repr_int(x, level)
 
 
+#: Shows values in errors.
 short: Final = _Short()
 short.maxstring = 60
 
@@ -53,22 +47,22 @@ class Argument(Struct, frozen=True):
             The parameter's type.
 
         default:
-            What counts if it is not given; `NO_DEFAULT` if it has to be.
+            The default; `NO_DEFAULT` if it is required.
 
         reader:
-            How its values are read.
+            Reads its values.
 
         title:
-            What people call it, if the author says.
+            The name that people see, if the author gave one.
 
         description:
             What to enter, for people.
 
         arg:
-            All that the author says of it.
+            What the author declared with `Arg`.
 
         completer:
-            What to offer while someone types a value, if there is anything to offer.
+            Completes its values, if the author or its type offers any.
     """
 
     name: str
@@ -82,9 +76,7 @@ class Argument(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """
-        Whether it has to be given.
-        """
+        """Whether it has no default."""
         return self.default is NO_DEFAULT
 
     @property
@@ -92,17 +84,14 @@ class Argument(Struct, frozen=True):
         """
         Whether ``""`` is a value.
 
-        Clients send empty form fields as ``""``, so for a parameter that is no string it
-        means "not given".
+        Clients send empty form fields as ``""``. For all parameters but strings it means "not given".
         """
         return plain(self.annotation) is str or (
             is_constrained(self.annotation) and plain(self.annotation.__origin__) is str
         )
 
     def faults(self, value: Any, misfit: Misfit) -> Iterator[Fault]:
-        """
-        Return what is wrong with each part of *value*. A secret is not repeated.
-        """
+        """The faults of all parts of *value*. They do not repeat a secret."""
         for part in misfit.parts:
             expected = part.expected or self.reader.expected
             yield Fault(
@@ -110,32 +99,25 @@ class Argument(Struct, frozen=True):
                 _reason(part, value, expected, secret=self.arg.secret),
                 expected if part.reason is None else None,
                 None if self.arg.secret else part.nearest,
-                "" if self.arg.secret else part.path,  # a path may hold keys, which the client chose
+                "" if self.arg.secret else part.path,  # a path may hold keys that the client sent
                 None if self.arg.secret or part.got is ABSENT else shortened(_got(part, value)),
                 () if part.path else self.reader.values,
             )
 
 
 def shortened(value: Any) -> str:
-    """
-    Return *value* for machines, not longer than people would read.
-    """
+    """*value* as text for the data of an error, cut to a readable length."""
     if not isinstance(value, str):
         return short.repr(value)
     return value if len(value) <= short.maxstring else f"{value[: short.maxstring]}..."
 
 
 def _got(part: Misfit, value: Any) -> Any:
-    """
-    Return the part of *value* that is at fault.
-    """
     return value if part.got is None and not part.path else part.got
 
 
 def _reason(part: Misfit, value: Any, expected: str, *, secret: bool) -> str:
-    """
-    Return what is wrong with a part of *value*, to be read after its name.
-    """
+    """The predicate of the error's sentence; its subject is the argument's name."""
     if part.got is ABSENT:
         return "is missing"
     if part.reason is not None:
@@ -148,10 +130,20 @@ def _reason(part: Misfit, value: Any, expected: str, *, secret: bool) -> str:
 @attrs.frozen
 class Arguments:
     """
-    The arguments of one prompt, or the variables of one resource, in the order of its signature.
+    The arguments of one prompt, or the variables of one resource.
+
+    Args:
+        owner:
+            The name of the prompt or resource, for errors.
+
+        ordered:
+            The arguments, in the order of the signature.
+
+        kind:
+            What *owner* is: ``prompt`` or ``resource``.
     """
 
-    prompt: str
+    owner: str
     ordered: tuple[Argument, ...]
     kind: str = "prompt"
     by_name: Mapping[str, Argument] = attrs.field(init=False, eq=False, repr=False)
@@ -170,22 +162,20 @@ class Arguments:
 
     @property
     def required(self) -> frozenset[str]:
-        """
-        The names of those that have to be given.
-        """
+        """The names of all arguments without a default."""
         return frozenset(self._required)
 
     def read(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """
-        Return the keyword arguments that *given* stands for.
+        Read the values of a client as keyword arguments for the author's function.
 
         Args:
             given:
-                What a client sent, by argument name: strings, or other JSON values where
-                the type has them. None is the same as nothing.
+                The values by argument name: strings, or other JSON values where the type allows
+                them. None is the same as no value.
 
         Raises:
-            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+            ArgumentErrors: With every argument that is missing, unknown or has a wrong value.
         """
         values: dict[str, Any] = {}
         faults: list[Fault] = []
@@ -205,47 +195,39 @@ class Arguments:
             if name not in values and all(fault.argument != name for fault in faults):
                 faults.append(Fault(name, "is missing", self.by_name[name].reader.expected))
         if faults:
-            raise ArgumentErrors(self.prompt, tuple(faults), self.kind)
+            raise ArgumentErrors(self.owner, tuple(faults), self.kind)
         return values
 
-    def check_values(self, given: Mapping[str, Any], most: int) -> None:
+    def check_values(self, given: Mapping[str, Any], max_values: int) -> None:
         """
-        Check that no text in *given* holds more than *most* values, before it is read: each takes memory.
+        Check how many values each text holds, before reading it takes memory for all of them.
 
         Raises:
-            ArgumentErrors: With every argument that does.
+            ArgumentErrors: With every argument that holds more than *max_values*.
         """
-        reason = f"holds more than {most:,} values: send fewer of them"
+        reason = f"holds more than {max_values:,} values: send fewer of them"
         texts = {name: given[name] for name in self.by_name.keys() & given.keys()}
         faults = tuple(
             Fault(name, reason)
             for name, text in texts.items()
             if isinstance(text, str)
-            and len(text) > most
+            and len(text) > max_values
             and (exceeds := self.by_name[name].reader.exceeds) is not None
-            and exceeds(text, most)
+            and exceeds(text, max_values)
         )
         if faults:
-            raise ArgumentErrors(self.prompt, faults, self.kind)
+            raise ArgumentErrors(self.owner, faults, self.kind)
 
     def _is_given(self, name: str, value: Any) -> bool:
-        """
-        Return whether *value* counts; ``""`` and null mostly say that nothing was given.
-        """
         return value is not None and (value != "" or self.by_name[name].blank_is_value)
 
     def completer(self, name: str) -> Completer | None:
-        """
-        Return what completes the argument called *name*. Raises `ArgumentErrors` if there is none.
-        """
+        """The completer of an argument, if it has one. Raises `ArgumentErrors` for an unknown name."""
         if name not in self.by_name:
-            raise ArgumentErrors(self.prompt, (self._unknown(name),), self.kind)
+            raise ArgumentErrors(self.owner, (self._unknown(name),), self.kind)
         return self.by_name[name].completer
 
     def _unknown(self, name: str) -> Fault:
-        """
-        Return the fault of an argument that there is not.
-        """
         names = [argument.name for argument in self.ordered]
         expected = f"one of {', '.join(names)}" if names else "no arguments"
-        return Fault(name, f"is no argument of this {self.kind}", expected, nearest(name, names))
+        return Fault(name, f"is not an argument of this {self.kind}", expected, nearest(name, names))

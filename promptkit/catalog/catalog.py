@@ -1,7 +1,7 @@
 """
-The catalog: compiled prompts and resources, immutable, sorted, ready to render and read.
+The catalog: compiled prompts and resources, immutable and sorted, ready to render and read.
 
-It knows nothing of the wire, and the wire nothing of the compiler: they meet here.
+The compiler makes it, and the server serves it; it knows neither.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_expressions import Value
-from promptkit.catalog.uri_positions import LONGEST_URI, ScannedURI
+from promptkit.catalog.uri_positions import MAX_URI_LENGTH, ScannedURI
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.language.content import EmbeddedResource
@@ -24,33 +24,27 @@ __all__ = ["Catalog"]
 
 
 def _sorted(prompts: Iterable[CompiledPrompt]) -> tuple[CompiledPrompt, ...]:
-    """
-    Return *prompts* in the order in which every client sees them.
-    """
     return tuple(sorted(prompts, key=lambda prompt: prompt.name))
 
 
 def _by_template(resources: Iterable[CompiledResource]) -> tuple[CompiledResource, ...]:
-    """
-    Return *resources* in the order in which every client sees them, and in which they are tried.
-    """
     return tuple(sorted(resources, key=lambda resource: resource.uri_template))
 
 
 @attrs.frozen
 class Catalog(Mapping[str, CompiledPrompt]):
     """
-    Everything that is served, prompts by name and resources by URI, and what could not be.
+    Everything that is served, prompts by name and resources by URI, and the faults of the rest.
 
     Args:
         prompts:
-            The compiled prompts; kept sorted by name.
+            The compiled prompts; sorted by name, as clients list them.
 
         diagnostics:
-            What the compiler found, errors and warnings.
+            The errors and warnings of the compiler.
 
         resources:
-            The compiled resources; kept sorted by URI template.
+            The compiled resources; sorted by URI template, as clients list them.
     """
 
     prompts: tuple[CompiledPrompt, ...] = attrs.field(default=(), converter=_sorted)
@@ -66,9 +60,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         object.__setattr__(self, "_by_uri", MappingProxyType(by_uri))
 
     def __getitem__(self, name: str) -> CompiledPrompt:
-        """
-        Return the prompt called *name*. Raises `UnknownPrompt` if there is none.
-        """
+        """Raises `UnknownPrompt` if no prompt has this name."""
         try:
             return self._by_name[name]
         except KeyError:
@@ -82,10 +74,10 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def render(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
-        Render the prompt called *name* for what a client sends.
+        Render the prompt called *name* with the arguments of a client.
 
         Raises:
-            UnknownPrompt: If there is none.
+            UnknownPrompt: If no prompt has this name.
 
             Exception: As `CompiledPrompt.render` does.
         """
@@ -95,23 +87,23 @@ class Catalog(Mapping[str, CompiledPrompt]):
         self, name: str, argument: str, typed: str, chosen: Mapping[str, str] | None = None
     ) -> Completion:
         """
-        Return what to offer while someone types the value of an argument.
+        Complete the value of an argument.
 
         Args:
             name:
                 The prompt.
 
             argument:
-                The argument; nothing is offered for one that has no completer.
+                The argument. Without a completer, it has no suggestions.
 
             typed:
-                What was typed so far.
+                The text that was typed so far.
 
             chosen:
-                The arguments that were chosen already.
+                The values of other arguments, as far as they are known.
 
         Raises:
-            UnknownPrompt: If there is no such prompt.
+            UnknownPrompt: If no prompt has this name.
 
             ArgumentErrors: If the prompt has no such argument.
 
@@ -124,9 +116,9 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]]:
         """
-        Return what stands at *uri*, and the values of its variables as they are spelt there.
+        Find the resource at *uri*, and the values of its variables as the URI spells them.
 
-        A document of that very URI comes first, then the first template that fits.
+        A resource with exactly this URI comes first, then the first template that matches.
 
         Raises:
             UnknownResource: If there is none.
@@ -134,8 +126,8 @@ class Catalog(Mapping[str, CompiledPrompt]):
         found = self._by_uri.get(uri)
         if found is not None and not found.is_template:
             return found, {}
-        if len(uri) > LONGEST_URI:
-            raise UnknownResource(uri, reason=f"a URI has at most {LONGEST_URI:,} characters")
+        if len(uri) > MAX_URI_LENGTH:
+            raise UnknownResource(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
         scanned = ScannedURI(uri)
         for resource in self.resources:
             if resource.is_template and (variables := resource.find(scanned)) is not None:
@@ -144,7 +136,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def template(self, uri_template: str) -> CompiledResource:
         """
-        Return the resource that was declared with *uri_template*.
+        Find the resource that was declared with *uri_template*.
 
         Raises:
             UnknownResource: If there is none.
@@ -156,7 +148,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def read(self, uri: str) -> EmbeddedResource:
         """
-        Return what a client that reads *uri* is sent.
+        Read the resource at *uri*.
 
         Raises:
             UnknownResource: If there is none.
@@ -170,23 +162,23 @@ class Catalog(Mapping[str, CompiledPrompt]):
         self, uri_template: str, variable: str, typed: str, chosen: Mapping[str, str] | None = None
     ) -> Completion:
         """
-        Return what to offer while someone types the value of a variable.
+        Complete the value of a variable.
 
         Args:
             uri_template:
-                The template; nothing is offered for the URI of a single document.
+                The template. A URI without variables has no suggestions.
 
             variable:
-                The variable; nothing is offered for one that has no completer.
+                The variable. Without a completer, it has no suggestions.
 
             typed:
-                What was typed so far.
+                The text that was typed so far.
 
             chosen:
-                The variables that were chosen already.
+                The values of other variables, as far as they are known.
 
         Raises:
-            UnknownResource: If there is no such resource.
+            UnknownResource: If no resource has this template.
 
             ArgumentErrors: If the template has no such variable.
 
@@ -198,7 +190,5 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     @property
     def healthy(self) -> bool:
-        """
-        Whether everything that was found can be served.
-        """
+        """Whether the compiler found no errors."""
         return not any(diagnostic.severity is Severity.ERROR for diagnostic in self.diagnostics)

@@ -1,9 +1,10 @@
-"""Completion: what to offer while someone types an argument's value, as data."""
+"""Completion: suggestions for the value of an argument while someone types it."""
 
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final
@@ -13,58 +14,55 @@ import attrs
 from promptkit.conversion.annotations import FORWARD
 from promptkit.errors.exceptions import ResultError
 
-__all__ = ["LIMIT", "Completer", "Completion", "complete", "rank"]
+__all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "rank"]
 
 #: How many values MCP allows in one completion.
-LIMIT: Final = 100
+MAX_VALUES: Final = 100
 
-#: Characters that somebody types for a word. For more, what follows takes time of their square.
-_LONGEST_WORD: Final = 200
+#: Characters. Longer texts are not looked for at word beginnings or with gaps: that takes quadratic time.
+_MAX_WORD_LENGTH: Final = 200
 
 
 @attrs.frozen
 class Completion:
     """
-    What to offer; by default nothing.
+    Suggestions; by default none.
 
     Args:
         values:
-            The best matches, best first, `LIMIT` at most.
+            The best matches, best first, `MAX_VALUES` at most.
 
         total:
-            How many match.
+            The number of all matches.
 
         has_more:
-            Whether that is more than *values* holds.
+            Whether *values* holds only some of them.
     """
 
-    values: tuple[str, ...] = attrs.field(default=(), validator=attrs.validators.max_len(LIMIT))
+    values: tuple[str, ...] = attrs.field(default=(), validator=attrs.validators.max_len(MAX_VALUES))
     total: int = 0
     has_more: bool = False
 
 
 def complete(candidates: Iterable[str], typed: str) -> Completion:
-    """
-    Return what to offer of *candidates* to someone who typed *typed*.
-    """
+    """The best of *candidates* for the text that was typed."""
     ranked = rank(candidates, typed)
-    return Completion(ranked[:LIMIT], len(ranked), len(ranked) > LIMIT)
+    return Completion(ranked[:MAX_VALUES], len(ranked), len(ranked) > MAX_VALUES)
 
 
 def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
     """
-    Return those of *candidates* that match *typed*, best first, each once.
+    The candidates that match *typed*, best first, without duplicates.
 
-    Of more than `_LONGEST_WORD` characters, none are sought at the beginnings of words or apart. Case
-    does not matter. A candidate that equals *typed* comes first, then those that begin
-    with it, then those with a word that does, then those with its characters in the same order,
-    the closer together the better. Among equals the given order stays. ``""`` matches all alike.
+    Case does not matter. The order is: equal to *typed*; beginning with it; with a word that begins
+    with it; with its characters in the same order, the closer together the better. Candidates that
+    match equally well keep their order, and all match ``""``.
     """
     unique = dict.fromkeys(candidates)
     if not typed:
         return tuple(unique)
     folded = typed.casefold()
-    is_word = not folded[_LONGEST_WORD:]
+    is_word = not folded[_MAX_WORD_LENGTH:]
     graded = [
         (grade, text) for text in unique if (grade := _grade(text, folded, is_word=is_word)) is not None
     ]
@@ -72,11 +70,7 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
 
 
 def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
-    """
-    Return how well *candidate* matches *typed*, which is casefolded: less is better, None not at all.
-
-    Only what may be a word is sought at the beginnings of words, and with gaps.
-    """
+    """How well *candidate* matches *typed*, which is casefolded. Less is better; None is no match."""
     folded = candidate.casefold()
     if folded.startswith(typed):
         return (0 if folded == typed else 1), 0
@@ -87,11 +81,9 @@ def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | No
 
 
 def _starts_word(candidate: str, typed: str) -> bool:
-    """
-    Return whether *typed* matches from a word inside on: ``note`` in ``new-notes`` and ``newNotes``.
-    """
-    # Casefolding forgets the capitals that words begin with, so it comes last. It makes no text
-    # shorter: of what follows, as many characters as were typed are enough to compare.
+    """Whether a later word begins with *typed*: ``note`` in ``new-notes`` and ``newNotes``."""
+    # Casefolding comes last, because it removes the capitals that words begin with. It makes no text
+    # shorter, so comparing as many characters as were typed is enough.
     return any(
         candidate[at : at + len(typed)].casefold().startswith(typed)
         for at, (before, char) in enumerate(pairwise(candidate), start=1)
@@ -100,9 +92,7 @@ def _starts_word(candidate: str, typed: str) -> bool:
 
 
 def _span(text: str, typed: str) -> int | None:
-    """
-    Return the length of the shortest stretch of *text* with the characters of *typed* in order.
-    """
+    """The length of the shortest part of *text* that has the characters of *typed* in order."""
     shortest = None
     start = end = 0
     while True:
@@ -110,7 +100,7 @@ def _span(text: str, typed: str) -> int | None:
             end = text.find(char, end) + 1
             if not end:
                 return shortest
-        # From where the first such stretch ends, back to the latest place where it can begin.
+        # Going back from its end finds the latest place where this part can begin.
         start = end
         for char in reversed(typed):
             start = text.rfind(char, 0, start)
@@ -119,9 +109,7 @@ def _span(text: str, typed: str) -> int | None:
 
 
 def _texts(values: object, whose: str, remedy: str) -> tuple[str, ...]:
-    """
-    Return *values* as people would enter them, None left out. Raises ResultError if they are none.
-    """
+    """The values as people would enter them, without None."""
     if isinstance(values, Coroutine):
         values.close()  # else Python would warn that nobody awaited it
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
@@ -133,9 +121,6 @@ def _texts(values: object, whose: str, remedy: str) -> tuple[str, ...]:
 
 
 def _text(value: object, whose: str) -> str:
-    """
-    Return one value as people would enter it, a member of an enumeration as its reader takes it.
-    """
     if isinstance(value, bytes | bytearray):
         msg = f"{whose} values that are {type(value).__name__}: decode them, with .decode()"
         raise ResultError(msg)
@@ -145,10 +130,7 @@ def _text(value: object, whose: str) -> str:
 
 
 def _source(source: Iterable[Any] | Callable[..., Any]) -> tuple[str, ...] | Callable[..., Any]:
-    """
-    Return values as text, and a function as it is. An enumeration can be called, and is values.
-    """
-    if callable(source) and not isinstance(source, Iterable):
+    if callable(source) and not isinstance(source, Iterable):  # an enumeration is both
         return source
     return _texts(source, "complete= is given", "write ['a', 'b'], or name a function without calling it")
 
@@ -158,13 +140,10 @@ def _named(function: object) -> str:
 
 
 def _count_parameters(function: Callable[..., Any]) -> int:
-    """
-    Return how many arguments *function* needs. Raises TypeError if it needs others than it gets.
-    """
-    with suppress(ValueError):  # some functions that are written in C do not tell
+    with suppress(ValueError):  # some functions in C have no signature
         parameters = inspect.signature(function, **FORWARD).parameters.values()
         needed = [p for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-        # One that takes *args is most often a wrapper that hides what it needs.
+        # A function with *args is most often a wrapper, which hides the parameters that it needs.
         if len(needed) <= 2 and not any(p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL) for p in needed):
             return len(needed)
     takes = "does not take (), (typed) or (typed, arguments)"
@@ -175,22 +154,22 @@ def _count_parameters(function: Callable[..., Any]) -> int:
 @attrs.frozen
 class Completer:
     """
-    What makes the candidates for one argument.
+    Completes the values of one argument.
 
     Args:
         source:
-            The candidates, read once: texts, other values, shown with `str`, or members of an
-            enumeration, by value. Or a function, ``def`` or ``async def``, that returns or yields
-            such candidates; None stands for no candidates.
+            The candidates, which are read once: text, other values, which become text with `str`,
+            or members of an enumeration, by value. Or a function, ``def`` or ``async def``, that
+            returns or yields such candidates, or None for no candidates.
 
-            A function gets as many of these as it has positional parameters without a default:
-            what was typed, and a mapping of the arguments already chosen, as the client sent
-            them. It may heed what was typed or not: what it returns is ranked like fixed
-            candidates, and what does not match is not offered.
+            The function takes no arguments, or the text that was typed, or that and a mapping of
+            the arguments that were chosen already, as the client sent them. Its candidates are
+            ranked like fixed ones, and those that do not match are left out.
 
     Raises:
-        TypeError: If *source* is neither, or needs other arguments; the remedy follows a colon.
-            Reading the candidates may raise anything.
+        TypeError: If *source* is neither, or the function takes other arguments.
+
+        Exception: Whatever reading the candidates raises.
     """
 
     source: tuple[str, ...] | Callable[..., Any] = attrs.field(converter=_source)
@@ -207,12 +186,12 @@ class Completer:
 
     def complete(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:
         """
-        Return what to offer to someone who typed *typed* and chose *arguments* before.
+        The suggestions for *typed*, with *arguments* chosen before.
 
         An asynchronous function is run on an event loop of its own.
 
         Raises:
-            TypeError: If the function returned no values.
+            ResultError: If the function did not return candidates.
 
             RuntimeError: If the function is asynchronous and an event loop runs already.
 
@@ -220,19 +199,13 @@ class Completer:
         """
         if not self.is_async:
             return self._completion(self._call(typed, arguments), typed)
-        import asyncio  # most programs that get here have it loaded
+        from promptkit.catalog.asynchronous import run_to_end  # few completers need asyncio
 
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.complete_async(typed, arguments))
-        msg = f"{_named(self.source)} is async, and an event loop runs here: await .complete_async(...)"
-        raise RuntimeError(msg)
+        run = partial(self.complete_async, typed, arguments)
+        return run_to_end(run, _named(self.source), "complete_async")
 
     async def complete_async(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:
-        """
-        Return what `complete` does, on the running event loop.
-        """
+        """As `complete`, on the running event loop."""
         result = self._call(typed, arguments)
         if self.is_async and isinstance(result, Awaitable):
             result = await result

@@ -22,34 +22,34 @@ class CompiledPrompt(Struct, frozen=True):
 
     Args:
         name:
-            What clients ask for.
+            The name that clients ask for.
 
         title:
-            What people see, if the author gave one.
+            The name that people see, if the author gave one.
 
         description:
-            What it is for, in the author's words.
+            The author's description.
 
         icons:
-            Pictures that a client may show beside it.
+            Icons that a client may show.
 
         meta:
-            What goes into its ``_meta``.
+            Its ``_meta``.
 
         arguments:
-            What it may be asked.
+            Its arguments, in the order of the signature.
 
         context:
-            The name of the parameter that receives the `Context`, if there is one.
+            The name of the parameter that receives a `Context`, if there is one.
 
         renderer:
-            The author's function.
+            Calls the author's function.
 
         timeout:
             How long one rendering may take, in seconds, if the author set a limit.
 
         cache:
-            How long a reply may be served again for the same arguments, in seconds.
+            How long a reply may be reused for the same arguments, in seconds.
 
         elicit:
             Whether the user is asked for required arguments that are missing.
@@ -69,16 +69,12 @@ class CompiledPrompt(Struct, frozen=True):
 
     @property
     def location(self) -> Location:
-        """
-        Where the author defined it.
-        """
+        """Where the author defined it."""
         return self.renderer.location
 
     @property
     def schema(self) -> dict[str, Any]:
-        """
-        The JSON Schema of its arguments.
-        """
+        """The JSON Schema of its arguments."""
         return schema_of(self.arguments.ordered)
 
     def bind(self, given: Mapping[str, Any] | None, context: Context | None = None) -> dict[str, Any]:
@@ -87,13 +83,13 @@ class CompiledPrompt(Struct, frozen=True):
 
         Args:
             given:
-                What a client sent, by argument name.
+                The values that a client sent, by argument name.
 
             context:
-                The request that is answered.
+                The context of the request.
 
         Raises:
-            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+            ArgumentErrors: With every argument that is missing, unknown or has a wrong value.
         """
         values = self.arguments.read(given)
         if self.context is not None:
@@ -102,19 +98,19 @@ class CompiledPrompt(Struct, frozen=True):
 
     def render(self, given: Mapping[str, Any] | None = None, context: Context | None = None) -> Workflow:
         """
-        Render for what a client sends.
+        Render with the arguments of a client.
 
         Args:
             given:
-                Values by argument name, as the text that a client sends.
+                The values that a client sent, by argument name.
 
             context:
-                The request that is answered.
+                The context of the request.
 
         Raises:
-            ArgumentErrors: With every argument that is missing, unknown or does not fit.
+            ArgumentErrors: With every argument that is missing, unknown or has a wrong value.
 
-            TypeError: If the function returned what no message can hold.
+            ResultError: If a value that the function returned cannot become a message.
 
             RuntimeError: If the function is asynchronous and an event loop runs already.
 
@@ -128,7 +124,7 @@ class CompiledPrompt(Struct, frozen=True):
         context: Context | None = None,
     ) -> Workflow:
         """
-        Render for what a client sends, on the running event loop.
+        Render with the arguments of a client, on the running event loop.
 
         Raises:
             Exception: As `render` does.

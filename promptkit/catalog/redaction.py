@@ -1,7 +1,7 @@
 """
-Redaction: text that is shown to people or kept, without the values of arguments that are secret.
+Redaction: hides the values of secret arguments in text that is shown or stored.
 
-A value is hidden as it was sent and as it was read, whole or in part: quoted, escaped, shortened.
+A value is hidden as it was sent and as it was read, whole and in parts, also quoted, escaped or shortened.
 """
 
 import re
@@ -19,34 +19,34 @@ from promptkit.errors import standard_error
 
 __all__ = ["HIDDEN", "SHORT", "STRETCH", "RecentSecrets", "Redactor", "hide"]
 
-#: What stands in the place of a secret.
+#: Replaces a secret.
 HIDDEN: Final = "<secret>"
 
-#: How much is looked for in what is printed: requests, characters that one of them gives, and characters
-#: of all their spellings.
-_MOST_REQUESTS: Final = 256
-_LONGEST: Final = 16 * 1024
-_MOST_CHARACTERS: Final = 128 * 1024
+#: Bounds on the secrets that are hidden in what is printed: the latest requests, the characters of values
+#: of one request, and the characters of all spellings together.
+_MAX_REQUESTS: Final = 256
+_MAX_REQUEST_CHARACTERS: Final = 16 * 1024
+_MAX_CHARACTERS: Final = 128 * 1024
 
-#: What secrets may be, and most other text, too.
+#: Values that are too common in other text to be hidden everywhere.
 _COMMON: Final = frozenset({"True", "False", "None", "true", "false", "null"})
 
 
 @attrs.frozen
 class Redactor:
     """
-    What is to be hidden, and what hides it. One without anything to hide leaves text as it is.
+    Hides certain texts.
 
     Args:
         whole:
-            Texts that are hidden where they stand whole.
+            Texts that are hidden where they occur whole.
 
         parts:
-            Texts of which also no `STRETCH` characters in a row are left.
+            Texts of which any `STRETCH` characters in a row are hidden, too.
 
         spares_words:
-            Whether what is shorter than `STRETCH` is left within other words and numbers: of
-            "prod" in "production", say, nothing is hidden.
+            Whether texts shorter than `STRETCH` are left within longer words and numbers, such as
+            "prod" in "production".
     """
 
     whole: tuple[str, ...] = attrs.field(default=(), repr=False)
@@ -56,14 +56,14 @@ class Redactor:
     @classmethod
     def of(cls, arguments: Arguments, given: Mapping[str, Any] | None) -> Self:
         """
-        Return what hides the secrets of one request.
+        A redactor for the secrets of one request.
 
         Args:
             arguments:
-                What may be given; those marked ``Arg(secret=True)`` are secret.
+                The arguments; those marked ``Arg(secret=True)`` are secret.
 
             given:
-                What was, by name, as a client sends it. Of what was not, the default is hidden.
+                The values by name, as a client sends them. Defaults are hidden, too.
         """
         texts = Spellings()
         for argument in arguments.ordered:
@@ -74,21 +74,21 @@ class Redactor:
     @classmethod
     def of_values(cls, arguments: Arguments, values: Mapping[str, Any], *, read: bool = False) -> Self:
         """
-        Return what hides the secrets of one request in whatever is printed, for a while.
+        A redactor for the secrets of one request, to be used on everything that is printed.
 
-        It hides no text that much else holds, and no author's code reads any value.
+        Texts that are common elsewhere are not hidden. No author's code is called to read values.
 
         Args:
             arguments:
-                What may be given; those marked ``Arg(secret=True)`` are secret.
+                The arguments; those marked ``Arg(secret=True)`` are secret.
 
             values:
-                What was, by name, as it was sent.
+                The values by name.
 
             read:
-                Whether it is what that was read as.
+                Whether *values* have been read already, or are as a client sent them.
         """
-        texts = Spellings(_LONGEST)
+        texts = Spellings(_MAX_REQUEST_CHARACTERS)
         for argument in arguments.ordered:
             if argument.arg.secret:
                 texts.add_default(argument)
@@ -99,43 +99,30 @@ class Redactor:
 
     @classmethod
     def hiding(cls, whole: set[str], parts: set[str], *, spares_words: bool = False) -> Self:
-        """
-        Return what hides *whole* whole, and *parts* in part, too.
-        """
+        """A redactor for *whole*, and for *parts* whole and in parts."""
         return cls(_longest_first(whole | parts), _longest_first(parts), spares_words)
 
     def redacted(self, text: str) -> str:
-        """
-        Return *text* with `HIDDEN` in the place of every secret.
-        """
+        """*text* with `HIDDEN` in place of every secret."""
         return _redacted(text, (self,))
 
     @cached_property
     def windows(self) -> frozenset[str]:
-        """
-        Every `STRETCH` characters in a row that are not to be left.
-        """
+        """All `STRETCH` characters in a row that are hidden."""
         return frozenset(window for part in self.parts for window in _windows(part) if window.strip())
 
     @cached_property
     def long(self) -> tuple[str, ...]:
-        """
-        What is hidden only where it stands whole.
-        """
+        """Long texts that are hidden only where they occur whole."""
         parts = set(self.parts)
         return tuple(text for text in self.whole if len(text) >= STRETCH and text not in parts)
 
     @cached_property
     def short(self) -> tuple[tuple[str, re.Pattern[str]], ...]:
-        """
-        What is too short to have parts, and what finds it.
-        """
+        """Texts that are too short to have parts, each with the pattern that finds it."""
         return tuple((text, self._pattern(text)) for text in self.whole if len(text) < STRETCH)
 
     def _pattern(self, text: str) -> re.Pattern[str]:
-        """
-        Return what finds a short *text* where it is to be hidden.
-        """
         beside = r"\w" if len(text) < SHORT else ""
         if self.spares_words and text.isalpha():
             beside = r"[^\W\d_]"
@@ -145,30 +132,22 @@ class Redactor:
         return re.compile(f"(?<!{beside}){pattern}(?!{beside})" if beside else pattern)
 
 
-class Together:
-    """
-    What hides the secrets of several requests.
-
-    Args:
-        redactors:
-            What hides those of one request each.
-    """
+class CombinedRedactor:
+    """Hides the secrets of several requests."""
 
     def __init__(self, redactors: tuple[Redactor, ...]) -> None:
         self.redactors = redactors
 
     def redacted(self, text: str) -> str:
-        """
-        Return *text* with `HIDDEN` in the place of every secret.
-        """
+        """*text* with `HIDDEN` in place of every secret."""
         return _redacted(text, self.redactors)
 
 
 class RecentSecrets:
     """
-    The secrets of the latest requests: threads and objects that one has left behind may print them later.
+    The secrets of the latest requests, which threads that prompts started may print later.
 
-    What is looked for is bounded; of what is too much the oldest is forgotten.
+    Their number and size are bounded; the oldest are forgotten.
     """
 
     def __init__(self) -> None:
@@ -176,10 +155,8 @@ class RecentSecrets:
         self._size = 0
         self._lock = Lock()
 
-    def add(self, redactor: Redactor) -> Together | None:
-        """
-        Return what hides the secrets of all of them; None if it is what it was before.
-        """
+    def add(self, redactor: Redactor) -> CombinedRedactor | None:
+        """Add the secrets of a request. Returns a redactor for all, or None if there are no new ones."""
         if not redactor.whole:
             return None
         with self._lock:
@@ -188,9 +165,9 @@ class RecentSecrets:
                 return None
             self._sizes[redactor] = size = sum(map(len, redactor.whole))
             self._size += size
-            while len(self._sizes) > _MOST_REQUESTS or self._size > _MOST_CHARACTERS > size:
+            while len(self._sizes) > _MAX_REQUESTS or self._size > _MAX_CHARACTERS > size:
                 self._size -= self._sizes.popitem(last=False)[1]
-            return Together(tuple(self._sizes))
+            return CombinedRedactor(tuple(self._sizes))
 
 
 _RECENT: Final = RecentSecrets()
@@ -198,40 +175,32 @@ _RECENT: Final = RecentSecrets()
 
 def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
     """
-    Have the secrets among *values* hidden in what is printed from now on, by whoever prints it.
+    Hide the secrets among *values* in everything that is printed from now on.
 
     Args:
         arguments:
-            What may be given.
+            The arguments; those marked ``Arg(secret=True)`` are secret.
 
         values:
-            What was, by name, as it was sent.
+            The values by name.
 
         read:
-            Whether it is what that was read as.
+            Whether *values* have been read already, or are as a client sent them.
     """
     if (redactor := _RECENT.add(Redactor.of_values(arguments, values or {}, read=read))) is not None:
         standard_error.redact_with(redactor.redacted)
 
 
 def _longest_first(texts: Iterable[str]) -> tuple[str, ...]:
-    """
-    Return *texts* that hold something, so that none is cut by a shorter one within it.
-    """
+    # A shorter text may be part of a longer one, which has to be replaced first.
     return tuple(sorted((text for text in texts if text.strip()), key=lambda text: (-len(text), text)))
 
 
 def _is_rare(text: str) -> bool:
-    """
-    Return whether to hide *text* wherever it is printed: if it is short, too much else holds it.
-    """
     return len(text.strip()) >= SHORT and text not in _COMMON
 
 
 def _redacted(text: str, redactors: tuple[Redactor, ...]) -> str:
-    """
-    Return *text* with `HIDDEN` in the place of every secret: the longer ones first.
-    """
     for redactor in redactors:
         for secret in redactor.long:
             text = text.replace(secret, HIDDEN)
@@ -239,15 +208,12 @@ def _redacted(text: str, redactors: tuple[Redactor, ...]) -> str:
     text = _without(text, set().union(*(found & redactor.windows for redactor in redactors)))
     for redactor in redactors:
         for secret, pattern in redactor.short:
-            if secret in text:  # but not what was put there before
+            if secret in text:  # split, so that HIDDEN itself is kept
                 text = HIDDEN.join(pattern.sub(HIDDEN, piece) for piece in text.split(HIDDEN))
     return text
 
 
 def _without(text: str, hidden: set[str]) -> str:
-    """
-    Return *text* without the windows that are *hidden*.
-    """
     if not hidden:
         return text
     kept, end = [], 0
@@ -260,7 +226,5 @@ def _without(text: str, hidden: set[str]) -> str:
 
 
 def _windows(text: str) -> Iterator[str]:
-    """
-    Yield every `STRETCH` characters that follow each other in *text*.
-    """
+    """All `STRETCH` characters in a row."""
     return (text[start : start + STRETCH] for start in range(len(text) - STRETCH + 1))

@@ -1,7 +1,8 @@
-"""Rendering: an author's function is called, and what comes back becomes a workflow."""
+"""Rendering: an author's function is called, and its result becomes a workflow."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec import Struct, structs
@@ -16,7 +17,7 @@ __all__ = ["Renderer"]
 
 class Renderer(Struct, frozen=True):
     """
-    An author's function, and how to get a `Workflow` out of it.
+    Calls an author's function, and makes a `Workflow` of its result.
 
     Args:
         function:
@@ -29,7 +30,7 @@ class Renderer(Struct, frozen=True):
             Where the function is defined, for errors.
 
         is_async:
-            Whether it has to be awaited, which *function* decides.
+            Whether it has to be awaited; found out from *function*.
     """
 
     function: Callable[..., Any]
@@ -38,7 +39,7 @@ class Renderer(Struct, frozen=True):
     is_async: bool = False
 
     def __post_init__(self) -> None:
-        layers = (self.function, inspect.unwrap(self.function))  # a decorator may add or hide it
+        layers = (self.function, inspect.unwrap(self.function))  # decorators may add or hide `async`
         is_async = any(map(inspect.iscoroutinefunction, layers)) or any(
             map(inspect.isasyncgenfunction, layers)
         )
@@ -46,34 +47,32 @@ class Renderer(Struct, frozen=True):
 
     def render(self, *args: Any, **kwargs: Any) -> Workflow:
         """
-        Call the function and return what it says, in order.
+        Call the function, and return its messages in order.
 
-        An asynchronous one is run on an event loop of its own.
+        An asynchronous function is run on an event loop of its own.
 
         Raises:
-            ResultError: If it returned or yielded what no message can hold; the error names
-                the function, the place and what to write.
+            ResultError: If a value that it returned or yielded cannot become a message; the error
+                names the prompt, its place and the remedy.
 
-            EmptyPrompt: If it returned or yielded nothing that can be sent.
+            EmptyPrompt: If there are no messages.
 
             RuntimeError: If the function is asynchronous and an event loop runs already.
 
             Exception: Whatever the function raises.
         """
-        if self.is_async:
-            return self._run(args, kwargs)
-        return self._workflow(self.function(*args, **kwargs))
+        if not self.is_async:
+            return self._workflow(self.function(*args, **kwargs))
+        from promptkit.catalog.asynchronous import run_to_end  # few prompts need asyncio
 
-    def say(self, values: Mapping[str, Any]) -> Workflow | str:
+        run = partial(self.render_async, *args, **kwargs)
+        return run_to_end(run, f"prompt {self.name!r}", "render_async")
+
+    def render_sync(self, values: Mapping[str, Any]) -> Workflow | str:
         """
-        Call the function, which is not asynchronous, and return what it says, in order.
+        Call the function, which is not asynchronous.
 
-        The text of a single turn of the user is returned as it is: most prompts say no more, and
-        nothing has to be made of it to send it.
-
-        Args:
-            values:
-                The keyword arguments.
+        A plain text is returned as it is. Most prompts return one, and it is sent without a workflow.
 
         Raises:
             Exception: As `render` does.
@@ -83,31 +82,12 @@ class Renderer(Struct, frozen=True):
             return result
         return self._workflow(result)
 
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Workflow:
-        """
-        Run an asynchronous function to its end.
-        """
-        import asyncio  # most programs that get here have it loaded
-
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass  # it is run below, so that this is not the context of what it raises
-        else:
-            msg = (
-                f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
-            )
-            raise RuntimeError(msg)
-        return asyncio.run(self.render_async(*args, **kwargs))
-
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
         """
-        Call the function, of whatever kind, and return what it says, in order.
+        Call the function on the running event loop, and return its messages in order.
 
         Raises:
-            TypeError: As `render` does.
-
-            Exception: Whatever the function raises.
+            Exception: As `render` does.
         """
         if not self.is_async:
             return self.render(*args, **kwargs)
@@ -115,32 +95,23 @@ class Renderer(Struct, frozen=True):
         if isinstance(result, Coroutine):
             result = await result
         if isinstance(result, AsyncIterator):
-            return self._said(self._messages([item async for item in result], "yielded"))
+            return self._joined(self._messages([item async for item in result], "yielded"))
         return self._workflow(result)
 
     def _workflow(self, result: object) -> Workflow:
-        """
-        Return what the function returned, a generator drained, as a workflow.
-        """
         if isinstance(result, Workflow) and result.messages:
             return result
         if not isinstance(result, Iterator):
-            return self._said(self._messages(result, "returned"))
+            return self._joined(self._messages(result, "returned"))
         yielded, returned = _drain(result)
-        return self._said(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
+        return self._joined(self._messages(yielded, "yielded") + self._messages(returned, "returned"))
 
-    def _said(self, messages: tuple[Message, ...]) -> Workflow:
-        """
-        Return *messages* as a workflow. Raises EmptyPrompt if there are none: nobody asked for that.
-        """
+    def _joined(self, messages: tuple[Message, ...]) -> Workflow:
         if not messages:
             raise EmptyPrompt(self.name)
         return workflow_of(messages)
 
     def _messages(self, result: object, verb: str) -> tuple[Message, ...]:
-        """
-        Return the messages that *result* stands for, or raise what the author should read.
-        """
         try:
             return tuple(messages_of(result))
         except Unsendable as unsendable:
@@ -150,9 +121,7 @@ class Renderer(Struct, frozen=True):
 
 
 def _drain(items: Iterator[Any]) -> tuple[list[Any], Any]:
-    """
-    Return everything that *items* yields, and what it returns in the end.
-    """
+    """What a generator yields, and what it returns at its end."""
     yielded: list[Any] = []
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Documents: resources as they are served, found by URI and read."""
+"""Compiled resources: matched against URIs, and read."""
 
 import re
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -10,7 +10,7 @@ from msgspec import Struct
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.uri_expressions import Value
 from promptkit.catalog.uri_positions import ScannedURI
-from promptkit.catalog.uri_templates import Template
+from promptkit.catalog.uri_templates import URITemplate
 from promptkit.conversion.errors import Misfit
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
@@ -19,48 +19,47 @@ from promptkit.language.unsendable import describe
 
 __all__ = ["CompiledResource", "content_of"]
 
-#: What a URI holds as it is, beside letters, digits and ``_.-~`` (RFC 3986, section 2).
-_KEPT: Final = "%:/?#[]@!$&'()*+,;="
+#: Characters of a URI that are not escaped, beside letters, digits and ``_.-~`` (RFC 3986, section 2).
+_URI_PUNCTUATION: Final = "%:/?#[]@!$&'()*+,;="
 
-#: Without any of these, text leads nowhere but into a folder.
-_MAY_LEAD_OUT: Final = re.compile(r"\.\.|[/\\:\0]")
+#: A path without any of these stays inside of its folder.
+_MAY_LEAVE_FOLDER: Final = re.compile(r"\.\.|[/\\:\0]")
 
-#: What parts the paths in a text that may be a list of them.
+#: Separates the paths in a text that may be a list of them.
 _BETWEEN_PATHS: Final = re.compile(r'[,"\n]')
 
-
-#: What else is to be said of what is returned in place of a document.
+#: Remedies for wrong return types, to be added to the error.
 _HINTS: Final[Mapping[type, str]] = {
-    type(None): ", '' for a document that is empty; raise PromptError if there is none",
+    type(None): ", '' for an empty document; raise PromptError if it does not exist",
     Text: ", such as its .text",
 }
 
 
 class CompiledResource(Struct, frozen=True):
     """
-    One resource as it is served: a document, or one for each set of variables.
+    One resource as it is served: at one URI, or at all URIs of a template.
 
     Args:
         uri_template:
             Its URI, or the template of its URIs.
 
         name:
-            What it is called.
+            Its name.
 
         title:
-            What people see, if the author gave one.
+            The name that people see, if the author gave one.
 
         description:
-            What it is, in the author's words.
+            The author's description.
 
         mime_type:
-            Its type, if the author said.
+            Its MIME type, if the author gave one.
 
         arguments:
             The variables of the template.
 
         template:
-            The template, to read URIs with.
+            The parsed template.
 
         function:
             The author's function, which returns `str` or `bytes`.
@@ -75,29 +74,25 @@ class CompiledResource(Struct, frozen=True):
     description: str | None
     mime_type: str | None
     arguments: Arguments
-    template: Template
+    template: URITemplate
     function: Callable[..., Any]
     location: Location
 
     @property
     def is_template(self) -> bool:
-        """
-        Whether its URI has variables.
-        """
+        """Whether its URI has variables."""
         return bool(self.template.names)
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
-        Return the variables in *uri*, as they are spelt there, or None if it is no URI of this.
+        The variables of *uri* as it spells them, or None if it does not match.
 
-        Clients leave spaces and letters of all scripts as they are, but no control characters.
+        Spaces and letters of all scripts may be unescaped, control characters may not.
         """
         return self.find(ScannedURI(uri))
 
     def find(self, uri: ScannedURI) -> dict[str, Value] | None:
-        """
-        Return what `match` does, for a URI that is held against more than one resource.
-        """
+        """As `match`, for a URI that is matched against several resources."""
         return None if uri.has_control else self.template.find(uri)
 
     def bind(self, variables: Mapping[str, Value]) -> dict[str, Any]:
@@ -106,17 +101,17 @@ class CompiledResource(Struct, frozen=True):
 
         Args:
             variables:
-                What `match` found.
+                The variables that `match` found.
 
         Raises:
-            ArgumentErrors: With every variable that is missing, unknown or does not fit. In the
-                URI of a file no variable fits that could lead out of a folder.
+            ArgumentErrors: With every variable that is missing, unknown or has a wrong value. In
+                ``file:`` URIs, a path that leads out of its folder is wrong.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/resources#security-considerations
         """
         by_name = self.arguments.by_name
-        if self.uri_template.lower().startswith("file:") and (faults := tuple(self._astray(variables))):
+        if self.uri_template.lower().startswith("file:") and (faults := tuple(self._path_faults(variables))):
             raise ArgumentErrors(self.name, faults, self.arguments.kind)
         return self.arguments.read(
             {
@@ -127,17 +122,17 @@ class CompiledResource(Struct, frozen=True):
 
     def read(self, uri: str, variables: Mapping[str, Value]) -> EmbeddedResource:
         """
-        Return what stands at *uri*.
+        Read the resource at *uri*.
 
         Args:
             uri:
-                What a client asked for.
+                The URI that a client asked for.
 
             variables:
-                What `match` found in it.
+                The variables that `match` found in it.
 
         Raises:
-            ArgumentErrors: With every variable that is missing, unknown or does not fit.
+            ArgumentErrors: With every variable that is missing, unknown or has a wrong value.
 
             Exception: As `content` does.
         """
@@ -145,42 +140,35 @@ class CompiledResource(Struct, frozen=True):
 
     def content(self, uri: str, values: Mapping[str, Any]) -> EmbeddedResource:
         """
-        Call the author's function and return what it says, under *uri*.
-
-        What a URI cannot hold, and a client left in it, is escaped.
+        Call the author's function, and return its content under *uri*.
 
         Args:
             uri:
-                What a client asked for.
+                The URI that a client asked for. Characters that a URI cannot have are escaped.
 
             values:
-                What `bind` made of its variables.
+                The keyword arguments that `bind` made of its variables.
 
         Raises:
-            TypeError: If the function returned neither `str` nor `bytes`.
+            ResultError: If the function returned neither `str` nor `bytes`.
 
-            ValueError: If it returned no bytes at all.
+            ValueError: If it returned empty bytes.
 
             Exception: Whatever the function raises.
         """
         from urllib.parse import quote
 
-        return content_of(self, quote(uri, safe=_KEPT), self.function(**values))
+        return content_of(self, quote(uri, safe=_URI_PUNCTUATION), self.function(**values))
 
-    def _astray(self, variables: Mapping[str, Value]) -> Iterator[Fault]:
-        """
-        Yield the fault of each variable that could lead out of a folder.
-        """
+    def _path_faults(self, variables: Mapping[str, Value]) -> Iterator[Fault]:
         for name, value in variables.items():
             argument = self.arguments.by_name.get(name)
             if argument is not None and not all(map(_is_below, _texts(value))):
                 yield from argument.faults(value, Misfit("a plain relative path without '..'"))
 
 
-class Named(Protocol):
-    """
-    What `content_of` has to know of a resource.
-    """
+class ResourceInfo(Protocol):
+    """The attributes of a resource that `content_of` needs."""
 
     @property
     def name(self) -> str: ...
@@ -190,14 +178,14 @@ class Named(Protocol):
     def location(self) -> Location: ...
 
 
-def content_of(resource: Named, uri: str, result: Any) -> EmbeddedResource:
+def content_of(resource: ResourceInfo, uri: str, result: Any) -> EmbeddedResource:
     """
-    Return what the function of *resource* returned as content.
+    Make content of the value that a resource's function returned.
 
     Raises:
         ResultError: If it is neither `str` nor `bytes`.
 
-        ValueError: If it is no bytes at all.
+        ValueError: If it is empty bytes.
     """
     if isinstance(result, str):
         return EmbeddedResource(uri, text=result, mime_type=resource.mime_type)
@@ -211,32 +199,24 @@ def content_of(resource: Named, uri: str, result: Any) -> EmbeddedResource:
 
 
 def _texts(value: Value) -> list[str]:
-    """
-    Return every text in the value of a variable.
-    """
     if isinstance(value, dict):
         return [*value.keys(), *value.values()]
     return value if isinstance(value, list) else [value]
 
 
 def _is_below(text: str) -> bool:
-    """
-    Return whether *text* leads nowhere but down, also if it is read as a list of paths.
-    """
-    if not _MAY_LEAD_OUT.search(text):
+    """Whether *text*, a path or a list of paths, stays inside of its folder."""
+    if not _MAY_LEAVE_FOLDER.search(text):
         return True
-    # Both families on every platform: what is harmless on one may be a drive on another.
+    # Both kinds of paths on every platform: a harmless name on one may be a drive on the other.
     kinds = (PurePosixPath, PureWindowsPath)
     paths = [kind(path.strip()) for path in _BETWEEN_PATHS.split(text) for kind in kinds]
     return not ("\0" in text or "\\" in text or any(".." in path.parts or path.anchor for path in paths))
 
 
 def _as_sent(argument: Argument, value: Value) -> Any:
-    """
-    Return the value of a variable in the form that its parameter is read from.
-
-    A URI does not say whether ``1,2`` is a list or text, or ``5`` a list of one: the type does.
-    """
+    # A URI does not show whether ``1,2`` is a list or text, or whether ``5`` is a list of one. The first
+    # form that the parameter's type can read is taken.
     if value == "":
         return value  # "not given", unless it is text
     for form in _forms(value):
@@ -249,9 +229,7 @@ def _as_sent(argument: Argument, value: Value) -> Any:
 
 
 def _forms(value: Value) -> Iterator[Any]:
-    """
-    Yield what *value* may stand for: lists first, so that an item may hold a comma.
-    """
+    # Lists come first, so that an item may hold a comma.
     if isinstance(value, dict):
         yield value
         return

@@ -1,4 +1,4 @@
-"""Expressions of a URI template, ``{?a,b*}``: where in a URI they may stand, and what they say there."""
+"""Expressions of a URI template, such as ``{?a,b*}``: where they can occur in a URI, and their values."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -10,27 +10,27 @@ from promptkit.catalog.uri_positions import ScannedURI
 
 __all__ = ["OPERATORS", "Expression", "Value", "Variable"]
 
-#: What a variable stands for in a URI.
+#: The value of a variable.
 Value: TypeAlias = str | list[str] | dict[str, str]
 
-#: What continues a name.
+#: The characters of a variable's name.
 _NAME: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.%"
 
 
 class Operator(Struct, frozen=True):
     """
-    How the expansion of one kind of expression looks.
+    The syntax of one kind of expression when it is expanded.
 
     Args:
         leader:
-            What it begins with, unless nothing is there.
+            The first character, unless the expansion is empty.
 
         separator:
-            What stands between the variables.
+            The character between variables.
 
         stops:
-            What it cannot hold. Strictly it holds little but the separator, unreserved
-            characters and escapes; clients leave more as it is.
+            Characters that the expansion cannot have. RFC 6570 allows only the separator,
+            unreserved characters and escapes; clients leave more characters unescaped.
 
         named:
             Whether each value follows its variable's name.
@@ -56,18 +56,14 @@ OPERATORS: Final = {
 
 
 class Variable(Struct, frozen=True):
-    """
-    One variable of an expression, and its modifier.
-    """
+    """One variable of an expression, with its modifier."""
 
     name: str
     explode: bool
     prefix: int | None
 
     def value(self, pieces: list[str]) -> Value:
-        """
-        Return what *pieces* of an expansion without names stand for.
-        """
+        """The value in the *pieces* of an expansion without names."""
         if not self.explode:
             return _value([item for piece in pieces for item in piece.split(",")])
         if all("=" in piece for piece in pieces):
@@ -76,33 +72,28 @@ class Variable(Struct, frozen=True):
 
 
 class Expression(Struct, frozen=True):
-    """
-    One expression: ``{?a,b*}``.
-    """
+    """One expression, such as ``{?a,b*}``."""
 
     operator: Operator
     variables: tuple[Variable, ...]
 
     @property
     def exploded(self) -> list[Variable]:
-        """
-        The variables that may have any number of values.
-        """
+        """The variables that may have any number of values."""
         return [variable for variable in self.variables if variable.explode]
 
     @property
     def stops(self) -> str:
-        """
-        What its text cannot hold. A single segment holds no ``/``.
-        """
+        """Characters that its text cannot have."""
+        # A single path segment has no "/".
         single = len(self.variables) == 1 and not self.exploded
         return "/" + self.operator.stops if single and self.operator.leader == "/" else self.operator.stops
 
     def openings(self, uri: ScannedURI) -> int:
         """
-        Return where what it begins with stands.
+        Positions where its first character is.
 
-        A name has to follow where there are names, so that a ``?`` before it is not taken for it.
+        In an expression with names, a whole name has to follow: another ``?`` may precede it.
         """
         leader = self.operator.leader
         if not self.operator.named or self.exploded:
@@ -114,16 +105,12 @@ class Expression(Struct, frozen=True):
         return found
 
     def starts(self, uri: ScannedURI, ends: int) -> int:
-        """
-        Return where in *uri* it may begin, for it to end where *ends* says. It may be absent.
-        """
+        """Positions in *uri* where it can begin if it ends at one of *ends*. It may be absent."""
         inside = uri.without(self.stops, ends)
         return ends | (self.openings(uri) & (inside << len(self.operator.leader)))
 
     def text(self, uri: ScannedURI, start: int, ends: int) -> tuple[str | None, int]:
-        """
-        Return the shortest text that it may have at *start*, None if it is absent, and where that ends.
-        """
+        """The shortest text that it can have at *start*, None if it is absent, and its end."""
         if uri.holds(ends, start) or not uri.holds(self.openings(uri), start):
             return None, start
         begin = start + len(self.operator.leader)
@@ -131,9 +118,7 @@ class Expression(Struct, frozen=True):
         return uri.text[begin:end], end
 
     def values(self, text: str) -> Iterator[tuple[Variable, Value]]:
-        """
-        Yield the value of each variable that *text* holds. Raises ValueError if it is no expansion.
-        """
+        """The values of the variables in *text*. Raises ValueError if *text* is not an expansion."""
         separator = self.operator.separator
         if self.operator.named:
             return self._named(pair for pair in text.split(separator) if pair)
@@ -141,9 +126,6 @@ class Expression(Struct, frozen=True):
         return self._unnamed([text] if is_one else text.split(separator))
 
     def _unnamed(self, pieces: list[str]) -> Iterator[tuple[Variable, Value]]:
-        """
-        Yield values that stand in the order of their variables.
-        """
         surplus = max(len(pieces) - len(self.variables), 0)
         if surplus and len(self.exploded) != 1:
             raise ValueError(pieces)
@@ -153,9 +135,6 @@ class Expression(Struct, frozen=True):
                 yield variable, variable.value(taken)
 
     def _named(self, pairs: Iterable[str]) -> Iterator[tuple[Variable, Value]]:
-        """
-        Yield values that stand behind their variables' names, in any order.
-        """
         known = {variable.name: variable for variable in self.variables}
         given: dict[str, list[str]] = {}
         others: list[list[str]] = []
@@ -166,7 +145,7 @@ class Expression(Struct, frozen=True):
             else:
                 others.append([name, value])
         if others:
-            (taker,) = self.exploded  # raises ValueError: there is none, or any of several
+            (taker,) = self.exploded  # raises ValueError if there are none or several
             own = [[taker.name, value] for value in given.pop(taker.name, ())]
             yield taker, _mapping(own + others)
         for name, values in given.items():
@@ -177,16 +156,10 @@ class Expression(Struct, frozen=True):
 
 
 def _value(items: list[str]) -> Value:
-    """
-    Return *items* decoded, one alone as text.
-    """
     return _decoded(items[0]) if len(items) == 1 else [_decoded(item) for item in items]
 
 
 def _mapping(pairs: Iterable[list[str]]) -> dict[str, str]:
-    """
-    Return *pairs* decoded. Raises ValueError if a key comes twice.
-    """
     decoded = [(_decoded(key), _decoded(value)) for key, value in pairs]
     found = dict(decoded)
     if len(found) != len(decoded):
@@ -195,9 +168,6 @@ def _mapping(pairs: Iterable[list[str]]) -> dict[str, str]:
 
 
 def _decoded(text: str) -> str:
-    """
-    Return *text* without its escapes. Raises ValueError if they do not spell UTF-8.
-    """
     if "%" not in text and text.isascii():
         return text
     from promptkit.conversion.escapes import unescaped

@@ -1,9 +1,9 @@
 """
-URI templates: from a URI back to the variables that its template was expanded with.
+URI templates: reads the variables in a URI, as the reverse of expanding its template.
 
-A template becomes literals and expressions. Where in a URI each of them may stand is worked out
-from the end to the beginning, for all positions at once, so that no URI, however it is made, takes
-long. Then each expression's text is split by the rules of its operator.
+A template is a sequence of literals and expressions. From the last to the first, all positions
+where each can begin are computed at once, so even a hostile URI is matched quickly. Then the text of each
+expression is split by the rules of its operator.
 """
 
 import re
@@ -15,10 +15,10 @@ import attrs
 from promptkit.catalog.uri_expressions import OPERATORS, Expression, Value, Variable
 from promptkit.catalog.uri_positions import ScannedURI
 
-__all__ = ["Template", "Value", "is_template"]
+__all__ = ["URITemplate", "Value", "is_template"]
 
-#: One variable in an expression, and a whole template (RFC 6570, section 2). The library that
-#: expands templates takes whatever it is given, so what is none has to be found here.
+#: One variable of an expression, and a whole template (RFC 6570, section 2). They are checked here
+#: because `uritemplate` accepts any text.
 _VARIABLE: Final = r"(?:\w|%[0-9A-Fa-f]{2})(?:\.?(?:\w|%[0-9A-Fa-f]{2}))*(?::[1-9][0-9]{0,3}|\*)?"
 _TEMPLATE: Final = (
     r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2}"
@@ -27,30 +27,29 @@ _TEMPLATE: Final = (
 
 
 @attrs.frozen
-class Template:
+class URITemplate:
     """
-    A URI template, to read URIs with.
+    A parsed URI template.
 
-    `match` undoes expansion as far as an expansion says what it was made from. It does not say
+    `match` reverses expansion. Where an expansion is ambiguous,
 
-    - whether a variable of ``{a}`` or ``{+a}`` was empty or left out: it comes back as left out;
-    - which of several variables without names were left out, as in ``{a,b}``: the last ones are;
-    - what ``{a:3}`` cut off: the beginning comes back;
-    - that text was a list of one, or a list written without ``*`` a mapping: ``{?a}`` gives text
-      for one value, and else a list. With ``*`` it is always a list, or a mapping;
-    - what reserved characters were for, in ``{+a}`` and ``{#a}``: a comma separates, and what looks
-      like an escape is one;
-    - where one expression ends and the next begins, if the first may hold what the next begins
-      with, as in ``{a}{b}`` or ``{a}.{b}``: each is as short as it can be;
-    - which of several exploded variables with names, as in ``{?a*,b*}``, a pair belongs to that
-      bears the name of neither: nothing matches.
+    - an empty variable of ``{a}`` or ``{+a}`` is read as left out;
+    - of several variables without names, as in ``{a,b}``, the last ones are read as left out;
+    - ``{a:3}`` gives the beginning of the value;
+    - without ``*``, as in ``{?a}``, one value is read as text, several or a mapping as a list. With ``*`` the
+      value is always a list or a mapping;
+    - in ``{+a}`` and ``{#a}`` a comma separates values, and whatever looks like an escape is one;
+    - where the next expression can begin within the current one, as in ``{a}{b}`` or ``{a}.{b}``,
+      each is as short as possible;
+    - a pair that could belong to several exploded variables, as in ``{?a*,b*}``, and has the name of
+      none of them, matches nothing.
 
     Args:
         text:
             The template.
 
     Raises:
-        ValueError: If *text* is no template.
+        ValueError: If *text* is not a URI template.
 
     See Also:
         https://www.rfc-editor.org/rfc/rfc6570
@@ -64,7 +63,9 @@ class Template:
 
     def __attrs_post_init__(self) -> None:
         if not is_template(self.text):
-            msg = f"{self.text!r} is no URI template: use what a URI may hold, and variables in braces"
+            msg = (
+                f"{self.text!r} is not a URI template: write the characters of a URI, and variables in braces"
+            )
             raise ValueError(msg)
         parts = tuple(_parsed(self.text))
         names = [v.name for part in parts if isinstance(part, Expression) for v in part.variables]
@@ -75,18 +76,15 @@ class Template:
 
     def match(self, uri: str) -> dict[str, Value] | None:
         """
-        Return the variables that *uri* is the template's expansion for, or None if it is none.
+        The variables that *uri* is an expansion of, or None if it does not match.
 
-        Pairs may stand in any order, and what a client did not escape is taken as it is where
-        it can mean nothing else. A name that the template does not have, an escape that is none
-        and bytes that are no UTF-8 match nothing.
+        Named pairs may come in any order, and characters may be unescaped where that is unambiguous.
+        Unknown names, broken escapes and bytes that are not UTF-8 do not match.
         """
         return self.find(ScannedURI(uri))
 
     def find(self, uri: ScannedURI) -> dict[str, Value] | None:
-        """
-        Return what `match` does, for a URI that is held against more than one template.
-        """
+        """As `match`, for a URI that is matched against several templates."""
         text = uri.text
         if not (text.startswith(self._prefix) and text.endswith(self._suffix)) or uri.has_bad_escape:
             return None
@@ -94,15 +92,13 @@ class Template:
         if texts is None:
             return None
         try:
-            return _agreed(pair for expression, text in texts for pair in expression.values(text))
+            return _merged(pair for expression, text in texts for pair in expression.values(text))
         except ValueError:
             return None
 
     def _texts(self, uri: ScannedURI) -> list[tuple[Expression, str]] | None:
-        """
-        Return each expression that is present in *uri*, and its text; None if *uri* does not fit.
-        """
-        places = [1]  # the end
+        """Each expression that is present in *uri*, with its text; None if *uri* does not match."""
+        places = [1]  # only the end of the URI
         for part in reversed(self._parts):
             places.append(_starts(part, uri, places[-1]))
             if not places[-1]:
@@ -121,19 +117,15 @@ class Template:
 
 
 def is_template(text: str) -> bool:
-    """
-    Return whether *text* is a URI template, or the end of one.
-    """
+    """Whether *text* is a URI template, or the end of one."""
     return re.fullmatch(_TEMPLATE, text, re.ASCII) is not None
 
 
 def _parsed(text: str) -> Iterator[str | Expression]:
-    """
-    Yield the literals and expressions of a template.
-    """
-    from uritemplate import URITemplate
+    """The literals and expressions of a template."""
+    import uritemplate
 
-    for expression in URITemplate(text).variables:
+    for expression in uritemplate.URITemplate(text).variables:
         literal, _, text = text.partition(f"{{{expression.original}}}")
         if literal:
             yield literal
@@ -146,16 +138,12 @@ def _parsed(text: str) -> Iterator[str | Expression]:
 
 
 def _starts(part: str | Expression, uri: ScannedURI, ends: int) -> int:
-    """
-    Return where in *uri* *part* may begin, for it to end where *ends* says.
-    """
+    """Positions in *uri* where *part* can begin if it ends at one of *ends*."""
     return uri.literal(part) & (ends << len(part)) if isinstance(part, str) else part.starts(uri, ends)
 
 
-def _agreed(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:
-    """
-    Return *pairs* by name. Raises ValueError if a variable that stands twice has two values.
-    """
+def _merged(pairs: Iterable[tuple[Variable, Value]]) -> dict[str, Value]:
+    """The values by name. Raises ValueError if a variable occurs twice with different values."""
     found: dict[str, Value] = {}
     for variable, value in sorted(pairs, key=lambda pair: pair[0].prefix is not None):  # whole values first
         whole = found.setdefault(variable.name, value)

@@ -1,8 +1,4 @@
-"""
-The command line: one module for each command, imported when it is called.
-
-Exit codes are those of `Exit`, for every command.
-"""
+"""The command line. Each command is a module of its own, which is imported when the command is run."""
 
 import _thread
 import gc
@@ -26,14 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Exit", "main"]
 
-#: How long threads that recipes have left running are waited for at the end, in seconds.
-_GRACE: Final = 1.0
+#: How long threads that recipes started may keep the process alive at the end, in seconds.
+_LEFTOVER_THREADS_S: Final = 1.0
 
 
 class Exit(IntEnum):
-    """
-    What a command tells the shell.
-    """
+    """The exit codes of every command."""
 
     FINE = 0
     FAULTY = 1
@@ -47,72 +41,68 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Args:
         argv:
-            What stands after the program's name; that of the process if left out. Then the
-            process has nothing else to do: its standard output is not given back.
+            What follows the program's name. Without it, the arguments of the process are taken, and
+            standard output is not restored: the process ends after this.
 
     Returns:
         The exit code, one of `Exit`.
 
     Raises:
-        SystemExit: If *argv* asks for help, or cannot be understood.
+        SystemExit: If *argv* asks for help, or is wrong.
     """
     if argv is not None:
         return _run(argv, restore=True)
     try:
         code = _run(sys.argv[1:], restore=False)
     except SystemExit as end:
-        raise SystemExit(_printed(int(end.code or 0))) from None
-    code = _printed(code)
-    _end_within(_GRACE, code)
+        raise SystemExit(_flush_streams(int(end.code or 0))) from None
+    code = _flush_streams(code)
+    _end_within(_LEFTOVER_THREADS_S, code)
     return code
 
 
 def _run(argv: Sequence[str], *, restore: bool) -> int:
-    """
-    Run the command that *argv* names, and say what keeps it from its work.
-    """
     try:
         options = parse(argv)
         run: Callable[..., int] = _import(f"promptkit.cli.{options.command}").run
-        if options.command != "serve":  # which has a wire instead of an output
-            run = partial(_with_output, run, restore=restore)
-        return _with_target(run, options)
+        if options.command != "serve":  # it speaks MCP on standard output
+            run = partial(_run_with_output, run, restore=restore)
+        return _run_on_target(run, options)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
 
 
 def _import(name: str) -> ModuleType:
-    """
-    Import a module as a whole. An interrupt waits for that: extensions may crash in the middle of it.
-    """
-    pressed: list[int] = []
+    """Import a module; Ctrl-C takes effect afterwards, since half-imported extensions may crash."""
+    interrupts: list[int] = []
     before = None
     with suppress(ValueError):  # this is not the main thread
-        before = signal.signal(signal.SIGINT, lambda number, _: pressed.append(number))
-    gc.disable()  # nothing that imports make becomes garbage, and looking for it takes time
+        before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
+    gc.disable()  # imports leave no garbage, and looking for it takes time
     try:
         return import_module(name)
     finally:
         gc.enable()
         if before is not None:
             signal.signal(signal.SIGINT, before)
-        if pressed:
+        if interrupts:
             raise KeyboardInterrupt
 
 
-def _with_target(run: Callable[[Namespace], int], options: Namespace) -> int:
+def _run_on_target(run: Callable[[Namespace], int], options: Namespace) -> int:
     from promptkit.errors.exceptions import LoadError
 
     try:
         return int(run(options))
     except (LoadError, OSError) as error:
-        gone = _current_folder_is_gone()
-        if not (gone or isinstance(error, LoadError)):
+        reason = str(error)
+        if _current_folder_is_gone():
+            reason = f"cannot load {options.target!r}: the current folder is gone: change to one that exists"
+        elif not isinstance(error, LoadError):
             raise
         from promptkit.cli.diagnostics import print_error
 
-        reason = "the current folder is gone: change to one that exists"
-        print_error(f"cannot load {options.target!r}: {reason}" if gone else str(error))
+        print_error(reason)
         return Exit.USAGE
 
 
@@ -124,22 +114,20 @@ def _current_folder_is_gone() -> bool:
     return False
 
 
-def _with_output(run: "Callable[[Namespace, Output], int]", options: Namespace, *, restore: bool) -> int:
-    from promptkit.cli.output import OutputError, own_output
+def _run_with_output(run: "Callable[[Namespace, Output], int]", options: Namespace, *, restore: bool) -> int:
+    from promptkit.cli.output import OutputError, capture_output
 
     try:
-        with own_output(restore=restore) as output:
+        with capture_output(restore=restore) as output:
             return run(options, output)
     except OutputError as error:
-        if not error.unread:  # else `promptkit list | head` has seen enough
-            _say_unwritable(error.reason)
+        if not error.reader_gone:  # as in `promptkit list | head`
+            _report_unwritable(error.reason)
         return Exit.FAULTY
 
 
-def _printed(code: int) -> int:
-    """
-    Return *code* unless what was printed cannot be written, which the interpreter would find out.
-    """
+def _flush_streams(code: int) -> int:
+    # The interpreter would do so at its end, and print a traceback if that fails.
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name, None)
         try:
@@ -148,23 +136,19 @@ def _printed(code: int) -> int:
         except Exception as error:  # noqa: BLE001 (an author may have replaced it)
             setattr(sys, name, None)
             if name == "stdout" and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-                _say_unwritable(error.strerror)
+                _report_unwritable(error.strerror)
                 code = code or Exit.FAULTY
     return code
 
 
-def _say_unwritable(reason: str | None) -> None:
+def _report_unwritable(reason: str | None) -> None:
     from promptkit.errors.standard_error import say
 
     say(f"cannot write to standard output: {reason}")
 
 
 def _end_within(seconds: float, code: int) -> None:
-    """
-    See to it that the process ends, whatever threads recipes have left running.
-
-    Daemons, too, may be waited for: the interpreter does so for those of an executor.
-    """
+    """End the process, whatever threads recipes left running: even daemon threads may be waited for."""
     threading = sys.modules.get("threading")
     if threading is None or threading.active_count() == 1:
         return
@@ -173,5 +157,5 @@ def _end_within(seconds: float, code: int) -> None:
         time.sleep(seconds)
         os._exit(code)
 
-    # A `Thread` waits for its start, which an interrupt may leave in disorder.
+    # A `Thread` waits until it has started. Ctrl-C during that wait would break its lock.
     _thread.start_new_thread(end, ())

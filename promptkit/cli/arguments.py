@@ -1,4 +1,4 @@
-"""Arguments on the command line: ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-`` become what a client sends."""
+"""Arguments on the command line: ``KEY=VALUE``, ``KEY=@FILE`` and ``KEY=@-``, read as a client sends them."""
 
 import sys
 from collections.abc import Sequence
@@ -15,28 +15,26 @@ _STANDARD_INPUT: Final = "-"
 
 
 class ArgumentSyntaxError(ValueError):
-    """
-    A word of the command line that is no argument, or whose value cannot be read.
-    """
+    """A word of the command line that is not an argument, or whose value cannot be read."""
 
 
 def read_arguments(prompt: CompiledPrompt, words: Sequence[str], folder: Path) -> dict[str, str]:
     """
-    Return ``KEY=VALUE`` words as a client would send them.
+    Read ``KEY=VALUE`` words as a client would send them.
 
     Args:
         prompt:
-            Whose arguments they are: where it takes bytes, files are sent in base64.
+            The prompt; for a parameter that takes bytes, files are sent in base64.
 
         words:
-            What the command line says.
+            The words of the command line.
 
         folder:
-            Where files are that are named by a relative path.
+            The folder that relative paths start from.
 
     Raises:
-        ArgumentSyntaxError: If a word has no ``=``, a key comes twice, a value is no text, or what
-            it names cannot be read.
+        ArgumentSyntaxError: If a word has no ``=``, a key is given twice, a value is not text, or a
+            file cannot be read.
     """
     takes_secrets = any(argument.arg.secret for argument in prompt.arguments.ordered)
     given: dict[str, str] = {}
@@ -44,7 +42,7 @@ def read_arguments(prompt: CompiledPrompt, words: Sequence[str], folder: Path) -
         key, equals, value = word.partition("=")
         if not equals:
             shown = "a word without '='" if takes_secrets else repr(word)
-            msg = f"{shown} is no argument: write KEY=VALUE, or KEY=@FILE"
+            msg = f"{shown} is not an argument: write KEY=VALUE, or KEY=@FILE"
             raise ArgumentSyntaxError(msg)
         if key in given:
             msg = f"{key!r} is given twice"
@@ -55,20 +53,16 @@ def read_arguments(prompt: CompiledPrompt, words: Sequence[str], folder: Path) -
 
 
 def unread_secrets(prompt: CompiledPrompt, words: Sequence[str]) -> Redactor:
-    """
-    Return what hides secrets that could not be read: one that begins with ``@`` is taken for a file.
-    """
+    """Hides secrets that could not be read: one that begins with ``@`` was taken for a file's name."""
     pairs = (word.partition("=") for word in words)
     return Redactor.of(prompt.arguments, {key: value.removeprefix("@") for key, _, value in pairs})
 
 
 def _check_standard_input(keys: Sequence[str]) -> None:
-    """
-    Refuse what can be read once only, if several want it, or if nothing can be read.
-    """
+    # Standard input can be read only once.
     if len(keys) > 1:
         shown = " and ".join(map(repr, keys))
-        msg = f"{shown} cannot both be read from standard input: put one into a file, and write KEY=@FILE"
+        msg = f"{shown} cannot both be read from standard input: put one into a file and write KEY=@FILE"
         raise ArgumentSyntaxError(msg)
     if keys and sys.stdin is None:
         msg = f"{keys[0]!r} cannot be read: standard input is closed"
@@ -76,9 +70,6 @@ def _check_standard_input(keys: Sequence[str]) -> None:
 
 
 def _value(prompt: CompiledPrompt, key: str, value: str, folder: Path) -> str:
-    """
-    Return what stands behind ``=``, or what the file that it names holds.
-    """
     if not value.startswith("@"):
         return _checked(key, value)
     if value.startswith("@@"):
@@ -97,47 +88,38 @@ def _value(prompt: CompiledPrompt, key: str, value: str, folder: Path) -> str:
 
 
 def _read(key: str, name: str, folder: Path) -> bytes:
-    """
-    Return what a file holds, or standard input.
-    """
     source = "standard input" if name == _STANDARD_INPUT else repr(name)
-    most = Limits().line
+    max_size = Limits().line
     try:
         if name == _STANDARD_INPUT:
-            data = sys.stdin.buffer.read(most + 1)
+            data = sys.stdin.buffer.read(max_size + 1)
         else:
             with (folder / name).open("rb") as file:
-                data = file.read(most + 1)
-    except (OSError, ValueError) as error:  # a recipe may have closed it
+                data = file.read(max_size + 1)
+    except (OSError, ValueError) as error:  # a recipe may have closed standard input
         reason = getattr(error, "strerror", None) or error
         msg = f"{key!r} cannot be read from {source}: {reason}"
         raise ArgumentSyntaxError(msg) from None
-    if len(data) > most:
-        msg = f"{key!r} cannot be read from {source}: it holds more than {most:,} bytes"
+    if len(data) > max_size:
+        msg = f"{key!r} cannot be read from {source}: it holds more than {max_size:,} bytes"
         raise ArgumentSyntaxError(msg)
     return data
 
 
 def _decoded(key: str, name: str, data: bytes) -> str:
-    """
-    Return *data* as text, with the line ends of Python.
-    """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        source = "what is on standard input" if name == _STANDARD_INPUT else repr(name)
-        msg = f"{key!r} takes text, and {source} is no UTF-8"
+        source = "standard input" if name == _STANDARD_INPUT else repr(name)
+        msg = f"{key!r} takes text, and {source} is not UTF-8"
         raise ArgumentSyntaxError(msg) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _checked(key: str, value: str) -> str:
-    """
-    Return *value*, which a client could send.
-    """
     try:
         value.encode()
     except UnicodeEncodeError:
-        msg = f"{key!r} takes text, and what is given is no UTF-8: put it into a file, and write {key}=@FILE"
+        msg = f"{key!r} takes text, and its value is not UTF-8: put it into a file and write {key}=@FILE"
         raise ArgumentSyntaxError(msg) from None
     return value

@@ -14,7 +14,7 @@ __all__ = ["run"]
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print every fault with its place and its remedy, for people or for machines.
+    Print every fault with its place and its remedy, as text or as JSON.
 
     Raises:
         LoadError: If there is nothing at the target.
@@ -35,9 +35,6 @@ def run(options: Namespace, output: Output) -> int:
 
 
 def _summary(catalog: Catalog) -> str:
-    """
-    Return how many prompts, resources, errors and warnings there are, in one line.
-    """
     served = [_counted(len(catalog.resources), "resource")] if catalog.resources else []
     if len(catalog) or not served:
         served.insert(0, _counted(len(catalog), "prompt"))
@@ -51,7 +48,4 @@ def _summary(catalog: Catalog) -> str:
 
 
 def _counted(number: int, noun: str) -> str:
-    """
-    Return *number* and *noun*, in the plural where it is due.
-    """
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Rendering within a time limit, as a server renders: on a thread, which may be given up."""
+"""Rendering within a time limit, on a thread that is abandoned when the time is up, as a server does."""
 
 import asyncio
 from _thread import start_new_thread
@@ -12,33 +12,24 @@ from promptkit.protocol.limits import Limits
 
 __all__ = ["Outcome", "render_within_limit", "time_limit"]
 
-#: How long an asynchronous prompt may clean up once it is cancelled, in seconds.
-_GRACE: Final = 1.0
+#: How long an asynchronous prompt may clean up after it was cancelled, in seconds.
+_CANCEL_GRACE_S: Final = 1.0
 
-#: What a rendering comes to: a workflow, what was raised, or None if it took too long.
+#: The result of a rendering: a workflow, what was raised, or None if it took too long.
 Outcome = Workflow | BaseException | None
 
 
 def time_limit(prompt: CompiledPrompt) -> float:
-    """
-    Return how long *prompt* may take, in seconds: what its author says, else what `serve` allows.
-    """
-    return prompt.timeout or Limits().seconds
+    """How long *prompt* may take, in seconds: its author's limit, else the default of `serve`."""
+    return prompt.timeout or Limits().timeout
 
 
 def render_within_limit(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Outcome:
     """
-    Return what *prompt* says, or how that failed.
-
-    Args:
-        prompt:
-            What is rendered.
-
-        arguments:
-            Values by argument name, as a client sends them.
+    Render *prompt* for the arguments of a client.
 
     Raises:
-        KeyboardInterrupt: If somebody pressed Ctrl-C. An asynchronous prompt is cancelled then.
+        KeyboardInterrupt: On Ctrl-C; an asynchronous prompt is cancelled first.
     """
     rendering = _Rendering(prompt, arguments)
     try:
@@ -53,44 +44,35 @@ def render_within_limit(prompt: CompiledPrompt, arguments: Mapping[str, str]) ->
 
 
 class _Rendering:
-    """
-    One rendering on a thread that keeps no process alive.
-    """
+    """One rendering, on a thread that does not keep the process alive."""
 
     def __init__(self, prompt: CompiledPrompt, arguments: Mapping[str, str]) -> None:
         self.outcome: Outcome = None
         self._prompt = prompt
         self._arguments = arguments
-        # Neither an event nor a `Thread`, which waits for one when it starts: an interrupt between
-        # the steps of that would leave its lock in disorder.
+        # A plain lock, since Ctrl-C may interrupt the wait for it at any step. That would break the lock
+        # within an `Event`, and within a `Thread`, which waits for such an event when it starts.
         self._over = Lock()
         self._over.acquire()
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[object]] | None = None
 
     def start(self) -> None:
-        """
-        Begin, on a thread that keeps no process alive.
-        """
         start_new_thread(self._run, ())
 
     def wait(self, seconds: float) -> bool:
-        """
-        Return whether it is over, waiting for that for so long at most.
-        """
+        """Wait until it is over, or so many seconds; tell whether it is over."""
         return self._over.acquire(timeout=min(seconds, TIMEOUT_MAX))
 
     def cancel(self) -> None:
-        """
-        Cancel what can be cancelled, and give it a moment to clean up.
-        """
+        """Cancel an asynchronous prompt and let it clean up; a synchronous one cannot be stopped."""
         if self._running is not None:
             loop, task = self._running
             loop.call_soon_threadsafe(task.cancel)
-            self.wait(_GRACE)
+            self.wait(_CANCEL_GRACE_S)
 
     def _run(self) -> None:
         try:
-            current_thread()  # from now on, it is counted
+            current_thread()  # registers this thread with `threading`, which counts it from now on
             if self._prompt.renderer.is_async:
                 asyncio.run(self._render_async())
             else:

@@ -1,8 +1,8 @@
 """
-How diagnostics are printed: two lines each, and on a terminal in colour, above their source.
+Printing diagnostics: two lines each, and on a terminal also the source, in colour.
 
-What is piped has no source lines, so that one fault is one line that ``grep`` finds and editors
-can jump to, and one line of advice.
+Elsewhere source is left out: a fault is one line that ``grep`` finds and editors jump to, and one
+line of advice.
 """
 
 import os
@@ -19,43 +19,35 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["complain_of", "console_on", "print_diagnostics", "print_error", "print_text"]
+__all__ = ["console_on", "print_diagnostics", "print_error", "print_text", "report_diagnostics"]
 
 _STYLES: Final = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow"}
 
 
 def print_error(text: str) -> None:
-    """
-    Say on standard error what went wrong; a terminal obeys nothing in it.
-    """
+    """Print one line on standard error, with control characters escaped."""
     say(escape_invisible(text))
 
 
 def print_text(text: str) -> None:
-    """
-    Print lines on standard error; a terminal obeys nothing in them.
-    """
-    with suppress(Exception):  # an author may have replaced it, and nobody may be reading
+    """Print lines on standard error, with control characters escaped."""
+    with suppress(Exception):  # an author may have replaced it, or its reader may be gone
         print(escape_invisible(text), end="", file=stderr_stream(), flush=True)
 
 
-def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
-    """
-    Print *diagnostics* on standard error.
-    """
+def report_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print *diagnostics* on standard error."""
     with suppress(Exception):  # an author may have replaced it
         print_diagnostics(diagnostics, stderr_stream())
 
 
 def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
-    """
-    Print *diagnostics* on *stream*, for whoever reads there.
-    """
+    """Print *diagnostics*, with source lines and colour if *stream* is a terminal."""
     diagnostics = tuple(diagnostics)
     if not diagnostics:
         return
     if stream.isatty() or os.environ.get("FORCE_COLOR"):
-        _print_for_people(diagnostics, stream)
+        _print_with_source(diagnostics, stream)
     else:
         for diagnostic in diagnostics:
             head, remedy = _lines(diagnostic)
@@ -64,20 +56,18 @@ def print_diagnostics(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
 
 def console_on(stream: TextIO, width: int | None) -> "Console":
     """
-    Return what prints on *stream* in colour, unless that is unwanted.
+    A console that prints in colour if *stream* is a terminal.
 
-    ``NO_COLOR`` and ``FORCE_COLOR`` do what https://no-color.org and https://force-color.org say.
+    ``NO_COLOR`` and ``FORCE_COLOR`` override that, see https://no-color.org and https://force-color.org.
     """
     from rich.console import Console
 
-    plain = bool(os.environ.get("NO_COLOR"))  # rich leaves out colours then, but neither bold nor dim
+    plain = bool(os.environ.get("NO_COLOR"))  # rich itself would still print bold and dim
     return Console(file=stream, color_system=None if plain else "auto", highlight=False, width=width)
 
 
 def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
-    """
-    Return the parts of the line that says what is wrong, and the line that says what to do.
-    """
+    """The parts of the line with the fault, and the line with its remedy."""
     severity, rule = diagnostic.severity.value, diagnostic.rule.value
     place, message, remedy = (
         escape_invisible(text, one_line=True)
@@ -86,10 +76,7 @@ def _lines(diagnostic: Diagnostic) -> tuple[tuple[str, str, str, str], str]:
     return (f"{place}: ", severity, f" {rule}", f": {message}"), f"    {remedy}"
 
 
-def _print_for_people(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
-    """
-    Print *diagnostics* with the lines that they are about, in colour unless that is unwanted.
-    """
+def _print_with_source(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
     from rich.text import Text
 
     console = console_on(stream, width_of(stream))
@@ -102,13 +89,11 @@ def _print_for_people(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
 
 
 def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
-    """
-    Return the line that is at fault, and below it carets; nothing if it cannot be read.
-    """
+    """The line of source, and carets below it; nothing if the source cannot be read."""
     from rich.cells import cell_len
     from rich.text import Text
 
-    # Of a function as a whole its name is shown, and no decorator.
+    # A fault of a whole function is marked at its name, below its decorators.
     place = diagnostic.location if diagnostic.location.column else diagnostic.location.part("def")
     gutter = f"{place.line:>5} | "
     source, begin, end = _window(place, width - len(gutter))
@@ -116,7 +101,7 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
         line = Text.assemble((gutter, "blue"), source)
         line.truncate(width, overflow="ellipsis")
         yield line
-        # Some characters are two columns wide.
+        # Some characters take two columns.
         indent, carets = cell_len(source[:begin]), max(cell_len(source[begin:end]), 1)
         style = _STYLES[diagnostic.severity]
         line = Text.assemble((f"{'| ':>{len(gutter)}}", "blue"), " " * indent, ("^" * carets, style))
@@ -125,14 +110,12 @@ def _excerpt(diagnostic: Diagnostic, width: int) -> Iterator["Text"]:
 
 
 def _window(place: Location, width: int) -> tuple[str, int, int]:
-    """
-    Return the line at *place*, and from where to where to mark it; of a long line what is around that.
-    """
+    """The line at *place*, and where to mark it; a long line is cut around the mark."""
     from rich.cells import cell_len
 
     from promptkit.errors.sources import line_of
 
-    # Each invisible character becomes one space, so that columns stay what they are.
+    # Each invisible character becomes one space, which keeps the columns.
     line = line_of(place.file, place.line)
     source = "".join(c if c.isprintable() else " " for c in line).rstrip()
     begin, end = place.column - 1, place.end - 1

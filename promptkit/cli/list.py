@@ -11,7 +11,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import console_on
-from promptkit.cli.loading import complain, load_catalog
+from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
 
@@ -23,7 +23,7 @@ __all__ = ["run"]
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print every prompt and every resource, for people or as JSON.
+    Print every prompt and every resource, as text or as JSON.
 
     Raises:
         LoadError: If there is nothing at the target.
@@ -34,14 +34,12 @@ def run(options: Namespace, output: Output) -> int:
     else:
         _print(catalog, output)
     output.send()
-    complain(catalog)
+    report_faults(catalog)
     return Exit.FINE if catalog.healthy else Exit.FAULTY
 
 
 def _lists(catalog: Catalog) -> dict[str, Any]:
-    """
-    Return all lists as the newest client of a handshake receives them, each on one page.
-    """
+    """All lists on one page each, as a client of the newest revision with a handshake receives them."""
     import msgspec
 
     from promptkit.protocol.lowering import lowering_for
@@ -49,21 +47,19 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
     from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
     lowering = lowering_for(LATEST_HANDSHAKE)
-    whole = max(len(catalog.prompts), len(catalog.resources), 1)
+    page_size = max(len(catalog.prompts), len(catalog.resources), 1)
     methods = [method for method in LISTS if method != "tools/list"]  # which is always empty
-    pages = (pages_of(method, catalog, lowering, whole).page() for method in methods)
+    pages = (pages_of(method, catalog, lowering, page_size).page() for method in methods)
     return {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
 
 
 def _print(catalog: Catalog, output: Output) -> None:
-    """
-    Print the lists for people; where nobody sees how wide a line is, one line a thing.
-    """
+    """Print the lists as text: wrapped on a terminal, elsewhere one line for each item."""
     console = console_on(output, output.width)
     items: list[CompiledPrompt | CompiledResource] = [*catalog.prompts, *catalog.resources]
     for item in items:
         for indent, text in ((0, _head(item)), *((4, _described(a)) for a in item.arguments.ordered)):
-            text.overflow = "fold"  # a word that is too long goes on below
+            text.overflow = "fold"  # breaks a word that is too long
             lines = text.wrap(console, output.width - indent - 4) if output.width else [text]
             for i, line in enumerate(lines):
                 line.rstrip()
@@ -72,9 +68,7 @@ def _print(catalog: Catalog, output: Output) -> None:
 
 
 def _head(item: CompiledPrompt | CompiledResource) -> "Text":
-    """
-    Return what it is, what it is called, and what it is for.
-    """
+    """Its kind, name and description."""
     from rich.text import Text
 
     kind, title, uri = "prompt", item.title, None
@@ -87,28 +81,22 @@ def _head(item: CompiledPrompt | CompiledResource) -> "Text":
 
 
 def _described(argument: Argument) -> "Text":
-    """
-    Return an argument with its type, what counts without it, and the author's words.
-    """
+    """An argument with its type, default and description."""
     from rich.text import Text
 
-    wanted = "required" if argument.required else f"default {_default(argument)}"
+    need = "required" if argument.required else f"default {_default(argument)}"
     text = Text.assemble((argument.name, "bold"), ": ", (_line(_type(argument.annotation)), "cyan"))
-    text.append(f", {escape_invisible(wanted, one_line=True)}")
+    text.append(f", {escape_invisible(need, one_line=True)}")
     return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")
 
 
 def _line(text: str) -> str:
-    """
-    Return *text* on one line, without anything that a terminal obeys.
-    """
+    """*text* on one line, with control characters escaped."""
     return escape_invisible(" ".join(text.split()))
 
 
 def _default(argument: Argument) -> str:
-    """
-    Return what counts for an argument that is not given, as its author writes it.
-    """
+    """The default, as its author writes it."""
     if argument.arg.secret:
         return "<secret>"
     default = argument.default
@@ -119,9 +107,7 @@ def _default(argument: Argument) -> str:
 
 
 def _type(annotation: Any) -> str:
-    """
-    Return a type as its author writes it, without modules, and without notes of `Annotated`.
-    """
+    """A type as its author writes it, without modules and without `Annotated`."""
     if isinstance(annotation, list):  # the parameters of a Callable
         return f"[{', '.join(map(_type, annotation))}]"
     origin, arguments = get_origin(annotation), get_args(annotation)
@@ -135,9 +121,7 @@ def _type(annotation: Any) -> str:
 
 
 def _type_name(annotation: Any) -> str:
-    """
-    Return the name of a type without parameters; of an enumeration, its values, too.
-    """
+    """The name of a type without its parameters; for an enumeration with its values."""
     if annotation in (NoneType, ...):
         return "None" if annotation is NoneType else "..."
     name = getattr(annotation, "__name__", None) or str(annotation).replace("typing.", "")

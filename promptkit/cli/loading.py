@@ -1,4 +1,4 @@
-"""What the commands that show recipes share: loading them, and saying what is wrong."""
+"""Loading recipes for a command, and printing what is wrong with them."""
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
@@ -6,12 +6,12 @@ from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import stderr_stream
 
-__all__ = ["complain", "load_catalog", "load_recipes"]
+__all__ = ["load_catalog", "load_recipes", "report_faults"]
 
 
 def load_recipes(target: str) -> Recipes:
     """
-    Return what is found at *target*.
+    Import the recipes at *target*.
 
     Raises:
         LoadError: If there is nothing, or nothing that can be read.
@@ -21,19 +21,19 @@ def load_recipes(target: str) -> Recipes:
     except OSError as error:
         raise LoadError(target, error.strerror or str(error)) from None
     finally:
-        stderr_stream()  # no thread can be started without
+        stderr_stream()  # restores standard error, which threads need to start
 
 
 def load_catalog(target: str, *, lint: bool = False) -> Catalog:
     """
-    Return the catalog of *target*.
+    Import and compile the recipes at *target*.
 
     Args:
         target:
-            What the command line names.
+            A folder, a file, a module, or module:object.
 
         lint:
-            Whether to look for what is probably not meant, too.
+            Whether to report probable mistakes, too.
 
     Raises:
         LoadError: If there is nothing at *target*.
@@ -41,11 +41,9 @@ def load_catalog(target: str, *, lint: bool = False) -> Catalog:
     return compiler.compile(load_recipes(target), lint=lint)
 
 
-def complain(catalog: Catalog) -> None:
-    """
-    Print on standard error what is wrong with the recipes.
-    """
+def report_faults(catalog: Catalog) -> None:
+    """Print what is wrong with the recipes on standard error."""
     if catalog.diagnostics:
-        from promptkit.cli.diagnostics import complain_of  # a server starts sooner without
+        from promptkit.cli.diagnostics import report_diagnostics  # a server without faults starts sooner
 
-        complain_of(catalog.diagnostics)
+        report_diagnostics(catalog.diagnostics)

@@ -1,7 +1,7 @@
 """
-The command line: the commands and their options, and what is said of a line that is not understood.
+The command line: its commands and options, and the errors about it.
 
-A server waits for this before its first reply, so it looks at no more than the command at hand.
+A server parses it before its first reply, so only the parser of the command at hand is built.
 """
 
 import argparse
@@ -11,10 +11,10 @@ from functools import partial
 from math import inf
 from typing import Any, Final, NoReturn
 
-from promptkit.protocol.limits import Limits
+from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
 from promptkit.version import VERSION
 
-__all__ = ["LIMITS", "parse"]
+__all__ = ["parse"]
 
 _EPILOG: Final = """\
 exit codes:
@@ -24,43 +24,43 @@ exit codes:
   130  interrupted
 """
 
-#: The folders that are looked for, in this order, if no target is named.
+#: Default targets: the first of these folders that exists.
 _FOLDERS: Final = ("recipes", "prompts")
 
-_TARGET: Final = (
+_TARGET_HELP: Final = (
     "a folder of recipes, a file, a module, or module:object (default: the folder recipes, else prompts)"
 )
 
-#: More than this is a slip of the keyboard, and more than clocks and counters take.
-_MOST: Final = 10**12
-_LONGEST: Final = 10**9
+#: Larger values are typing errors, and clocks and counters cannot take them.
+_MAX_NUMBER: Final = 10**12
+_MAX_SECONDS: Final = 10**9
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """
-    Return what the command line says, with the target that it leaves out.
+    Parse the command line, and fill in the default target.
 
     Args:
         arguments:
-            What stands after the program's name.
+            What follows the program's name.
 
     Raises:
-        SystemExit: If it asks for help, or cannot be understood.
+        SystemExit: If the line asks for help, or is wrong.
     """
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
     if not arguments or arguments[0] not in _COMMANDS:
         return _refuse_command(arguments)
     name, *rest = arguments
-    look = _look(name)
+    settings = _parser_settings(name)
     if {"-h", "--help"}.isdisjoint(rest):
-        # To ask how wide the terminal is would take as long as all the rest.
-        look["formatter_class"] = partial(argparse.RawDescriptionHelpFormatter, width=80)
-    command = _Parser(f"promptkit {name}", **look)
+        # Asking for the width of the terminal would take as long as everything else.
+        settings["formatter_class"] = partial(argparse.RawDescriptionHelpFormatter, width=80)
+    command = _Parser(f"promptkit {name}", **settings)
     _COMMANDS[name][1](command)
     options = command.parse(rest, argparse.Namespace(command=name, refuse=command.error))
     if name == "render":
-        _tell_apart(options)
+        _find_target(options)
     options.has_target = options.target is not None
     if not options.has_target:
         options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
@@ -68,50 +68,35 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
-    """
-    Says which option was probably meant, and shows no control character of what was typed.
-    """
+    """Suggests the option that was probably meant, and prints no control characters."""
 
     def parse(self, arguments: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
-        """
-        Return *options* with what *arguments* say; options may stand anywhere among them.
-        """
-        # Where one word at most is no option, that is so without reading all of it twice.
+        # Options may stand anywhere. With one word or none, that takes no second pass.
         has_words = len(self._get_positional_actions()) > 1
         read = self.parse_known_intermixed_args if has_words else self.parse_known_args
         known, unknown = read(arguments, options)
         if unknown:
             word = unknown[0].partition("=")[0]
-            is_option = word.startswith("-")
-            hint = _meant(word, self._option_string_actions)
-            self.error(
-                f"unknown option {word!r}{hint}" if is_option else f"{unknown[0]!r} is one word too many"
-            )
+            if not word.startswith("-"):
+                self.error(f"unexpected argument {unknown[0]!r}")
+            self.error(f"unknown option {word!r}{_suggestion(word, self._option_string_actions)}")
         return known
 
     def error(self, message: str) -> NoReturn:
-        """
-        Say how it is used, and what is wrong. Raises SystemExit.
-        """
         from promptkit.fragments.invisible import escape_invisible
 
         super().error(escape_invisible(message))
 
 
-def _meant(word: str, words: Sequence[str] | dict[str, Any]) -> str:
-    """
-    Return which of *words* was probably meant, to be read after what is wrong with *word*.
-    """
+def _suggestion(word: str, known: Sequence[str] | dict[str, Any]) -> str:
     from promptkit.errors.exceptions import nearest
 
-    meant = nearest(word, words)
+    meant = nearest(word, known)
     return f"; did you mean {meant!r}?" if meant else ""
 
 
 def _refuse_command(arguments: Sequence[str]) -> NoReturn:
-    """
-    Show the help of the whole program, or say what is wrong with the command. Raises SystemExit.
-    """
+    """Print the help of the whole program, or the error in the command."""
     parser = _Parser(
         prog="promptkit",
         description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
@@ -121,20 +106,17 @@ def _refuse_command(arguments: Sequence[str]) -> NoReturn:
     parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (summary, _) in _COMMANDS.items():
-        commands.add_parser(name, help=summary, **_look(name))
+        commands.add_parser(name, help=summary, **_parser_settings(name))
     word = arguments[0] if arguments else ""
     if word and not word.startswith("-"):
-        parser.error(f"unknown command {word!r}{_meant(word, _COMMANDS)}")
+        parser.error(f"unknown command {word!r}{_suggestion(word, _COMMANDS)}")
     _, unknown = parser.parse_known_args(arguments)
     if unknown:
-        parser.error(f"unknown option {unknown[0]!r}{_meant(unknown[0], ('--help', '--version'))}")
+        parser.error(f"unknown option {unknown[0]!r}{_suggestion(unknown[0], ('--help', '--version'))}")
     parser.error(f"name a command: {', '.join(_COMMANDS)}")
 
 
-def _look(name: str) -> dict[str, Any]:
-    """
-    Return what the help of a command looks like.
-    """
+def _parser_settings(name: str) -> dict[str, Any]:
     summary = _COMMANDS[name][0]
     return {
         "description": f"{summary[0].upper()}{summary[1:]}.",
@@ -143,12 +125,8 @@ def _look(name: str) -> dict[str, Any]:
     }
 
 
-def _tell_apart(options: argparse.Namespace) -> None:
-    """
-    Find out which of the words of `render` is the target, if any is.
-
-    Of the words before the first argument, the last is the prompt's name, which never has a ``=``.
-    """
+def _find_target(options: argparse.Namespace) -> None:
+    """Tell the target of `render` from the prompt's name: the name comes last, and has no ``=``."""
     if "=" in options.name:  # argparse took an argument for the name, and the name for the target
         words = [options.name, *options.arguments]
         options.target, options.name, options.arguments = None, options.target, words
@@ -157,65 +135,31 @@ def _tell_apart(options: argparse.Namespace) -> None:
 
 
 def _add_target(command: argparse.ArgumentParser) -> None:
-    command.add_argument("target", nargs="?", type=_target, metavar="TARGET", help=_TARGET)
+    command.add_argument("target", nargs="?", type=_target, metavar="TARGET", help=_TARGET_HELP)
 
 
 def _add_serve(serve: argparse.ArgumentParser) -> None:
     _add_target(serve)
-    serve.add_argument("--strict", action="store_true", help="refuse to serve while any recipe has a fault")
-    serve.add_argument(
-        "--name",
-        type=_name,
-        default="promptkit",
-        help="what the server calls itself (default: promptkit)",
+    for name, settings in _SERVE_OPTIONS.items():
+        serve.add_argument(name, **settings)
+    group = serve.add_argument_group(
+        "limits", "A request beyond a limit is refused with an error; the next one is served."
     )
-    serve.add_argument(
-        "--no-watch",
-        dest="watch",
-        action="store_false",
-        help="serve the recipes as they are now, whatever becomes of their files",
-    )
-    serve.add_argument(
-        "--no-cache",
-        dest="cache",
-        action="store_false",
-        help="import all recipes before the first answer, and keep nothing on disk",
-    )
-    serve.add_argument(
-        "--page-size",
-        type=_whole_number,
-        default=100,
-        metavar="NUMBER",
-        help="how many prompts or resources a page of a list holds (default: 100)",
-    )
-    serve.add_argument(
-        "--grace",
-        type=_seconds_or_none,
-        default=1.0,
-        metavar="SECONDS",
-        help="how long running prompts are waited for at the end (default: 1)",
-    )
-    serve.add_argument(
-        "--audit", metavar="FILE", help="write a line of JSON to FILE for each request, without any value"
-    )
-    limits = serve.add_argument_group(
-        "limits", "What goes beyond is refused with an error; the rest is served."
-    )
-    defaults = Limits()
-    for field, (name, type_, what) in LIMITS.items():
+    defaults, readers = Limits(), {int: _whole_number, float: _positive_number}
+    for field, (type_, option) in OPTIONS.items():
         default = getattr(defaults, field)
-        limits.add_argument(
-            f"--{name}",
-            type=type_,
+        group.add_argument(
+            f"--{option.name}",
+            type=readers[type_],
             default=default,
-            metavar="SECONDS" if name == "timeout" else "NUMBER",
-            help=f"{what} (default: {'none' if default == inf else f'{default:,}'})",
+            metavar=option.unit,
+            help=f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
         )
 
 
 def _add_list(listing: argparse.ArgumentParser) -> None:
     _add_target(listing)
-    listing.add_argument("--json", action="store_true", help="as a client receives them")
+    listing.add_argument("--json", action="store_true", help="print the JSON that a client receives")
 
 
 def _add_render(render: argparse.ArgumentParser) -> None:
@@ -226,21 +170,18 @@ def _add_render(render: argparse.ArgumentParser) -> None:
         nargs="*",
         default=[],
         metavar="KEY=VALUE",
-        help="an argument as a client sends it; KEY=@FILE takes what a file holds, KEY=@- what is on "
-        "standard input, KEY=@@X is the text @X",
+        help="an argument, as a client sends it; KEY=@FILE reads the value from a file, KEY=@- from "
+        "standard input, and KEY=@@X is the text @X",
     )
-    render.add_argument("--json", action="store_true", help="as a client receives it")
+    render.add_argument("--json", action="store_true", help="print the JSON that a client receives")
 
 
 def _add_check(check: argparse.ArgumentParser) -> None:
     _add_target(check)
-    check.add_argument("--json", action="store_true", help="for machines")
+    check.add_argument("--json", action="store_true", help="print JSON, for other programs")
 
 
 def _target(text: str) -> str:
-    """
-    Return *text*, which names something.
-    """
     if not text:
         msg = "it is empty: name a folder, a file or a module"
         raise argparse.ArgumentTypeError(msg)
@@ -248,81 +189,87 @@ def _target(text: str) -> str:
 
 
 def _name(text: str) -> str:
-    """
-    Return *text*, which a client can show.
-    """
     if not text.strip():
-        msg = "it is empty: a client shows it"
+        msg = "it is empty: clients show this name"
         raise argparse.ArgumentTypeError(msg)
     if not text.isprintable():
         from promptkit.fragments.invisible import escape_invisible
 
         if escape_invisible(text, one_line=True) != text:
-            msg = f"{text!r} has characters that no client can show"
+            msg = f"{text!r} has characters that clients cannot show"
             raise argparse.ArgumentTypeError(msg)
     return text
 
 
 def _whole_number(text: str) -> int:
-    """
-    Return the number above zero that *text* stands for.
-    """
     # Python itself refuses to read very many digits.
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MOST):
-        msg = f"{text!r} is not a whole number from 1 to {_MOST:,}"
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MAX_NUMBER):
+        msg = f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
 
 
-def _seconds(text: str) -> float:
-    """
-    Return the number above zero that *text* stands for.
-    """
+def _positive_number(text: str) -> float:
     number = _number(text)
-    if not 0 < number <= _LONGEST:
-        msg = f"{text!r} is not a number above 0, and up to {_LONGEST:,}"
+    if not 0 < number <= _MAX_SECONDS:
+        msg = f"{text!r} is not a number above 0 and up to {_MAX_SECONDS:,}"
         raise argparse.ArgumentTypeError(msg)
     return number
 
 
-def _seconds_or_none(text: str) -> float:
-    """
-    Return the number that *text* stands for, which may be zero.
-    """
+def _number_or_zero(text: str) -> float:
     number = _number(text)
-    if not 0 <= number <= _LONGEST:
-        msg = f"{text!r} is not a number from 0 to {_LONGEST:,}"
+    if not 0 <= number <= _MAX_SECONDS:
+        msg = f"{text!r} is not a number from 0 to {_MAX_SECONDS:,}"
         raise argparse.ArgumentTypeError(msg)
     return number
 
 
 def _number(text: str) -> float:
-    """
-    Return the number that *text* stands for, -1 if it is none.
-    """
+    """The number, or -1 if *text* is none: no option takes that."""
     try:
         return float(text)
     except ValueError:
         return -1.0
 
 
-#: The limits of `serve`, by their names in `Limits`: each option, its type, and what it limits.
-LIMITS: Final = {
-    "seconds": ("timeout", _seconds, "how long a prompt may take if its author does not say"),
-    "renders": ("max-renders", _whole_number, "how many prompts may be rendered beside each other"),
-    "line": ("max-line", _whole_number, "how many bytes a request may have"),
-    "held": ("max-held", _whole_number, "how many bytes large requests without a reply may have together"),
-    "depth": ("max-depth", _whole_number, "how deep the JSON of a request may be nested"),
-    "values": ("max-values", _whole_number, "how many values a request, or an argument's text, may hold"),
-    "messages": ("max-messages", _whole_number, "how many messages may come as one array"),
-    "arguments": ("max-arguments", _whole_number, "how many arguments a request may have"),
-    "argument": ("max-argument", _whole_number, "how many characters an argument may have"),
-    "reply": ("max-reply", _whole_number, "how many bytes a reply may have"),
-    "rate": ("rate", _seconds, "how many requests a second are answered, after as many at once"),
-    "completions": ("completion-rate", _seconds, "the same for requests for completion"),
+#: The options of `serve` beside its limits, as argparse takes them.
+_SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--strict": {"action": "store_true", "help": "refuse to serve while any recipe has a fault"},
+    "--name": {
+        "type": _name,
+        "default": "promptkit",
+        "help": "the server's name, which clients show (default: promptkit)",
+    },
+    "--no-watch": {
+        "dest": "watch",
+        "action": "store_false",
+        "help": "do not reload recipes when their files change",
+    },
+    "--no-cache": {
+        "dest": "cache",
+        "action": "store_false",
+        "help": "import all recipes before the first reply, and keep nothing on disk",
+    },
+    "--page-size": {
+        "type": _whole_number,
+        "default": PAGE_SIZE,
+        "metavar": "NUMBER",
+        "help": f"how many prompts or resources one page of a list holds (default: {PAGE_SIZE})",
+    },
+    "--grace": {
+        "type": _number_or_zero,
+        "default": GRACE_S,
+        "metavar": "SECONDS",
+        "help": f"how long to wait for running prompts at the end (default: {GRACE_S:g})",
+    },
+    "--audit": {
+        "metavar": "FILE",
+        "help": "write one line of JSON per request to FILE, without the values of arguments",
+    },
 }
 
-#: Each command, a module of this package: what it does, and what adds its arguments.
+#: Each command is a module of this package; here is what it does, and what adds its options.
 _COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
     "serve": ("answer an MCP client on standard input and output", _add_serve),
     "list": ("show the prompts and resources, and their arguments", _add_list),

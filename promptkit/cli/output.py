@@ -1,9 +1,8 @@
 """
-A command's own output, and the three standard streams while authors' code runs.
+A command's own output, kept apart from what authors' code prints.
 
 Standard output moves to a private descriptor before any recipe is imported. Whatever authors'
-code prints from then on, from Python, from C, from a child process or from a thread that goes on,
-ends up on standard error.
+code prints from then on, from Python, C, a child process or a thread, goes to standard error.
 """
 
 import os
@@ -16,10 +15,10 @@ from typing import Any, Final, TextIO
 from promptkit.errors.standard_error import stderr_stream
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["Output", "OutputError", "own_output", "width_of"]
+__all__ = ["Output", "OutputError", "capture_output", "width_of"]
 
-#: A terminal that is narrower wraps by itself.
-_NARROWEST: Final = 20
+#: Columns. A terminal that is narrower wraps by itself.
+_MIN_WIDTH: Final = 20
 
 
 class OutputError(Exception):
@@ -30,26 +29,26 @@ class OutputError(Exception):
         reason:
             Why, in the system's words.
 
-        unread:
-            Whether its reader has gone away, as ``head`` does.
+        reader_gone:
+            Whether its reader has closed it, as ``head`` does.
     """
 
-    def __init__(self, reason: str, *, unread: bool = False) -> None:
+    def __init__(self, reason: str, *, reader_gone: bool = False) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.unread = unread
+        self.reader_gone = reader_gone
 
 
 class Output(StringIO):
     """
-    What a command says, kept until it is sent.
+    What a command prints, kept until it is sent.
 
     Args:
         stream:
-            A stream that takes text, or a private descriptor as a file.
+            A text stream, or a private descriptor as a file.
 
         encoding:
-            How text becomes bytes; what cannot be encoded is escaped.
+            The encoding of the stream; characters that it does not have are escaped.
     """
 
     def __init__(self, stream: TextIO | FileIO, encoding: str) -> None:
@@ -58,49 +57,39 @@ class Output(StringIO):
         self._encoding = encoding
 
     def isatty(self) -> bool:
-        """
-        Whether people read along.
-        """
+        """Whether standard output is a terminal."""
         return self._stream.isatty()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]  # a buffer in memory has none
-        """
-        How text becomes bytes.
-        """
+        """The encoding of standard output."""
         return self._encoding
 
     @property
     def width(self) -> int | None:
-        """
-        How many columns a line may have; None where nobody has to see all of it at once.
-        """
+        """The columns of the terminal; None if this is no terminal."""
         return width_of(self._stream) if self.isatty() else None
 
     def print_content(self, text: str) -> None:
-        """
-        Print what a prompt says: on a terminal without what it would obey, else to the letter.
-        """
+        """Print the text of a prompt: control characters are escaped on a terminal, and kept elsewhere."""
         print(escape_invisible(text) if self.isatty() else text, file=self)
 
     def print_json(self, data: Any) -> None:
-        """
-        Print *data* as JSON, for machines. Invisible characters are escaped: it means the same.
-        """
+        """Print *data* as JSON, with escapes for invisible characters."""
         import json
         import re
 
-        whole = self._encoding.lower().replace("-", "").startswith("utf")
-        text = json.dumps(data, indent=2, ensure_ascii=not whole)
-        hidden = "[^\n -~]+"  # escape_invisible() decides which of these are
-        print(re.sub(hidden, lambda found: _json_escaped(found[0]), text), file=self)
+        is_unicode = self._encoding.lower().replace("-", "").startswith("utf")
+        text = json.dumps(data, indent=2, ensure_ascii=not is_unicode)
+        candidates = "[^\n -~]+"  # escape_invisible() decides which of these are invisible
+        print(re.sub(candidates, lambda found: _json_escaped(found[0]), text), file=self)
 
     def send(self) -> None:
         """
-        Write what was printed until now.
+        Write what was printed so far.
 
         Raises:
-            OutputError: If that is impossible.
+            OutputError: If standard output cannot be written to.
         """
         data = self.getvalue().encode(self._encoding, "backslashreplace")
         self.seek(0)
@@ -114,14 +103,11 @@ class Output(StringIO):
                 self._stream.write(data.decode(self._encoding))
                 self._stream.flush()
         except OSError as error:
-            unread = isinstance(error, BrokenPipeError)
-            raise OutputError(error.strerror or str(error), unread=unread) from None
+            reader_gone = isinstance(error, BrokenPipeError)
+            raise OutputError(error.strerror or str(error), reader_gone=reader_gone) from None
 
 
 def _json_escaped(text: str) -> str:
-    """
-    Return *text*, part of a JSON string, with JSON's own escapes for what cannot be seen.
-    """
     if escape_invisible(text) == text:
         return text
     import json
@@ -130,40 +116,38 @@ def _json_escaped(text: str) -> str:
 
 
 def width_of(stream: TextIO | FileIO) -> int:
-    """
-    Return how many columns a terminal has; ``COLUMNS`` overrides it.
-    """
+    """The columns of a terminal; the environment variable ``COLUMNS`` overrides it."""
     try:
         columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(stream.fileno()).columns
     except (ValueError, OSError):  # it is no terminal after all, or COLUMNS is no number
         columns = 0
-    return max(columns or 80, _NARROWEST)
+    return max(columns or 80, _MIN_WIDTH)
 
 
 @contextmanager
-def own_output(*, restore: bool) -> Iterator[Output]:
+def capture_output(*, restore: bool) -> Iterator[Output]:
     """
-    Take standard output for a command, and send what it has said at the end.
+    Reserve standard output for a command, and send what it printed at the end.
 
     Args:
         restore:
-            Whether standard output is to be as it was afterwards. A process that ends does not
-            want that: what authors' code has left in buffers, in C's too, is written last of all.
+            Whether to restore standard output afterwards. Not at the end of a process: buffers of
+            authors' code, C's included, are flushed after that, and belong on standard error.
 
     Raises:
         OutputError: If standard output cannot be written to.
     """
     _open_standard_descriptors()
     printed, private = sys.stdout, os.dup(1)
-    if hasattr(os, "set_blocking"):  # else there is nothing that could have changed it
+    if hasattr(os, "set_blocking"):  # elsewhere descriptors always block
         os.set_blocking(private, True)
     with FileIO(private, "wb") as file:
         _flush(printed)
         os.dup2(2, 1)
         if _is_descriptor_1(printed):
             output = Output(file, getattr(printed, "encoding", "utf-8"))
-            sys.stdout = _text_of(1)  # not standard error itself: a recipe may close it, and we write there
-        else:  # something in this process captures it
+            sys.stdout = _text_of(1)  # not sys.stderr, which recipes may close and errors need
+        else:  # other code in this process has replaced it, as pytest does
             output = Output(printed, "utf-8")
             sys.stdout = sys.stderr
         try:
@@ -178,14 +162,12 @@ def own_output(*, restore: bool) -> Iterator[Output]:
 
 
 def _open_standard_descriptors() -> None:
-    """
-    Open those of the three that are closed, so that no file that is opened later becomes one.
-    """
+    # A file that is opened later would else become standard input, output or error.
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
         except OSError:
-            # Standard output stays unwritable, which is told.
+            # Standard output is opened for reading: writing to it still fails, and is reported.
             null = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
             os.set_inheritable(null, True)  # noqa: FBT003 (it takes no keyword)
     stderr_stream()

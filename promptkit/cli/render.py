@@ -2,7 +2,7 @@
 
 import os
 from argparse import Namespace
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, read_arguments, unread_secrets
 from promptkit.cli.deadline import render_within_limit, time_limit
-from promptkit.cli.diagnostics import complain_of, print_error, print_text
+from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.loader import Recipes
@@ -30,15 +30,15 @@ from promptkit.language.messages import Workflow
 
 __all__ = ["run"]
 
-#: The members of a result whose values are the protocol's words.
-_KINDS: Final = ("type", "role", "mimeType")
+#: Members of a result whose values come from the protocol, and hold no secrets.
+_PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType")
 
 
 def run(options: Namespace, output: Output) -> int:
     """
     Print a prompt as a transcript, or as the JSON that a client receives.
 
-    Neither holds the value of an argument that is a secret, and no error does.
+    The values of secret arguments are hidden in both, and in errors.
 
     Raises:
         LoadError: If there is nothing at the target.
@@ -54,18 +54,22 @@ def run(options: Namespace, output: Output) -> int:
     except ArgumentSyntaxError as error:
         print_error(unread_secrets(prompt, options.arguments).redacted(str(error)))
         return Exit.USAGE
-    hidden = Redactor.of(prompt.arguments, arguments)
+    return _render(prompt, arguments, output, as_json=options.json)
+
+
+def _render(prompt: CompiledPrompt, arguments: Mapping[str, str], output: Output, *, as_json: bool) -> Exit:
+    redactor = Redactor.of(prompt.arguments, arguments)
     outcome = render_within_limit(prompt, arguments)
     if not isinstance(outcome, Workflow):
-        _say_failed(prompt, outcome, hidden)
+        _report_failure(prompt, outcome, redactor)
         return Exit.FAULTY
-    if not options.json:
-        output.print_content(hidden.redacted(str(outcome)))
+    if not as_json:
+        output.print_content(redactor.redacted(str(outcome)))
         return Exit.FINE
     try:
-        output.print_json(_result(prompt, outcome, hidden))
-    except ValueError as error:  # half of a surrogate pair, which JSON has no bytes for
-        print_error(hidden.redacted(f"prompt {prompt.name!r} says what cannot be sent: {error}"))
+        output.print_json(_result(prompt, outcome, redactor))
+    except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
+        print_error(redactor.redacted(f"prompt {prompt.name!r} has text that cannot be sent: {error}"))
         return Exit.FAULTY
     return Exit.FINE
 
@@ -73,17 +77,12 @@ def run(options: Namespace, output: Output) -> int:
 def _current_folder() -> Path:
     try:
         return Path.cwd()
-    except OSError:  # it is gone: absolute paths are all that can be read
+    except OSError:  # it is gone: only absolute paths can be read
         return Path()
 
 
 def _load(options: Namespace) -> Recipes:
-    """
-    Return the recipes at the target; say, if there are none, how the words were understood.
-
-    Raises:
-        LoadError: If there are none.
-    """
+    """Load the recipes; if the target was guessed from two words, the error says so."""
     try:
         return load_recipes(options.target)
     except LoadError as error:
@@ -94,36 +93,36 @@ def _load(options: Namespace) -> Recipes:
 
 
 def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> Exit:
-    """
-    Say why no prompt of that name can be rendered: what is wrong with it, or that there is none.
-    """
+    """Print the faults of the prompt, or that no prompt has its name."""
     faults = _faults_of(options.name, recipes, diagnostics)
     if faults:
-        complain_of(faults)
+        report_diagnostics(faults)
         print_error(f"prompt {options.name!r} cannot be rendered")
         return Exit.FAULTY
     if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may be no path at all)
         options.refuse(f"name a prompt of it, as in: promptkit render {options.name} NAME")
+    print_error(_unknown_prompt(options, recipes, diagnostics))
+    return Exit.USAGE
+
+
+def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:
     names = [prompt.options.name for prompt in recipes.prompts]
     meant = nearest(options.name, names)
     message = str(UnknownPrompt(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         which = "a recipe" if broken == 1 else f"{broken} recipes"
-        message += f" ({which} cannot be imported: see promptkit check)"
-    elif not names:
-        message += f": there is no prompt in {options.target!r}"
-    elif meant is None:
+        return f"{message} ({which} cannot be imported: see promptkit check)"
+    if not names:
+        return f"{message}: there is no prompt in {options.target!r}"
+    if meant is None:
         target = f" {options.target}" if options.has_target else ""
-        message += f": promptkit list{target} shows those that exist"
-    print_error(message)
-    return Exit.USAGE
+        return f"{message}: promptkit list{target} shows those that exist"
+    return message
 
 
 def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> list[Diagnostic]:
-    """
-    Return what is wrong with the prompt called *name*, or with the file that seems to define it.
-    """
+    """The faults of the prompt called *name*, or of a file that seems to define it."""
     prompts = [prompt for prompt in recipes.prompts if prompt.options.name == name]
     own = {diagnostic for prompt in prompts for diagnostic in prompt.compile()[1]}
     places = {prompt.location for prompt in prompts}
@@ -137,9 +136,7 @@ def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic])
 
 
 def _mentions(diagnostic: Diagnostic, name: str) -> bool:
-    """
-    Return whether a file that cannot be imported looks as if it defined the prompt called *name*.
-    """
+    """Whether a file that cannot be imported seems to define the prompt called *name*."""
     import re
 
     file = Path(diagnostic.location.file)
@@ -152,36 +149,32 @@ def _mentions(diagnostic: Diagnostic, name: str) -> bool:
     return file.stem == name or re.search(defined, source, re.MULTILINE) is not None
 
 
-def _say_failed(prompt: CompiledPrompt, error: BaseException | None, hidden: Redactor) -> None:
-    """
-    Say why there is nothing to show: in our words or the author's, or with a traceback.
-    """
+def _report_failure(prompt: CompiledPrompt, error: BaseException | None, redactor: Redactor) -> None:
     if error is None:
         print_error(f"prompt {prompt.name!r} took longer than its {time_limit(prompt):g} s")
     elif isinstance(error, ArgumentErrors | PromptError | ResultError):
-        print_error(hidden.redacted(str(error)))
+        print_error(redactor.redacted(str(error)))
     else:
-        print_text(hidden.redacted(format_exception(error)))
+        print_text(redactor.redacted(format_exception(error)))
 
 
-def _result(prompt: CompiledPrompt, workflow: Workflow, hidden: Redactor) -> Any:
-    """
-    Return what the newest client of a handshake receives, but for what is hidden.
-    """
+def _result(prompt: CompiledPrompt, workflow: Workflow, redactor: Redactor) -> Any:
+    """The result for a client of the newest revision with a handshake, without secrets."""
     import msgspec
 
     from promptkit.protocol.lowering import lowering_for
     from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-    return _without(hidden, msgspec.json.decode(lowering_for(LATEST_HANDSHAKE).result(prompt, workflow)))
+    result = msgspec.json.decode(lowering_for(LATEST_HANDSHAKE).result(prompt, workflow))
+    return _redacted(result, redactor)
 
 
-def _without(hidden: Redactor, value: Any) -> Any:
-    """
-    Return decoded JSON without what is hidden. Keys, and what tells kinds apart, are no secrets.
-    """
+def _redacted(value: Any, redactor: Redactor) -> Any:
     if isinstance(value, dict):
-        return {key: item if key in _KINDS else _without(hidden, item) for key, item in value.items()}
+        return {
+            key: item if key in _PROTOCOL_MEMBERS else _redacted(item, redactor)
+            for key, item in value.items()
+        }
     if isinstance(value, list):
-        return [_without(hidden, item) for item in value]
-    return hidden.redacted(value) if isinstance(value, str) else value
+        return [_redacted(item, redactor) for item in value]
+    return redactor.redacted(value) if isinstance(value, str) else value

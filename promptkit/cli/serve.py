@@ -1,8 +1,7 @@
 """
 ``promptkit serve``: answer an MCP client on standard input and output.
 
-What a compiled set on disk can answer is answered first; what it takes to import recipes is
-imported behind that.
+Lists are answered from the start-up cache if possible; compiler and recipes are imported after that.
 """
 
 import gc
@@ -15,12 +14,11 @@ from threading import main_thread
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
-from promptkit.cli.options import LIMITS
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say
 from promptkit.protocol.jsonrpc import InternalError
-from promptkit.protocol.limits import Limits
+from promptkit.protocol.limits import OPTIONS, Limits
 from promptkit.protocol.results import Identity
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
@@ -33,13 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["run"]
 
-#: How long a client may take to ask for a list before the recipes are imported anyway, in seconds.
-_PATIENCE: Final = 0.05
+#: How long to wait for a request for a list before recipes are imported, in seconds.
+_FIRST_LIST_WAIT_S: Final = 0.05
 
 
 def run(options: Namespace) -> int:
     """
-    Serve until the client hangs up. Does not return once it has served.
+    Serve until the client hangs up, and then end the process. Returns only if nothing was served.
 
     Raises:
         LoadError: If there is nothing at the target.
@@ -47,52 +45,51 @@ def run(options: Namespace) -> int:
     try:
         wire = stdio.take(options.grace)
     except OSError as error:
-        print(f"promptkit: standard input and output must be open: {error}", file=sys.stderr)
+        _print(f"standard input and output must be open: {error}")
         return Exit.USAGE
     if os.isatty(wire.reading):
-        print(
-            "promptkit: waiting for an MCP client on standard input; "
-            f"to see a prompt, run: promptkit render {options.target} NAME",
-            file=sys.stderr,
-        )
+        example = f"promptkit render {options.target} NAME"
+        _print(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
-        audit = _audit(options)
+        audit = _open_audit(options)
     except OSError as error:
-        print(f"promptkit: cannot write to {options.audit!r}: {error.strerror}", file=sys.stderr)
+        _print(f"cannot write to {options.audit!r}: {error.strerror}")
         return Exit.USAGE
-    kept = _kept(options)
-    early = _early(options, wire, kept.listings() if kept else None)
+    cache = _startup_cache(options)
+    early = _answer_early(options, wire, cache.listings() if cache else None)
     try:
-        served = _serve(options, wire, audit, kept, early)
+        code = _serve(options, wire, audit, cache, early)
     except LoadError:
-        _give_up(kept, early)
+        _refuse_requests(cache, early)
         raise
-    if served is not Exit.FINE:
-        _give_up(kept, early)
-        return served
+    if code is not Exit.FINE:
+        _refuse_requests(cache, early)
+        return code
     if audit is not None:
         audit.close()
-    # Threads that a prompt has left behind do not keep the process: its client is gone.
+    # The client is gone, so threads that prompts left running are not waited for.
     return stdio.exit_now()
 
 
-def _early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> EarlyServer:
-    """
-    Return what answers from now on, and has answered what it can at once.
-    """
+def _print(text: str) -> None:
+    print(f"promptkit: {text}", file=sys.stderr)
+
+
+def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> EarlyServer:
+    """Begin to answer from the start-up cache."""
     early = EarlyServer(
         listings,
         _identity(options),
         _limits(options),
         wire.write,
-        importing=partial(_importing, options.target),
+        importing=partial(_import_progress, options.target),
         changes=options.watch and place_of(options.target) is not None,
-        greets=options.audit is None,  # who notes requests is not there yet
+        greets=options.audit is None,  # early replies would be missing in the audit
     )
     done = partial(stdio.exit_after, options.grace)
     early.read_from(wire.read, done)
     if listings is not None:
-        early.wanted.wait(_PATIENCE)
+        early.wanted.wait(_FIRST_LIST_WAIT_S)
     early.watch(done, options.grace, lambda: wire.is_orphaned)
     return early
 
@@ -101,24 +98,22 @@ def _serve(
     options: Namespace,
     wire: stdio.Wire,
     audit: "Audit | None",
-    kept: CompiledSet | None,
+    cache: CompiledSet | None,
     early: EarlyServer,
 ) -> Exit:
-    """
-    Import the recipes, and serve them until the client hangs up. Raises LoadError if there are none.
-    """
-    gc.disable()  # as when this module was imported
-    from promptkit.cli.loading import complain  # recipes run from here on
+    """Import the recipes, and serve them until the client hangs up."""
+    gc.disable()  # imports leave no garbage, and looking for it takes time
+    from promptkit.cli.loading import report_faults  # what the first list does not need
     from promptkit.compiler.loading.reloading import Reloader
     from promptkit.server import Server
 
-    gc.freeze()  # what was imported stays: nobody needs to look through it again
+    gc.freeze()  # imported modules stay, so the collector need not look at them again
     gc.enable()
-    reloader = Reloader(options.target, complain)
-    catalog = kept.load(reloader.load) if kept else reloader.load()
-    complain(catalog)
+    reloader = Reloader(options.target, report_faults)
+    catalog = cache.load(reloader.load) if cache else reloader.load()
+    report_faults(catalog)
     if options.strict and not catalog.healthy:
-        say("nothing is served, because of --strict: mend the faults above, or leave the option out")
+        say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY
     watches = options.watch and reloader.watches
     server = Server(
@@ -133,32 +128,28 @@ def _serve(
     )
 
     def answered() -> None:
-        if kept:
-            kept.settle(server, early.told, healthy=catalog.healthy)
+        if cache:
+            cache.settle(server, early.told, healthy=catalog.healthy)
         if watches:
             reloader.start(server.replace)
 
     read = stdio.serve(server, wire, grace=options.grace, answered=answered, early=early)
-    if kept:
-        kept.finish(options.grace)
+    if cache:
+        cache.finish(options.grace)
     return Exit.FINE if read else Exit.FAULTY
 
 
-def _give_up(kept: CompiledSet | None, early: EarlyServer) -> None:
-    """
-    Keep nothing, and leave no request open: these recipes cannot be served.
-    """
-    if kept:
-        kept.give_up()
+def _refuse_requests(cache: CompiledSet | None, early: EarlyServer) -> None:
+    """Discard the new start-up cache, and refuse all open requests."""
+    if cache:
+        cache.give_up()
     early.refuse(InternalError("the recipes cannot be served: standard error says why"))
 
 
-def _importing(target: str) -> str:
-    """
-    Return where the import of the recipes at *target* is at the moment, if that can be seen.
-    """
+def _import_progress(target: str) -> str:
+    """The recipe and the line that the import is at, for an error message."""
     place = place_of(target)
-    frame = sys._current_frames().get(main_thread().ident or 0)  # noqa: SLF001 (there is no other way)
+    frame = sys._current_frames().get(main_thread().ident or 0)  # noqa: SLF001 (the only way)
     found = ""
     while frame is not None and place is not None:
         folder, name = os.path.split(frame.f_code.co_filename)
@@ -168,29 +159,19 @@ def _importing(target: str) -> str:
     return found
 
 
-def _kept(options: Namespace) -> CompiledSet | None:
-    """
-    Return the compiled set of the target, if nothing is against using one.
-
-    Without a watch clients could not be told if it said something else than the recipes; and it
-    neither counts requests nor notes them.
-    """
+def _startup_cache(options: Namespace) -> CompiledSet | None:
+    # Without a watch, clients could not be told of lists that the cache had wrong. And answers from
+    # the cache are neither counted for the rate limit nor written to the audit.
     if not (options.cache and options.watch) or options.audit is not None or options.rate != inf:
         return None
     return CompiledSet.of(options.target, options.name, options.page_size)
 
 
 def _identity(options: Namespace) -> Identity:
-    """
-    Return what the server says of itself.
-    """
     return Identity(options.name, VERSION)
 
 
-def _audit(options: Namespace) -> "Audit | None":
-    """
-    Return what notes requests, if the command line asks for it. Raises OSError if it cannot.
-    """
+def _open_audit(options: Namespace) -> "Audit | None":
     if options.audit is None:
         return None
     from promptkit.server.audit import Audit
@@ -199,7 +180,5 @@ def _audit(options: Namespace) -> "Audit | None":
 
 
 def _limits(options: Namespace) -> Limits:
-    """
-    Return the limits that the command line names.
-    """
-    return Limits(**{field: getattr(options, name.replace("-", "_")) for field, (name, *_) in LIMITS.items()})
+    chosen = vars(options)
+    return Limits(**{field: chosen[option.name.replace("-", "_")] for field, (_, option) in OPTIONS.items()})

@@ -11,7 +11,7 @@ import attrs
 import msgspec
 
 from promptkit.catalog.resources import CompiledResource, content_of
-from promptkit.catalog.uri_templates import Template, is_template
+from promptkit.catalog.uri_templates import URITemplate, is_template
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.signature import copied_attributes, read_signature
@@ -147,7 +147,7 @@ class Resource(Generic[P, R]):
             description=self.description,
             mime_type=self.mime_type,
             arguments=arguments,
-            template=Template(self.uri_template),
+            template=URITemplate(self.uri_template),
             function=self.function,
             location=self.location,
         )

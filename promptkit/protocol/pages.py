@@ -9,12 +9,10 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.protocol import wire
 from promptkit.protocol.digests import digest
 from promptkit.protocol.jsonrpc import InvalidParams, encode
+from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
 
-__all__ = ["LISTS", "PAGE_SIZE", "Pages", "pages_of"]
-
-#: How many items a page holds unless somebody says otherwise.
-PAGE_SIZE: Final = 100
+__all__ = ["LISTS", "Pages", "pages_of"]
 
 
 class Pages:

@@ -158,7 +158,7 @@ class Handlers:
 
         Whoever asks may hold up everybody: nothing is worked out here that depends on what the client sent.
         """
-        about, seconds, shown = request.about, self._limits.seconds, request.method
+        about, seconds, shown = request.about, self._limits.timeout, request.method
         if isinstance(about, CompiledPrompt):
             shown = f"prompt {about.name!r}"
             if isinstance(request.params, wire.GetPromptParams):
@@ -290,7 +290,7 @@ class Handlers:
             self._render_beside(request, snapshot, prompt, key, values)
             return None
         try:
-            said = prompt.renderer.say(values)
+            said = prompt.renderer.render_sync(values)
         except MISUSE as error:
             raise misused() from error
         return self._result(request, snapshot, prompt, key, said)
@@ -309,7 +309,7 @@ class Handlers:
         if renderer.is_async:
             self._await(request, renderer.render_async(**values), result)
         else:
-            self._later(request, lambda: result(partial(renderer.say, values)))
+            self._later(request, lambda: result(partial(renderer.render_sync, values)))
 
     def _result(
         self, request: Request, snapshot: Snapshot, prompt: CompiledPrompt, key: Any, said: Workflow | str

@@ -10,10 +10,10 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
-from promptkit.protocol.limits import Limits
+from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.pages import LISTS, PAGE_SIZE
+from promptkit.protocol.pages import LISTS
 from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.handlers import Handlers
@@ -110,7 +110,7 @@ class Server:
             limits=limits,
         )
         self._updates = Updates(
-            self._handlers.readings, self._executor, limits.seconds, partial(self._tell, ())
+            self._handlers.readings, self._executor, limits.timeout, partial(self._tell, ())
         )
         self._shifts = Shifts(self._follow, send, self._in_flight)
         self._switching: Switching | None = None

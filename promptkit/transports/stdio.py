@@ -19,15 +19,13 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from promptkit.errors.standard_error import finish, redirect, say
+from promptkit.protocol.limits import GRACE_S
 
 if TYPE_CHECKING:
     from promptkit.server import Server
     from promptkit.transports.startup_cache.early import EarlyServer
 
-__all__ = ["GRACE", "Wire", "exit_after", "exit_now", "serve", "take"]
-
-#: How long running prompts are waited for at the end, in seconds.
-GRACE: Final = 1.0
+__all__ = ["Wire", "exit_after", "exit_now", "serve", "take"]
 
 #: What one read takes at most; a pipe holds no more.
 _CHUNK: Final = 65536
@@ -132,7 +130,7 @@ def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
         os.close(null)
 
 
-def take(grace: float = GRACE) -> Wire:
+def take(grace: float = GRACE_S) -> Wire:
     """
     Move the wire to private descriptors that no child process inherits.
 
@@ -169,7 +167,7 @@ def serve(
     server: "Server",
     wire: Wire,
     *,
-    grace: float = GRACE,
+    grace: float = GRACE_S,
     answered: Callable[[], None] = lambda: None,
     early: "EarlyServer | None" = None,
 ) -> bool:

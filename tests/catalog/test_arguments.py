@@ -149,18 +149,20 @@ class TestRead:
                 {"lang": "go"},
                 Fault(
                     "lang",
-                    "is no argument of this prompt",
+                    "is not an argument of this prompt",
                     "one of diff, language, depth, strict, token, pin",
                     "language",
                 ),
-                "'lang' is no argument of this prompt (did you mean 'language'?)",
+                "'lang' is not an argument of this prompt (did you mean 'language'?)",
             ),
             (
                 {"zzz": ""},
                 Fault(
-                    "zzz", "is no argument of this prompt", "one of diff, language, depth, strict, token, pin"
+                    "zzz",
+                    "is not an argument of this prompt",
+                    "one of diff, language, depth, strict, token, pin",
                 ),
-                "'zzz' is no argument of this prompt",
+                "'zzz' is not an argument of this prompt",
             ),
             (
                 {"pin": "hunter2"},
@@ -210,7 +212,7 @@ class TestRead:
         with pytest.raises(ArgumentErrors) as caught:
             build().read({"x": "1"})
 
-        assert caught.value.faults == (Fault("x", "is no argument of this prompt", "no arguments"),)
+        assert caught.value.faults == (Fault("x", "is not an argument of this prompt", "no arguments"),)
 
     def test_a_long_value_is_shown_in_short(self):
         """
@@ -290,7 +292,7 @@ class TestEveryFault:
 
         assert str(caught.value) == (
             "prompt 'review': 'depth' is 'x', not a whole number; "
-            "'tokn' is no argument of this prompt (did you mean 'token'?); "
+            "'tokn' is not an argument of this prompt (did you mean 'token'?); "
             "'language' is 'c', not one of python, rust, go; "
             "'diff' is missing"
         )

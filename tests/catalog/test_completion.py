@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.catalog.completion import LIMIT, Completer, Completion, complete, rank
+from promptkit.catalog.completion import MAX_VALUES, Completer, Completion, complete, rank
 from promptkit.conversion.readers import reader_of
 from tests.ids import shown
 
@@ -222,7 +222,7 @@ class TestLawsOfRanking:
         gaps = [t for t in dict.fromkeys(candidates) if matches(t, typed) and not is_inside(t, typed)]
         expected = sorted(gaps, key=lambda text: span(text, typed))
 
-        assert expected == list(rank(candidates, typed))[-len(gaps) or LIMIT :]
+        assert expected == list(rank(candidates, typed))[-len(gaps) or MAX_VALUES :]
 
     @given(CANDIDATES, TYPED.filter(bool))
     def test_every_prefix_comes_before_all_that_is_none(self, candidates, typed):
@@ -258,39 +258,39 @@ class TestLawsOfRanking:
 
 
 class TestCompletion:
-    @given(st.integers(0, 3 * LIMIT), st.sampled_from(["", "1", "12", "x"]))
+    @given(st.integers(0, 3 * MAX_VALUES), st.sampled_from(["", "1", "12", "x"]))
     def test_the_limit_is_kept(self, count, typed):
         """
-        At most `LIMIT` values, with the number of all, and whether there are more.
+        At most `MAX_VALUES` values, with the number of all, and whether there are more.
         """
         candidates = [str(number) for number in range(count)]
         ranked = rank(candidates, typed)
 
         completion = complete(candidates, typed)
 
-        assert Completion(ranked[:LIMIT], len(ranked), len(ranked) > LIMIT) == completion
+        assert Completion(ranked[:MAX_VALUES], len(ranked), len(ranked) > MAX_VALUES) == completion
 
     def test_the_best_matches_are_kept(self):
         """
         The limit is applied to what is ranked.
         """
-        others = [f"x{number}" for number in range(LIMIT)]
+        others = [f"x{number}" for number in range(MAX_VALUES)]
 
-        assert Completion(("x", *others[:-1]), LIMIT + 1, has_more=True) == complete([*others, "x"], "x")
+        assert Completion(("x", *others[:-1]), MAX_VALUES + 1, has_more=True) == complete([*others, "x"], "x")
 
     def test_exactly_the_limit_is_all(self):
         """
         Then there are no more.
         """
-        assert not complete(map(str, range(LIMIT)), "").has_more
-        assert complete(map(str, range(LIMIT + 1)), "").has_more
+        assert not complete(map(str, range(MAX_VALUES)), "").has_more
+        assert complete(map(str, range(MAX_VALUES + 1)), "").has_more
 
     def test_no_completion_holds_more(self):
         """
         Not even one that was made by hand.
         """
         with pytest.raises(ValueError, match="100"):
-            Completion(("x",) * (LIMIT + 1), LIMIT + 1)
+            Completion(("x",) * (MAX_VALUES + 1), MAX_VALUES + 1)
 
     def test_by_default_there_is_nothing(self):
         """
@@ -722,7 +722,7 @@ class TestMistakes:
             Completer(coroutine).complete("a")
 
         message = (
-            r"^complete function 'coroutine' is async, and an event loop runs here: "
+            r"^complete function 'coroutine' is asynchronous, and an event loop runs here: "
             r"await \.complete_async\(\.\.\.\)$"
         )
         with pytest.raises(RuntimeError, match=message):

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from uritemplate import expand
 
-from promptkit.catalog.uri_templates import Template, is_template
+from promptkit.catalog.uri_templates import URITemplate, is_template
 
 KEYS = {"semi": ";", "dot": ".", "comma": ","}
 FLAT = ["semi", ";", "dot", ".", "comma", ","]
@@ -211,35 +211,35 @@ class TestMatch:
         """
         The RFC's own expansions say what they were made from, as far as they can.
         """
-        assert Template(template).match(uri) == variables
+        assert URITemplate(template).match(uri) == variables
 
     @matching(LENIENT)
     def test_what_is_not_escaped_counts_as_it_stands(self, template, uri, variables):
         """
         Clients escape less than they should, and order pairs as they like.
         """
-        assert Template(template).match(uri) == variables
+        assert URITemplate(template).match(uri) == variables
 
     @matching(NEIGHBOURS)
     def test_neighbours_share_a_text(self, template, uri, variables):
         """
         An expression leaves what follows its part.
         """
-        assert Template(template).match(uri) == variables
+        assert URITemplate(template).match(uri) == variables
 
     @pytest.mark.parametrize(("template", "uri"), NONE, ids=ascii)
     def test_anything_else_does_not_match(self, template, uri):
         """
         Another literal, an unknown name, too many values, two values for one variable, bad escapes.
         """
-        assert Template(template).match(uri) is None
+        assert URITemplate(template).match(uri) is None
 
     @pytest.mark.parametrize("operator", ["+", "#", ".", "/", ";", "?", "&", ""])
     def test_everything_may_be_absent(self, operator):
         """
         Without values every expression is nothing.
         """
-        assert Template(f"x:a{{{operator}b,c}}").match("x:a") == {}
+        assert URITemplate(f"x:a{{{operator}b,c}}").match("x:a") == {}
 
     @given(st.text(st.sampled_from("x:ab?&=/#;.,%é2") | st.characters(), max_size=30))
     @example("x:%")
@@ -247,7 +247,7 @@ class TestMatch:
         """
         No URI raises, and what is found is text and lists of it.
         """
-        found = Template("x:{a}{.b*}{/c*}{;d}{?e,f*}{#g}").match(f"x:{uri}")
+        found = URITemplate("x:{a}{.b*}{/c*}{;d}{?e,f*}{#g}").match(f"x:{uri}")
 
         assert found is None or all(isinstance(value, str | list | dict) for value in found.values())
 
@@ -270,7 +270,7 @@ class TestMatch:
         uri = "x:" + part * 20_000 + "\n"
 
         before = time.process_time()
-        found = Template(template).match(uri)
+        found = URITemplate(template).match(uri)
 
         assert found is None
         assert time.process_time() - before < 2
@@ -337,7 +337,7 @@ class TestLaw:
         """
         template, values = drawn
 
-        assert Template(template).match(expand(template, values)) == values
+        assert URITemplate(template).match(expand(template, values)) == values
 
     @settings(deadline=None)
     @given(st.dictionaries(st.sampled_from("abc"), TEXT))
@@ -347,7 +347,7 @@ class TestLaw:
         """
         template = "x:d{?a,b,c}"
 
-        assert Template(template).match(expand(template, values)) == values
+        assert URITemplate(template).match(expand(template, values)) == values
 
     @settings(deadline=None)
     @given(TEXT, TEXT)
@@ -357,7 +357,7 @@ class TestLaw:
         """
         uri = f"x?b={quote(b, '')}&a={quote(a, '')}"
 
-        assert Template("x{?a,b}").match(uri) == {"a": a, "b": b}
+        assert URITemplate("x{?a,b}").match(uri) == {"a": a, "b": b}
 
 
 class TestTemplate:
@@ -365,10 +365,10 @@ class TestTemplate:
         """
         Equal templates are equal, and none can be changed.
         """
-        assert Template("x:{a}") == Template("x:{a}") != Template("x:{b}")
-        assert len({Template("x:{a}"), Template("x:{a}")}) == 1
+        assert URITemplate("x:{a}") == URITemplate("x:{a}") != URITemplate("x:{b}")
+        assert len({URITemplate("x:{a}"), URITemplate("x:{a}")}) == 1
         with pytest.raises(attrs.exceptions.FrozenInstanceError):
-            Template("x:{a}").text = "x:{b}"
+            URITemplate("x:{a}").text = "x:{b}"
 
     @pytest.mark.parametrize(
         ("template", "names"),
@@ -379,7 +379,7 @@ class TestTemplate:
         """
         In the order in which they stand, each once.
         """
-        assert Template(template).names == names
+        assert URITemplate(template).names == names
 
     @pytest.mark.parametrize(
         "text", ["", "x:{", "x:{}", "x:}", "x:{a b}", "x:{!a}", "x:{a:0}", "x:{a=1}", "a b"]
@@ -390,9 +390,9 @@ class TestTemplate:
         """
         assert not is_template(text)
         with pytest.raises(
-            ValueError, match=r"is no URI template: use what a URI may hold, and variables in"
+            ValueError, match=r"is not a URI template: write the characters of a URI, and variables in"
         ):
-            Template(text)
+            URITemplate(text)
 
     def test_the_library_is_loaded_by_the_first_template(self):
         """

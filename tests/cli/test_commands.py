@@ -533,7 +533,7 @@ class TestRender:
         assert run(capsys, "render", "half") == (0, "[user]\na\\ud800b\n", "")
         code, out, err = run(capsys, "render", "half", "--json")
         assert (code, out) == (1, "")
-        assert err.startswith("promptkit: prompt 'half' says what cannot be sent: ")
+        assert err.startswith("promptkit: prompt 'half' has text that cannot be sent: ")
 
     def test_a_text_that_begins_with_an_at(self, shelf, capsys):
         """
@@ -566,7 +566,7 @@ class TestRender:
             (["xy"], 2, "promptkit: unknown prompt 'xy': promptkit list recipes shows those that exist"),
             (["review", "diff=x", "diff=y"], 2, "promptkit: 'diff' is given twice"),
             (["leave"], 1, "SystemExit: 0"),
-            (["review", "diff"], 2, "promptkit: 'diff' is no argument: write KEY=VALUE, or KEY=@FILE"),
+            (["review", "diff"], 2, "promptkit: 'diff' is not an argument: write KEY=VALUE, or KEY=@FILE"),
             (
                 ["review", "diff=@nowhere"],
                 2,
@@ -740,17 +740,17 @@ class TestStandardInput:
         [
             (
                 ["text=@-", "data=@-"],
-                "'text' and 'data' cannot both be read from standard input: put one into a file, and write KEY=@FILE",  # noqa: E501
+                "'text' and 'data' cannot both be read from standard input: put one into a file and write KEY=@FILE",  # noqa: E501
             ),
-            (["text=@-"], "'text' takes text, and what is on standard input is no UTF-8"),
-            (["text=@blob"], "'text' takes text, and 'blob' is no UTF-8"),
+            (["text=@-"], "'text' takes text, and standard input is not UTF-8"),
+            (["text=@blob"], "'text' takes text, and 'blob' is not UTF-8"),
             (["data=@nowhere"], "'data' cannot be read from 'nowhere': No such file or directory"),
             (["data=@recipes"], "'data' cannot be read from 'recipes': Is a directory"),
             (["data=@"], "'data' names no file: write data=@FILE, or data=@@ for the text '@'"),
             (["text"], None),
             (
                 ["text=\udcff"],
-                "'text' takes text, and what is given is no UTF-8: put it into a file, and write text=@FILE",
+                "'text' takes text, and its value is not UTF-8: put it into a file and write text=@FILE",
             ),
         ],
         ids=ascii,
@@ -762,7 +762,7 @@ class TestStandardInput:
         if os.name == "nt":
             pytest.skip("it has words of its own")
         (self.folder / "blob").write_bytes(b"\xff")
-        said = said or "'text' is no argument: write KEY=VALUE, or KEY=@FILE"
+        said = said or "'text' is not an argument: write KEY=VALUE, or KEY=@FILE"
 
         code, out, err = command("render", "recipes", "takes", *words, cwd=self.folder, input=b"\xff")
 
@@ -787,7 +787,7 @@ def test_strict_says_that_it_refuses(faulty, tmp_path):
     """
     code, out, err = command("serve", "--strict", cwd=tmp_path)
 
-    said = "promptkit: nothing is served, because of --strict: mend the faults above, or leave the option out"
+    said = "promptkit: nothing is served because of --strict: fix the faults above, or leave out the option"
     assert (code, out) == (1, b"")
     assert err.decode() == f"{FOUND}\n{said}\n"
 

@@ -71,7 +71,7 @@ class TestCommands:
         """
         The first that has no meaning is named.
         """
-        assert refused(capsys, "list", "a", "b") == "promptkit list: error: 'b' is one word too many"
+        assert refused(capsys, "list", "a", "b") == "promptkit list: error: unexpected argument 'b'"
 
     @pytest.mark.parametrize("name", COMMANDS)
     def test_help_is_a_command(self, name, capsys):

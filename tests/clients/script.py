@@ -235,7 +235,7 @@ STEPS: Final = [
         "an unknown argument is refused",
         get("typed", count="3", langauge="rust"),
         refused(
-            -32602, "prompt 'typed': 'langauge' is no argument of this prompt (did you mean 'language'?)"
+            -32602, "prompt 'typed': 'langauge' is not an argument of this prompt (did you mean 'language'?)"
         ),
     ),
     Step(

@@ -462,7 +462,7 @@ class TestRender:
 
         assert str(caught.value) == (
             "prompt 'review': 'language' is 'c', not one of python, rust; "
-            "'depth' is 'deep', not a whole number; 'x' is no argument of this prompt; 'diff' is missing"
+            "'depth' is 'deep', not a whole number; 'x' is not an argument of this prompt; 'diff' is missing"
         )
 
     def test_nothing_may_be_sent(self):
@@ -544,7 +544,7 @@ class TestContextParameter:
 
         assert [a.name for a in who.compiled.arguments.ordered] == ["greeting"]
         assert str(who.render("Hi")) == "[user]\nHi ''"
-        with pytest.raises(ArgumentErrors, match="'context' is no argument of this prompt"):
+        with pytest.raises(ArgumentErrors, match="'context' is not an argument of this prompt"):
             who.render_wire({"greeting": "Hi", "context": "x"})
 
     def test_a_direct_call_may_leave_it_out(self):

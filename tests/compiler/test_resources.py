@@ -260,7 +260,7 @@ class TestEmbed:
     @pytest.mark.parametrize(
         ("value", "hint"),
         [
-            (None, "str or bytes, '' for a document that is empty; raise PromptError if there is none"),
+            (None, "str or bytes, '' for an empty document; raise PromptError if it does not exist"),
             (Text("a"), "str or bytes, such as its .text"),
         ],
     )
@@ -973,7 +973,7 @@ class TestRead:
         """
         compiled, _ = logs.compile()
 
-        with pytest.raises(ArgumentErrors, match="'frame' is no argument"):
+        with pytest.raises(ArgumentErrors, match="'frame' is not an argument"):
             compiled.read("logs://recent", {"frame": "1h"})
 
     def test_binding_and_calling_are_two_steps(self):

@@ -16,8 +16,7 @@ from markdown_it import MarkdownIt
 from msgspec.structs import asdict
 
 from benchmarks.report import COMMAND
-from promptkit.cli.options import LIMITS
-from promptkit.protocol.limits import Limits
+from promptkit.protocol.limits import OPTIONS, Limits
 from tests.wire import line, modern
 
 ROOT = Path(__file__).parents[2]
@@ -157,6 +156,6 @@ def test_the_limits_are_those_of_serve():
     defaults = asdict(Limits())
 
     assert table == [
-        (option, what, "none" if defaults[name] == inf else f"{defaults[name]:,.0f}")
-        for name, (option, _, what) in LIMITS.items()
+        (option.name, option.help, "none" if defaults[name] == inf else f"{defaults[name]:,.0f}")
+        for name, (_, option) in OPTIONS.items()
     ]

@@ -158,7 +158,7 @@ def test_turns_arrive_in_order():
                 "faults": [
                     {
                         "argument": "langage",
-                        "reason": "is no argument of this prompt",
+                        "reason": "is not an argument of this prompt",
                         "expected": "one of code, language, focus, intent",
                         "nearest": "language",
                     },

@@ -48,12 +48,12 @@ EXAMPLES = {
         ArgumentErrors(
             "review",
             (
-                Fault("langauge", "is no argument of this prompt", nearest="language"),
+                Fault("langauge", "is not an argument of this prompt", nearest="language"),
                 Fault("diff", "is missing"),
             ),
         ),
         (
-            "prompt 'review': 'langauge' is no argument of this prompt (did you mean 'language'?); "
+            "prompt 'review': 'langauge' is not an argument of this prompt (did you mean 'language'?); "
             "'diff' is missing"
         ),
     ),

@@ -246,7 +246,7 @@ class TestNames:
             CATALOG.render("str", {"value": "a", self.LONG: "b"})
         (fault,) = caught.value.faults
 
-        assert str(fault) == f"'{self.SHOWN}' is no argument of this prompt"
+        assert str(fault) == f"'{self.SHOWN}' is not an argument of this prompt"
         assert fault.as_data()["argument"] == self.SHOWN
 
     def test_a_long_key_is_named_in_short(self):
@@ -313,7 +313,7 @@ class TestNames:
         with pytest.raises(ArgumentErrors) as caught:
             CATALOG.render("str", {"value": "a", name: "b"})
 
-        assert str(caught.value).startswith(f"prompt 'str': {name!r} is no argument of this prompt")
+        assert str(caught.value).startswith(f"prompt 'str': {name!r} is not an argument of this prompt")
 
     @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
     @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ class TestFaults:
         with pytest.raises(ArgumentErrors) as caught:
             CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * ENOUGH)}, "value": "x"})
 
-        assert {fault.reason for fault in caught.value.faults} == {"is no argument of this prompt"}
+        assert {fault.reason for fault in caught.value.faults} == {"is not an argument of this prompt"}
 
     def test_the_way_to_a_fault_is_not_as_long_as_its_keys(self):
         """

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt, resource
-from promptkit.catalog.uri_positions import LONGEST_URI
+from promptkit.catalog.uri_positions import MAX_URI_LENGTH
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
@@ -24,8 +24,7 @@ from promptkit.protocol.events import Batch, Request
 from promptkit.protocol.framing import Lines, Overlong
 from promptkit.protocol.glances import leading_id
 from promptkit.protocol.jsonrpc import TooManyRequests
-from promptkit.protocol.limits import Limits
-from promptkit.protocol.pages import PAGE_SIZE
+from promptkit.protocol.limits import OPTIONS, PAGE_SIZE, Limits
 from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
@@ -215,7 +214,7 @@ class TestExtent:
         """
         What passes the protocol is looked for.
         """
-        assert sizes._LONGEST_TYPED == LONGEST_URI
+        assert sizes._LONGEST_TYPED == MAX_URI_LENGTH
 
 
 class TestWhoIsTold:
@@ -844,10 +843,10 @@ class TestOptions:
         """
         Each limit can be set on the command line.
         """
-        from promptkit.cli.options import LIMITS, parse
+        from promptkit.cli.options import parse
         from promptkit.cli.serve import _limits
 
-        options = parse(["serve", *(f"--{name}=7" for name, *_ in LIMITS.values())])
+        options = parse(["serve", *(f"--{option.name}=7" for _, option in OPTIONS.values())])
 
         assert _limits(options) == Limits(**dict.fromkeys(Limits.__struct_fields__, 7))
 

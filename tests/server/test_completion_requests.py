@@ -164,7 +164,7 @@ def test_a_single_resource_has_nothing_to_complete():
         ({**params("tone", ""), "argument": {"name": "tone"}}, "missing required field `value`"),
         (params("a", "", {"type": "ref/prompt", "name": "reviw"}), "did you mean 'review'?"),
         (params("a", "", {"type": "ref/resource", "uri": "logs://{x}"}), "unknown resource 'logs://{x}'"),
-        (params("ton", ""), "'ton' is no argument of this prompt (did you mean 'tone'?)"),
+        (params("ton", ""), "'ton' is not an argument of this prompt (did you mean 'tone'?)"),
         (params("a", "", {"type": "ref/tool", "name": "x"}), "Invalid value 'ref/tool'"),
         (params("a", "", {"name": "review"}), "missing required field `type`"),
         (params("a", 3), "Expected `str`, got `int`"),

@@ -117,7 +117,7 @@ class TestRefusals:
         assert error == {
             "code": -32602,
             "message": "prompt 'greet': 'times' is 'many', not a whole number; "
-            "'nme' is no argument of this prompt (did you mean 'name'?); 'name' is missing",
+            "'nme' is not an argument of this prompt (did you mean 'name'?); 'name' is missing",
             "data": {
                 "name": "greet",
                 "faults": [
@@ -129,7 +129,7 @@ class TestRefusals:
                     },
                     {
                         "argument": "nme",
-                        "reason": "is no argument of this prompt",
+                        "reason": "is not an argument of this prompt",
                         "expected": "one of name, times",
                         "nearest": "name",
                     },

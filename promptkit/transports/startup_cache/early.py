@@ -241,7 +241,7 @@ class EarlyServer:
         if self._held and (len(self._held) >= _MOST_HELD or size > _MOST_BYTES):
             msg = f"{len(self._held):,} requests wait for the recipes, which are still being imported"
             return event.answer(encode_error(event.id, TooManyRequests(msg)))
-        self._held[event.id] = event, time.monotonic() + self._limits.seconds, self._size
+        self._held[event.id] = event, time.monotonic() + self._limits.timeout, self._size
         self._held_size = size
         return b""
 
@@ -270,7 +270,7 @@ class EarlyServer:
         Look after what waits as long as the recipes are imported: they may never be.
         """
         # A request is held no shorter than a round takes, so that its end is never missed.
-        least = min(_ROUND_S, self._limits.seconds)
+        least = min(_ROUND_S, self._limits.timeout)
         pause = least
         while not self._over.wait(pause):
             now = time.monotonic()
