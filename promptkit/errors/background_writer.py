@@ -263,7 +263,7 @@ def _room_of(descriptor: int) -> int:
         return 0
     import select  # loaded by the first output
 
-    if not hasattr(select, "poll"):  # Windows
+    if sys.platform == "win32":  # it has no poll
         return 0
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)

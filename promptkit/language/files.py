@@ -112,7 +112,7 @@ def read_below(path: str | Path, root: Path, limit: int = MAX_AUDIO_BYTES) -> by
 def _open_below(root: Path, file: str, flags: int) -> int:
     """Open *file* without following links below *root*; return its descriptor."""
     # A link that was made since `confine` looked is not followed.
-    if os.open not in os.supports_dir_fd:  # on Windows, where making a link takes privileges
+    if sys.platform == "win32" or os.open not in os.supports_dir_fd:  # making a link takes privileges there
         return os.open(file, flags)
     *folders, name = Path(file).relative_to(root).parts
     here = os.open(root, _FOLDER)
