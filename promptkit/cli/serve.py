@@ -104,7 +104,7 @@ def _serve(
     """Import the recipes, and serve them until the client hangs up."""
     gc.disable()  # imports leave no garbage, and looking for it takes time
     from promptkit.cli.loading import report_faults  # what the first list does not need
-    from promptkit.compiler.loading.reloading import Reloader
+    from promptkit.compiler.reloading import Reloader
     from promptkit.server import Server
 
     gc.freeze()  # imported modules stay, so the collector need not look at them again

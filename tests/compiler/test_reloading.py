@@ -13,8 +13,8 @@ from queue import Queue
 import pytest
 
 from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.reloading import Reloader
 from promptkit.compiler.loading.watched_files import find_files
+from promptkit.compiler.reloading import Reloader
 
 PATIENCE = 10
 
@@ -83,8 +83,8 @@ def texts(catalog):
 def author(recipes, monkeypatch):
     """A function that makes an author of recipes, who is watched once `start` is called."""
     monkeypatch.setattr(sys, "imported", Queue(), raising=False)
-    monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET_MS", 10)
-    monkeypatch.setattr("promptkit.compiler.loading.reloading._CHECK_EVERY_MS", 50)
+    monkeypatch.setattr("promptkit.compiler.reloading._QUIET_MS", 10)
+    monkeypatch.setattr("promptkit.compiler.reloading._CHECK_EVERY_MS", 50)
     monkeypatch.setattr("promptkit.compiler.loading.import_thread._CHECK_EVERY_S", 0.05)
     authors = []
 
@@ -855,7 +855,7 @@ class TestWatching:
             yield
 
         monkeypatch.setattr("watchfiles.watch", refuse)
-        monkeypatch.setattr("promptkit.compiler.loading.reloading._POLL_EVERY_S", 0.05)
+        monkeypatch.setattr("promptkit.compiler.reloading._POLL_EVERY_S", 0.05)
         made = author(greet=greet("one"))
         made.start()
         made.write("greet.py", greet("two"))
@@ -892,7 +892,7 @@ class TestWatching:
         A file may be empty for a moment while it is written, and is not read at that moment.
         """
         made = author(greet=greet("one"), part=greet("bye", "part"))
-        monkeypatch.setattr("promptkit.compiler.loading.reloading._QUIET_MS", 60_000)
+        monkeypatch.setattr("promptkit.compiler.reloading._QUIET_MS", 60_000)
         made.reloader._publish = made.published.put
         made.write("greet.py", "")
         made.reloader._reload()
