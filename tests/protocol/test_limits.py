@@ -666,7 +666,7 @@ class TestKept:
 
     def test_long_uris_are_not_remembered(self):
         """
-        Of a resource that was read at a URI of any length, nothing is kept, and every update is told.
+        Of reads at very long URIs nothing is kept, and every update is sent.
         """
         readings, catalog = Readings(), CATALOG
         long, short = (EmbeddedResource(f"notes://{'x' * size}", text="x" * 3 * size) for size in (5000, 5))

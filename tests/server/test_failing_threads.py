@@ -31,7 +31,7 @@ def asks(name: str):
 
 
 class Reading:
-    """A server that reads what it is given, on threads of its own; what it says is taken from `said`."""
+    """A server that reads its input on threads of its own; its output is taken from `said`."""
 
     def __init__(self):
         self.arrived, self.told, self.ended = Queue(), Queue(), threading.Event()

@@ -132,7 +132,7 @@ class TestExecutor:
 
     def test_work_that_is_given_to_a_thread_by_one_that_was_relieved(self):
         """
-        It is the work that answers, whoever was first to note that the request is answered later.
+        The work answers, whichever thread first noted that the request is answered later.
         """
         for relieved_first in (True, False):
             sent, done = [], threading.Event()
@@ -192,7 +192,7 @@ class TestSupervisor:
 
     def test_one_that_looks_again_much_later_is_asleep(self):
         """
-        Whoever gives it something to look after has to wake it then, and does so.
+        It says so: a thread that gives it earlier work sees that it has to be woken.
         """
         waits = threading.Event()
 
