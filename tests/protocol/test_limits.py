@@ -356,7 +356,7 @@ class TestArguments:
     )
     def test_one_that_is_too_long(self, revision, method, params, said):
         """
-        It is not sent, and the client gets an error that says why.
+        Wherever a client may give one, it is refused.
         """
         client = client_of(revision, argument=100)
 
@@ -464,7 +464,7 @@ class TestReplies:
     )
     def test_one_that_is_too_long(self, revision, method, params):
         """
-        It is not sent, and the client is told why.
+        It is not sent, and the client gets an error that says why.
         """
         client = client_of(revision, reply=2000)
 
