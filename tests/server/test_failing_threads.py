@@ -12,7 +12,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import Response
 from promptkit.server import Server
-from tests.server.test_stuck_prompts import Process
+from tests.server.busy_server import Process
 from tests.wire import REVISIONS, initialize, line, modern, notification, request
 
 needs_limits = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited otherwise")

@@ -22,7 +22,6 @@ from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.watchdog import Supervisor
 from promptkit.server.scheduling.workers import Worker
-from tests.server.test_stuck_prompts import BUSY, Process
 from tests.wire import initialize, line, modern, request
 
 LATE = InternalError("too late")
@@ -34,22 +33,6 @@ def asked(number=1):
 
 def job_of(asked_for, stopped=lambda: None):
     return Job(asked_for, stopped, LATE, time.monotonic() + 60)
-
-
-@pytest.fixture
-def start(recipes):
-    """A function that starts a client of a server with prompts that take their time."""
-    started = []
-
-    def make(*options, source=BUSY):
-        client = Process(recipes(recipe=source), *options)
-        started.append(client.process)
-        return client
-
-    yield make
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 class TestInFlight:
