@@ -188,7 +188,7 @@ def budget_of(stored: dict[str, dict[str, Costs]], python: str, name: str) -> tu
 
 
 def faults(name: str, costs: Costs, budget: Costs, *, exact: bool) -> list[str]:
-    """What is to be said about *costs*: more than the budget, or so much less that it should be lowered."""
+    """The complaints about *costs*: above the budget, or so far below that it should be lowered."""
     found = []
     for kind, words in KINDS.items():
         cost, most = costs[kind], budget[kind]

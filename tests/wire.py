@@ -194,5 +194,5 @@ def _validator(revision: str, definition: str):
 
 
 def validate(value, revision: str, definition: str) -> None:
-    """Check *value* against a definition of the published schema; skip where there is none."""
+    """Check *value* against a definition of the published schema; skip without the schema."""
     _validator(revision, definition).validate(value)

@@ -376,7 +376,7 @@ class TestDescription:
     )
     def test_the_default_is_shown_as_it_would_be_entered(self, annotation, default):
         """
-        Whoever types what is shown gets the default.
+        A client that sends the text in the description gets the default.
         """
         shown = argument(annotation, default).description.rpartition("default ")[2]
 

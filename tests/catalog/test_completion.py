@@ -550,7 +550,7 @@ class TestFunctions:
 
     def test_a_result_that_does_not_match_is_dropped(self, completed):
         """
-        Whoever made it: a client filters likewise.
+        Whatever the source: a client filters in the same way.
         """
         assert Completion(("Robert",), 1) == completed(lambda _: ["Robert", "Bob"], "rob")
 

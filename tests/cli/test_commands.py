@@ -840,7 +840,7 @@ class TestUsage:
 
     def test_a_reader_that_has_seen_enough(self, faulty):
         """
-        ``promptkit check | head`` ends without a word about it.
+        ``promptkit check | head`` ends without a message about the closed pipe.
         """
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", "promptkit", "check"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

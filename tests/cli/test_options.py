@@ -1,4 +1,4 @@
-"""The command line: how it is used, what is refused, and how that is said."""
+"""The command line: usage, what is refused, and the messages."""
 
 import sys
 

@@ -157,7 +157,7 @@ class TestStreams:
     @pytest.mark.parametrize("line", ["list many", "check many", "render many long", "list many --json"])
     def test_a_reader_that_has_seen_enough(self, line, recipes):
         """
-        ``| head -1`` ends a command without a word about it.
+        ``| head -1`` ends a command without a message about the closed pipe.
         """
         recipes(
             "many",

@@ -76,7 +76,7 @@ def complete(ref: dict[str, str], name: str, value: str, **chosen: str) -> dict[
 
 
 def watch(notification: str, path: str, text: str, uri: str | None = None) -> dict[str, Any]:
-    """Return the call that writes a file and waits to be told."""
+    """Return the call that writes a file and waits for the notification."""
     return {"watch": notification, "uri": uri, "write": {"path": path, "text": text}}
 
 

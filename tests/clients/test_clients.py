@@ -80,7 +80,7 @@ def in_typescript(outcome):
 
 
 def inspected(outcome):
-    """Return *outcome* as the Inspector prints it: pages are joined, nobody is asked, no codes."""
+    """Return *outcome* as the Inspector prints it: pages are joined, no forms are shown, no codes."""
     if "pages" in outcome:
         (key,) = outcome["pages"][0]
         return {"result": {key: [item for page in outcome["pages"] for item in page[key]]}}

@@ -72,7 +72,7 @@ class TestNames:
     )
     def test_the_nearest_name_is_offered(self, source, remedy, broken):
         """
-        Whatever was misspelt, and whatever was not imported, is said by its public name.
+        The remedy gives the public name of what was misspelt or not imported.
         """
         found = broken(source)
 

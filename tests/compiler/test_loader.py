@@ -441,7 +441,7 @@ class TestFilesThatCannotBeRead:
     @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
     def test_what_is_no_regular_file(self, folder, kind, monkeypatch):
         """
-        Nobody waits for the other end of a pipe.
+        A pipe is not opened, which could wait forever.
         """
         monkeypatch.chdir(folder)
         if kind == "pipe":

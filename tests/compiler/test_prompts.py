@@ -147,7 +147,7 @@ class TestStillTheFunction:
 
     def test_its_types_are_the_functions(self):
         """
-        Whoever asks for the type hints gets those of the parameters.
+        Its type hints are those of the parameters.
         """
         assert typing.get_type_hints(review) == typing.get_type_hints(review.__wrapped__)
 
@@ -173,7 +173,7 @@ class TestStillTheFunction:
 
     def test_it_cannot_be_changed(self):
         """
-        Nobody replaces the function behind a prompt that is served.
+        The function behind a prompt cannot be replaced.
         """
         with pytest.raises(AttributeError):
             review.function = len

@@ -184,7 +184,7 @@ def test_duplicates_from_the_start_keep_no_file(folder):
 
 def test_a_prompt_that_moves_between_sound_files(folder):
     """
-    Nobody is at fault.
+    It has no fault.
     """
     folder.load(declares("a", say("x", "a"), say("y", "a")), declares("b"))
 

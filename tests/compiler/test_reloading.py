@@ -378,8 +378,8 @@ def note(says, word="it"):
 class TestEachFileByItself:
     def test_a_broken_file_keeps_its_prompts_while_others_go_on(self, watched, capsys):
         """
-        While one file is broken, others are edited, added and removed; at each reload it is said
-        which are old, and which have a fault.
+        While one file is broken, others are edited, added and removed; each reload reports which are old, and
+        which have a fault.
         """
         author = watched(greet=greet("one"), part=greet("bye", "part"), leave=greet("go", "leave"))
         author.write("greet.py", BROKEN)
@@ -564,7 +564,7 @@ class TestEachFileByItself:
 
     def test_a_broken_rename(self, watched):
         """
-        A file that is renamed is another file: the old one is gone.
+        A renamed file is a new file, and the old one is gone.
         """
         author = watched(greet=greet("one"), part=greet("bye", "part"))
         (author.folder / "greet.py").rename(author.folder / "hello.py")

@@ -779,7 +779,7 @@ class TestCompile:
     @pytest.mark.parametrize("option", ["name", "title", "description", "mime_type"])
     def test_options_are_text(self, option):
         """
-        What is none is refused where it is written.
+        An option that is not text is refused where it is written.
         """
         with pytest.raises(TypeError, match=rf"^{option} takes a str, not int$"):
             resource("x:a", **{option: 3})(lambda: "")

@@ -82,7 +82,7 @@ class TestParameters:
 
     def test_a_function_may_take_nothing(self):
         """
-        No parameters, no arguments; the return annotation is none.
+        No parameters, no arguments; the return annotation is no parameter.
         """
 
         def function() -> "Undefined":  # noqa: F821 (nobody asks)

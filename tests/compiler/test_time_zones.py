@@ -73,7 +73,7 @@ class TestAsWritten:
 
     def test_its_description_says_so(self):
         """
-        Whoever fills it in knows that an offset counts.
+        The description says that an offset is needed.
         """
         (argument,) = made(dt.datetime).compiled.arguments.ordered
 
@@ -146,7 +146,7 @@ class TestZone:
 
     def test_its_description_names_the_zone(self):
         """
-        Whoever fills it in knows where the time holds.
+        The description names the zone that times are in.
         """
         annotation = Annotated[dt.datetime, Arg("When it begins", timezone="Europe/Berlin")]
         (argument,) = made(annotation).compiled.arguments.ordered
@@ -212,7 +212,7 @@ class TestZone:
     @pytest.mark.parametrize("folder", ["Europe", "", "\0", "x" * 5000], ids=ascii)
     def test_what_no_file_of_zones_is_called_is_no_crash(self, folder):
         """
-        A folder of the database, and names that no system takes, are names that there are not.
+        A folder of the database, and names that no file can have, are unknown zones.
         """
         ((code, _, _),) = findings(Annotated[dt.datetime, Arg(timezone=folder)])
 

@@ -47,7 +47,7 @@ def blocks(page):
 
 
 class Reader:
-    """Somebody who copies the blocks of a page, into files and into a shell, in a folder of their own."""
+    """A reader who copies the blocks of a page into files and a shell, in a folder of its own."""
 
     def __init__(self, folder, path):
         self.folder = folder

@@ -66,7 +66,7 @@ def session(work):
 
 
 def received(content):
-    """A content block of the official client, as a value of ours."""
+    """A content block of the official client, as promptkit's value."""
     if content.type == "text":
         return Text(content.text)
     if content.type == "image":

@@ -22,7 +22,7 @@ def _refuse(constant):
 
 
 def read(text):
-    """Return the JSON on a line. Raises ValueError or RecursionError if it is none."""
+    """Return the JSON on a line. Raises ValueError or RecursionError if there is none."""
     return json.loads(str(text, "utf-8"), parse_constant=_refuse)
 
 
@@ -40,7 +40,7 @@ def depth_of(value):
 
 
 def readable(message):
-    """Return the id of a message as text, None if it has none that could be repeated."""
+    """Return the id of a message as text; None if no reply could repeat it."""
     found = message.get("id") if isinstance(message, dict) else None
     if isinstance(found, bool) or not isinstance(found, int | str):
         return None
@@ -48,7 +48,7 @@ def readable(message):
 
 
 def broken(message, text):
-    """Return the messages on a line that is not read as it stands, as far as they can be told."""
+    """Return the messages on a line of invalid JSON, as far as they can be recognised."""
     if message is None:
         try:
             message = json.loads(str(text, "utf-8", "surrogateescape"), parse_constant=_refuse)

@@ -175,7 +175,7 @@ class Serving:
         return len(list((folder / "task").iterdir())), len(list((folder / "fd").iterdir()))
 
     def tail(self):
-        """Return what it has said last on standard error, and whether it runs."""
+        """Return the last lines of its standard error, and whether it runs."""
         said = self.log.read_text(encoding="utf-8", errors="replace")[-2000:]
         return f"exit code {self.process.poll()}, standard error ends: {said!r}"
 

@@ -20,14 +20,14 @@ def {0}():
 
 class Told:
     """
-    What a client is served, and told of changes.
+    What a client gets, and the changes that it is notified of.
     """
 
     def __init__(self, serving):
         self.serving, self.asked = serving, 0
 
     def says(self, name):
-        """What a prompt says; None if there is none."""
+        """The text of a prompt; None if it is not listed."""
         self.asked += 1
         reply, _ = self.serving.ask(request(self.asked, "prompts/get", {"name": name}))
         return reply["result"]["messages"][0]["content"]["text"] if "result" in reply else None
@@ -40,7 +40,7 @@ class Told:
             time.sleep(0.02)  # there is nothing to wait for: a client may ask at any time
 
     def changes(self):
-        """How often the client was told that the list has changed."""
+        """How many notifications of a changed list the client got."""
         return sum(b"prompts/list_changed" in text for _, text in self.serving.lines)
 
 
@@ -60,7 +60,7 @@ def told(serve, recipes):
 
 def test_one_broken_file_among_others(told):
     """
-    Others are edited, added and removed; the client is told when its list has changed, and only then.
+    Others are edited, added and removed; the client is notified when its list has changed, and only then.
     """
     folder, client = told(a=PROMPT.format("a", "one"), b=PROMPT.format("b", "one"))
     client.wait(a="one", b="one")

@@ -39,7 +39,7 @@ def faults(lines, sent):
 
 
 def stalled(serving, sent):
-    """Send *sent* until the server, which has begun and whose replies nobody reads, takes no more."""
+    """Send *sent* until the server, whose replies are not read, takes no more."""
     for part in sent:
         if serving.offer(part, 1.0) < len(part):
             return
@@ -208,7 +208,7 @@ time.sleep(60)
 
 
 def _runs(number):
-    """Return whether a process that is no child of ours runs; one that only waits to be buried does not."""
+    """Return whether a process that is not a child of this one runs; a zombie does not."""
     try:
         os.kill(number, 0)
     except ProcessLookupError:

@@ -21,8 +21,7 @@ def ask_many(serving, prefix, count):
 @pytest.mark.skipif(not FULL.exists(), reason="there is no /dev/full")
 def test_nothing_fits(serve, whole):
     """
-    With a disk that is full from the beginning, every request is served, and that nothing is
-    noted is said once.
+    With a disk that is full from the start, every request is served, and the failing log is reported once.
     """
     serving = serve("--audit", str(FULL))
 

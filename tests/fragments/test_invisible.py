@@ -71,7 +71,7 @@ class TestVisible:
     @pytest.mark.parametrize("end", ["\r\n", *LINE_ENDS], ids=ascii)
     def test_a_line_ends_in_one_way(self, end):
         """
-        A line that nobody sees as one cannot hide in a line, nor a line in front of another.
+        Every kind of line end becomes a newline, so that no line hides in another.
         """
         assert strip_invisible(f"a{end}b") == "a\nb"
 

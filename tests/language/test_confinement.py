@@ -325,7 +325,7 @@ class TestPaths:
 
 
 class TestRaces:
-    """Somebody who can write in the folder swaps what was looked at for something else."""
+    """An attacker who can write in the folder swaps a file after it was checked."""
 
     @pytest.fixture
     def swap(self, tmp_path, png, monkeypatch):
@@ -502,6 +502,6 @@ class TestContents:
 
     def test_the_longest_path_is_the_systems(self):
         """
-        No honest path is refused for its length.
+        A path that the system takes is not refused for its length.
         """
         assert os.pathconf("/", "PC_PATH_MAX") <= MAX_PATH_LENGTH

@@ -130,7 +130,7 @@ class TestEveryKind:
     @pytest.mark.parametrize("priority", [None, 0, 0.0, 0.5, 1, 1.0])
     def test_its_priority_lies_between_0_and_1(self, make, priority):
         """
-        Both ends are allowed, and so is none.
+        Both ends are allowed, and so is None.
         """
         assert make(priority=priority).priority == priority
 
@@ -617,7 +617,7 @@ class TestUri:
     )
     def test_every_uri_is_checked(self, make, uri, error):
         """
-        A URI that is none fails where it is written.
+        An invalid URI fails where it is written.
         """
         with pytest.raises(error, match="URI"):
             make(uri)

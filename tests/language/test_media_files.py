@@ -212,7 +212,7 @@ class TestCheckedType:
     )
     def test_half_a_picture_is_refused(self, data):
         """
-        What begins as an image does and is none would break a client's session as well.
+        A truncated image would break a client's session as well.
         """
         with pytest.raises(MediaError, match=r"^the image is damaged\b.*: save it anew$"):
             checked_type(data, None, IMAGE_TYPES, MAX_IMAGE_BYTES)
@@ -360,7 +360,7 @@ class TestPngOf:
 
     def test_what_is_broken_says_so_itself(self):
         """
-        An error of the object's own is not hidden behind one of ours.
+        An error of the object's own is not hidden behind one of promptkit's.
         """
 
         class Broken:

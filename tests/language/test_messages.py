@@ -415,7 +415,7 @@ class TestWorkflow:
 
     def test_a_transcript_is_readable(self, png):
         """
-        Each message stands below its role; media are told by type, size and digest.
+        Each message stands below its role; media are shown by type, size and digest.
         """
         workflow = user("Look at this:", Image(png)) + assistant("A red dot.") + user(LINK)
 

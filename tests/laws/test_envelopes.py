@@ -503,7 +503,7 @@ class TestMetadata:
     @pytest.mark.parametrize("revision", SINCE_2025_06)
     def test_dates(self, revision):
         """
-        A date is written as ISO 8601 with its offset, and is the moment that the author said.
+        A date is written as ISO 8601 with its offset, and is the author's moment.
         """
         dates = {*members(said(revision), "lastModified")}
 

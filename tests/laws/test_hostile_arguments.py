@@ -168,7 +168,7 @@ class TestValues:
     @pytest.mark.parametrize("revision", ["2024-11-05", MODERN])
     def test_the_server_answers_each_and_goes_on(self, revision, text):
         """
-        To whatever is sent there is one valid reply, and the next request is served as ever.
+        Every request gets one valid reply, and the next request is served.
         """
         client = Client(CATALOG, revision)
 

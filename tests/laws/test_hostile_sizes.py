@@ -74,7 +74,7 @@ class TestFaults:
     )
     def test_of_very_many_faults_the_first_are_told(self, name, value):
         """
-        Nobody mends a hundred thousand things, and telling them all would take minutes and megabytes.
+        A hundred thousand faults would take minutes and megabytes to report, for no use.
         """
         with pytest.raises(ArgumentErrors) as caught:
             CATALOG.render(name, {"value": value})

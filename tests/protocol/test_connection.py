@@ -320,7 +320,7 @@ class TestBatches:
     @pytest.mark.requirement("lifecycle/initialize-in-batch")
     def test_a_handshake_is_no_part_of_one(self):
         """
-        It is refused inside of an array, and the session stays what it was.
+        It is refused inside of an array, and the session stays unchanged.
         """
         connection = connect("2025-03-26")
 
@@ -458,7 +458,7 @@ def test_every_released_revision_is_known():
 
 def test_an_answer_is_taken_from_when_on_it_is_expected():
     """
-    A client cannot answer what it was not asked yet, nor the same question twice.
+    A client can answer a question only after it was asked, and only once.
     """
     connection = Connection(Identity("promptkit", "1"))
     number, _ = connection.ask("elicitation/create", {})

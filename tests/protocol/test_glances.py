@@ -114,7 +114,7 @@ class TestTextThatIsNone:
     @pytest.mark.parametrize("ensure_ascii", [True, False])
     def test_an_id_that_is_none(self, number, ensure_ascii):
         """
-        An id that holds one cannot be told, as no UTF-8 can.
+        An id with half of a surrogate pair is not repeated: UTF-8 cannot hold it.
         """
         (reply,) = events(raw(request(number, "ping"), ensure_ascii=ensure_ascii))
 
@@ -131,7 +131,7 @@ class TestTextThatIsNone:
     @pytest.mark.parametrize("method", ["nope", "notifications/progress", HALF])
     def test_a_notification_is_never_answered(self, method):
         """
-        Nobody waits for an answer to it.
+        It gets no reply.
         """
         assert events(f'{{"jsonrpc":"2.0","method":"{method}","params":{{"x":"{HALF}"}}}}'.encode()) == []
 
@@ -192,7 +192,7 @@ class TestLarge:
     @pytest.mark.parametrize("number", [7, "x", "é" * LARGE], ids=["number", "short", "long"])
     def test_a_request(self, revision, number):
         """
-        One that is large is read like any other, and its id is what it was.
+        A large one is read like any other, and keeps its id.
         """
         params = {"x": WORDS, **({"_meta": envelope()} if revision == MODERN else {})}
 
@@ -216,7 +216,7 @@ class TestLarge:
     )
     def test_one_that_is_none(self, changed, code):
         """
-        What is wrong with it is told under its id, and no text of it is repeated in full.
+        The error has its id, and repeats no text of it in full.
         """
         (reply,) = events(line({**request(7, "ping", {"x": WORDS}), **changed})[:-1])
 

@@ -355,7 +355,7 @@ class TestArguments:
     )
     def test_one_that_is_too_long(self, revision, method, params, said):
         """
-        It is not sent, and the client gets an error that says why.
+        Wherever a client may give one, it is refused.
         """
         client = client_of(revision, argument=100)
 
@@ -463,7 +463,7 @@ class TestReplies:
     )
     def test_one_that_is_too_long(self, revision, method, params):
         """
-        It is not sent, and the client is told why.
+        It is not sent, and the client gets an error that says why.
         """
         client = client_of(revision, reply=2000)
 
@@ -665,7 +665,7 @@ class TestKept:
 
     def test_long_uris_are_not_remembered(self):
         """
-        Of a resource that was read at a URI of any length, nothing is kept, and every update is told.
+        Of reads at very long URIs nothing is kept, and every update is sent.
         """
         readings, catalog = Readings(), CATALOG
         long, short = (EmbeddedResource(f"notes://{'x' * size}", text="x" * 3 * size) for size in (5000, 5))

@@ -172,7 +172,7 @@ def test_a_type_that_is_given_is_sent(revision, mime_type):
 @pytest.mark.parametrize("uri", ["", "notes.txt", "/notes.txt", "file:", "x:a b", "x:%zz", "C:\\notes.txt"])
 def test_a_document_without_a_uri(uri):
     """
-    What is no URI never gets as far as being sent.
+    An invalid URI is refused before anything is sent.
     """
     with pytest.raises(ValueError, match="URI"):
         EmbeddedResource(uri, text="a")

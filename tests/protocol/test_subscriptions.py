@@ -119,7 +119,7 @@ class TestSessions:
 
     def test_the_new_list_is_there_when_it_is_told(self):
         """
-        Whoever asks on hearing of the change gets what has changed.
+        A client that asks on the notification gets the new list.
         """
         client = client_of("2025-06-18")
         told(client, catalog_of("xyz"))

@@ -395,7 +395,7 @@ class TestWhatTheConnectionAnswers:
 class TestTheFile:
     def test_it_is_the_owners(self, audited):
         """
-        Nobody else may read a file that is made, and no child process inherits it.
+        Only its owner may read a new file, and no child process inherits it.
         """
         assert stat.S_IMODE(audited.file.stat().st_mode) == 0o600
         assert not os.get_inheritable(audited.audit._descriptor)
@@ -425,7 +425,7 @@ class TestTheFile:
 
     def test_a_relative_path(self, tmp_path, monkeypatch):
         """
-        It stays what it was if a recipe changes the folder.
+        It is the same file also if a recipe changes the current folder.
         """
         monkeypatch.chdir(tmp_path)
         audited = Audited("audit")

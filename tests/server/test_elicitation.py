@@ -905,7 +905,7 @@ class TestPatience:
     @pytest.mark.parametrize("revision", SESSIONS)
     def test_an_answer_while_the_request_is_being_refused(self, revision):
         """
-        It is ignored, though the client has not been told yet that nobody waits for it.
+        It is ignored, also before the client learns that the request has ended.
         """
         asked = Asked(client_of(revision), diff="x")
         server, result = asked.client.server, {"action": "accept", "content": {"tone": "calm", "depth": 1}}

@@ -13,7 +13,6 @@ import pytest
 from promptkit.errors import PromptkitError
 from promptkit.server.scheduling.event_loop import Background
 from promptkit.server.scheduling.loops import Loops
-from tests.server.test_stuck_prompts import BUSY, Process
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
 
@@ -21,22 +20,6 @@ LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads
 def has_arenas():
     """Whether the C library's memory is that of glibc."""
     return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_info")
-
-
-@pytest.fixture
-def start(recipes):
-    """A function that starts a client of a server with prompts that take their time."""
-    started = []
-
-    def make(*options, source=BUSY):
-        client = Process(recipes(recipe=source), *options)
-        started.append(client.process)
-        return client
-
-    yield make
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 def use_of(client):

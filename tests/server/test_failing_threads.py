@@ -12,7 +12,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import Response
 from promptkit.server import Server
-from tests.server.test_stuck_prompts import Process
+from tests.server.busy_server import Process
 from tests.wire import REVISIONS, initialize, line, modern, notification, request
 
 needs_limits = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited otherwise")
@@ -31,7 +31,7 @@ def asks(name: str):
 
 
 class Reading:
-    """A server that reads what it is given, on threads of its own; what it says is taken from `said`."""
+    """A server that reads its input on threads of its own; its output is taken from `said`."""
 
     def __init__(self):
         self.arrived, self.told, self.ended = Queue(), Queue(), threading.Event()

@@ -460,7 +460,7 @@ class TestReading:
     )
     def test_a_field_left_empty_is_not_sent(self, annotation):
         """
-        Where "" stands for nothing the client does not let it pass, so that nobody is asked again.
+        Where "" means nothing the client refuses it, so the question is not asked again.
         """
         assert not is_valid("", field(annotation, multi_select=False))
 

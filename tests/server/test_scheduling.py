@@ -22,7 +22,6 @@ from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.watchdog import Supervisor
 from promptkit.server.scheduling.workers import Worker
-from tests.server.test_stuck_prompts import BUSY, Process
 from tests.wire import initialize, line, modern, request
 
 LATE = InternalError("too late")
@@ -34,22 +33,6 @@ def asked(number=1):
 
 def job_of(asked_for, stopped=lambda: None):
     return Job(asked_for, stopped, LATE, time.monotonic() + 60)
-
-
-@pytest.fixture
-def start(recipes):
-    """A function that starts a client of a server with prompts that take their time."""
-    started = []
-
-    def make(*options, source=BUSY):
-        client = Process(recipes(recipe=source), *options)
-        started.append(client.process)
-        return client
-
-    yield make
-    for process in started:
-        process.kill()
-        process.communicate()
 
 
 class TestInFlight:
@@ -132,7 +115,7 @@ class TestExecutor:
 
     def test_work_that_is_given_to_a_thread_by_one_that_was_relieved(self):
         """
-        It is the work that answers, whoever was first to note that the request is answered later.
+        The work answers, whichever thread first noted that the request is answered later.
         """
         for relieved_first in (True, False):
             sent, done = [], threading.Event()
@@ -192,7 +175,7 @@ class TestSupervisor:
 
     def test_one_that_looks_again_much_later_is_asleep(self):
         """
-        Whoever gives it something to look after has to wake it then, and does so.
+        It says so: a thread that gives it earlier work sees that it has to be woken.
         """
         waits = threading.Event()
 

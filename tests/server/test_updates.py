@@ -178,7 +178,7 @@ URIS = [
 @pytest.mark.parametrize(("method", "params"), URIS)
 def test_a_request_changes_hands_whatever_it_is_about(monkeypatch, method, params):
     """
-    Whoever relieves its thread, under a lock that everybody needs, matches no URI and looks nothing up.
+    The thread that relieves another, under a lock that all need, matches no URI and looks nothing up.
     """
 
     def noting(name):

@@ -1,4 +1,4 @@
-"""Python's lock held in C: the kernel ends the process where no code of ours can, and never otherwise."""
+"""The interpreter's lock held in C: the kernel ends a process in which no Python can run, and no other."""
 
 import shutil
 import signal
@@ -136,7 +136,7 @@ def ask(process, *messages):
 @pytest.mark.parametrize("ending", ["nothing", "end of input", "SIGTERM"])
 def test_a_lock_that_is_never_released(serve, held, ending):
     """
-    A process in which no Python code can run is ended by the kernel, whether it was told to end or not.
+    A process in which no Python code can run is ended by the kernel, with or without a signal.
     """
     process = serve()
     ask(process, initialize("2025-06-18"), request(1, *HELD[held]))
@@ -154,7 +154,7 @@ def test_a_lock_that_is_never_released(serve, held, ending):
 
 def test_a_lock_that_is_held_when_the_parent_dies(recipes, tmp_path):
     """
-    Nobody is left to kill it, and it ends.
+    It ends without a parent to kill it.
     """
     script = tmp_path / "parent.py"
     script.write_text(
@@ -333,7 +333,7 @@ def test_a_server_inside_of_another_program_leaves_the_process_as_it_is(timer):
 
 def test_threads_give_way_more_often_while_authors_code_runs():
     """
-    The interval is short as long as somebody works, and what an author has chosen is kept.
+    The interval is short while a worker runs, and an interval that an author has set is kept.
     """
     before, switching = sys.getswitchinterval(), Switching()
     try:

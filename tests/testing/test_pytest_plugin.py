@@ -181,7 +181,7 @@ class TestExplanation:
 
     def test_media_are_told_apart_by_digest_and_size(self, png, wav):
         """
-        Nobody reads base64.
+        A comparison shows no base64.
         """
         _, *found = explain("==", user(Image(png), Audio(wav)), user(Image(png + b"\0"), Audio(wav)))
 

@@ -191,7 +191,7 @@ class TestWhatIsHeld:
 
     def test_what_is_cancelled_is_dropped(self, early):
         """
-        Nobody answers a request that its client has cancelled, and its id is free again.
+        A cancelled request gets no reply, and its id is free again.
         """
         server, receive = early
         receive(get(1), get("1"))

@@ -616,7 +616,7 @@ class TestNothingStale:
 
     def test_a_list_is_corrected_that_was_not_asked_for(self, recipes, start, talk):
         """
-        Whatever a client has asked for until the set turned out to be wrong, it is told of all that was.
+        The client is notified of a list that turned out to be wrong, also if it has not asked for it.
         """
         source = f"{UNORDERED}prompt(name='a')(lambda: 'x')\n"
         folder = recipes(order=f"{source}if not USUAL: late = prompt(name='late')(lambda: 'x')\n")
@@ -827,7 +827,7 @@ class TestNothingStale:
     @pytest.mark.parametrize("code", UNSEEN)
     def test_what_may_be_asked_for_unseen_is_found(self, tmp_path, code):
         """
-        What an import may run that depends on what nobody is told of is found without running it.
+        Code of an import that may depend on something unobserved is found without running it.
         """
         source = "from pathlib import Path\nfrom promptkit import prompt\nhere = Path(__file__).parent\n"
         (tmp_path / "asks.py").write_text(f"{source}{code}\nprompt(name='a')(lambda: 'x')\n")
@@ -1058,7 +1058,7 @@ class TestWhereItIsKept:
     @pytest.mark.parametrize("options", [["--name", "other"], ["--page-size", "1"]])
     def test_each_way_to_serve_has_its_own(self, gated, talk, options):
         """
-        What is served in another way is another set, and leaves the first alone.
+        Other options make another set, and leave the first one alone.
         """
         folder, gate = gated
         gate.touch()
@@ -1164,7 +1164,7 @@ class TestHostileSets:
     )
     def test_strange_inputs_are_no_error(self, store, inputs):
         """
-        A set that was made, with all its digests, to name what cannot be read is none.
+        A set with valid digests that names unreadable files is ignored.
         """
         forge(store, Inputs(**{"path": b"x" * 16, **inputs}), {})
 
@@ -1183,7 +1183,7 @@ class TestHostileSets:
     )
     def test_a_strange_index_is_no_error(self, store, index):
         """
-        Neither is one whose index is nested, claims more than there is, or is none.
+        So is one whose index is nested, claims more than there is, or is missing.
         """
         put(store, index)
 
@@ -1201,7 +1201,7 @@ class TestHostileSets:
 
     def test_what_takes_long_to_compare_is_not_used(self, store, monkeypatch):
         """
-        Where finding out whether a set is stale would take longer than to import, it is none.
+        A set that takes longer to check than the recipes to import is ignored.
         """
         monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints._LONGEST_S", 0)
 
@@ -1493,7 +1493,7 @@ class TestObservation:
 
     def test_the_names_of_variables_are_no_input_unless_they_are_looked_through(self, tmp_path, monkeypatch):
         """
-        A variable that is set later matters to whoever looks through all of them, and to nobody else.
+        A variable that is set later matters only to recipes that iterate over all of them.
         """
         with observe(str(tmp_path)) as careless:
             os.environ.get("SOMETHING")

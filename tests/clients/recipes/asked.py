@@ -1,4 +1,4 @@
-"""A prompt that asks for what it was not given."""
+"""A prompt that asks for missing arguments."""
 
 from typing import Annotated
 

@@ -1,0 +1,24 @@
+"""What tests of the server share."""
+
+import pytest
+
+from tests.server.busy_server import BUSY, Process
+
+
+@pytest.fixture
+def start(recipes):
+    """A function that starts a client of a server with prompts that take their time."""
+    started = []
+
+    def make(*options, source=BUSY, **kwargs):
+        client = Process(recipes(recipe=source), *options, **kwargs)
+        started.append(client.process)
+        return client
+
+    yield make
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
+        process.stderr.close()
