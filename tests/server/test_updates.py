@@ -85,7 +85,7 @@ def test_a_resource_that_hangs_stops_no_reload(release):
     The catalog is published at once; after a timeout the hanging resource and unread ones count as updated.
     """
     notes = {"a": "one", "b": "two", "c": "three"}
-    reading = Reading(catalog_of(**notes), [f"notes://{name}" for name in notes], seconds=0.3)
+    reading = Reading(catalog_of(**notes), [f"notes://{name}" for name in notes], timeout=0.3)
 
     new = catalog_of(a="one", b=lambda: release.wait(60) and "", c="three")
     reading.server.replace(new)
@@ -119,7 +119,7 @@ def test_one_reader_at_most(release):
     """
     However often recipes are reloaded beside a resource that hangs, one thread waits for it.
     """
-    reading = Reading(catalog_of(a="one"), ["notes://a"], seconds=0.2)
+    reading = Reading(catalog_of(a="one"), ["notes://a"], timeout=0.2)
     threads = threading.active_count()
 
     for _ in range(5):
@@ -222,7 +222,7 @@ def test_a_time_limit_names_what_was_found(release):
         return name
 
     catalog = compile(Recipes(prompts=(greet,), resources=(page,)))
-    reading = Reading(catalog, [], seconds=0.2)
+    reading = Reading(catalog, [], timeout=0.2)
     reply = reading.ask(request(1, "resources/read", {"uri": "pages://secret"}))
 
     assert reply["error"]["message"] == "resource 'pages://{name}' took longer than its 0.2 s"
@@ -234,7 +234,7 @@ def test_ends_in_time():
     The end waits for no reader.
     """
     release = threading.Event()
-    reading = Reading(catalog_of(a="one"), ["notes://a"], seconds=60)
+    reading = Reading(catalog_of(a="one"), ["notes://a"], timeout=60)
     reading.server.replace(catalog_of(a=lambda: release.wait(60) and ""))
     started = time.monotonic()
     reading.end()
