@@ -30,7 +30,6 @@ __all__ = [
 #: What ``def`` and ``async def`` make.
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
-
 #: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 

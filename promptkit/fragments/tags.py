@@ -62,7 +62,7 @@ def untrusted(text: str | Text, label: str = "data", *, strip: bool = False) -> 
 
     Args:
         text:
-            The text, from whoever wrote it.
+            The text, of any origin.
 
         label:
             What the text is; the delimiters begin with it. It is made of the same characters as the

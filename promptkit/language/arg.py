@@ -11,7 +11,6 @@ from promptkit.language.validation import optional_text
 
 __all__ = ["NO_DEFAULT", "Arg"]
 
-
 #: A parameter has no default. None is a default like any other.
 NO_DEFAULT: Final = inspect.Parameter.empty
 

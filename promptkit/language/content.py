@@ -11,10 +11,7 @@ from typing import TypedDict, final
 import attrs
 
 from promptkit.language.base64 import base64_text
-from promptkit.language.mime import (
-    human_size,
-    sniff,
-)
+from promptkit.language.mime import human_size, sniff
 from promptkit.language.validation import (
     Role,
     checked_audience,

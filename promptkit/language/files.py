@@ -13,10 +13,8 @@ from promptkit.language.mime import MAX_AUDIO_BYTES, too_large_message
 
 __all__ = ["MAX_PATH_LENGTH", "confine", "files_read", "read_authors_file", "read_below", "source_folder"]
 
-
 #: How many characters a client's path may have; no common system opens a longer one.
 MAX_PATH_LENGTH: Final = 4096
-
 
 #: While the loader imports a module, this collects the files that the module reads.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)

@@ -12,9 +12,7 @@ from promptkit.language.content import Annotations, Content, summary
 from promptkit.language.files import read_authors_file, read_below, source_folder
 from promptkit.language.mime import AUDIO_TYPES, IMAGE_TYPES, MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, checked_type
 from promptkit.language.showable import Showable, png_of
-from promptkit.language.validation import (
-    optional_text,
-)
+from promptkit.language.validation import optional_text
 
 __all__ = ["Audio", "Image", "Media"]
 

@@ -30,7 +30,6 @@ MAX_AUDIO_BYTES: Final = 20 * 1024 * 1024
 #: In pixels. The same API refuses a longer side, and then every later turn, too.
 MAX_IMAGE_SIDE: Final = 8000
 
-
 #: The registered names of types that people, or the library that detects them, spell otherwise.
 _CANONICAL: Final = {
     "image/jpg": "image/jpeg",

@@ -18,7 +18,6 @@ _CONTEXT: Final = 40
 #: What a message's transcript does not show.
 _ANNOTATIONS: Final = ("audience", "priority", "last_modified")
 
-
 #: A step of a diff, as in difflib: the kind of change, the old range of lines, the new range of lines.
 _Opcode: TypeAlias = tuple[str, int, int, int, int]
 
