@@ -8,7 +8,7 @@ from msgspec import Raw
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request, Response
 from promptkit.protocol.glances import LARGE, beginning_of, characters_in
-from promptkit.protocol.results import Identity
+from promptkit.protocol.results import ServerInfo
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
 HALF = "\\ud800"
@@ -16,7 +16,7 @@ WORDS = "a" * (LARGE + 1)
 
 
 def connect(revision="2025-11-25"):
-    connection = Connection(Identity("shelf", "1.2"))
+    connection = Connection(ServerInfo("shelf", "1.2"))
     connection.receive_data(line(initialize(revision)))
     return connection
 

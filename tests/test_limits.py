@@ -26,7 +26,7 @@ from promptkit.protocol.glances import leading_id
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.pages import PAGE_SIZE
-from promptkit.protocol.results import Identity
+from promptkit.protocol.results import ServerInfo
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import handlers
@@ -528,7 +528,7 @@ class TestValues:
         """
 
         def calls(size):
-            count, connection = 0, Connection(Identity("x", "1"), limits=Limits(depth=10**6, values=10**6))
+            count, connection = 0, Connection(ServerInfo("x", "1"), limits=Limits(depth=10**6, values=10**6))
 
             def note(_frame, event, _argument):
                 nonlocal count

@@ -21,7 +21,7 @@ from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.results import Identity
+from promptkit.protocol.results import ServerInfo
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
@@ -92,7 +92,7 @@ def _early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> E
     done = partial(stdio.exit_after, options.grace)
     early.read_from(wire.read, done)
     if listings is not None:
-        early.wanted.wait(_PATIENCE)
+        early.ready.wait(_PATIENCE)
     early.watch(done, options.grace, lambda: wire.is_orphaned)
     return early
 
@@ -134,7 +134,7 @@ def _serve(
 
     def answered() -> None:
         if kept:
-            kept.settle(server, early.told, healthy=catalog.healthy)
+            kept.verify_and_save(server, early.sent_pages, healthy=catalog.healthy)
         if watches:
             reloader.start(server.replace)
 
@@ -149,7 +149,7 @@ def _give_up(kept: CompiledSet | None, early: EarlyServer) -> None:
     Keep nothing, and leave no request open: these recipes cannot be served.
     """
     if kept:
-        kept.give_up()
+        kept.discard()
     early.refuse(InternalError("the recipes cannot be served: standard error says why"))
 
 
@@ -180,11 +180,11 @@ def _kept(options: Namespace) -> CompiledSet | None:
     return CompiledSet.of(options.target, options.name, options.page_size)
 
 
-def _identity(options: Namespace) -> Identity:
+def _identity(options: Namespace) -> ServerInfo:
     """
     Return what the server says of itself.
     """
-    return Identity(options.name, VERSION)
+    return ServerInfo(options.name, VERSION)
 
 
 def _audit(options: Namespace) -> "Audit | None":

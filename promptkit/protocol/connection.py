@@ -44,7 +44,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import METHODS, Method
-from promptkit.protocol.results import Capabilities, Identity, Results
+from promptkit.protocol.results import Capabilities, ResultEncoder, ServerInfo
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.sizes import check_arguments, check_words, oversize
 from promptkit.protocol.subscriptions import Subscriptions
@@ -65,7 +65,7 @@ class Connection:
     One client, from its first byte to its last.
 
     Args:
-        identity:
+        server_info:
             What the server says of itself.
 
         capabilities:
@@ -93,11 +93,11 @@ class Connection:
 
     def __init__(
         self,
-        identity: Identity,
+        server_info: ServerInfo,
         capabilities: Capabilities | None = None,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
     ) -> None:
-        self.identity = identity
+        self.server_info = server_info
         self.capabilities = capabilities or Capabilities()
         self.observe: Callable[[Request, bytes], object] | None = None
         self.revision: Revision | None = None
@@ -320,10 +320,10 @@ class Connection:
         result = wire.InitializeResult(
             self.revision.date,
             self.capabilities.declared(self.revision),
-            wire.Implementation(self.identity.name, self.identity.version),
-            self.identity.instructions or UNSET,
+            wire.Implementation(self.server_info.name, self.server_info.version),
+            self.server_info.instructions or UNSET,
         )
-        return Results(self.revision, self.identity).encode(result)
+        return ResultEncoder(self.revision, self.server_info).encode(result)
 
     def _discover(self, revision: Revision) -> bytes:
         """
@@ -332,9 +332,10 @@ class Connection:
         result = wire.DiscoverResult(
             list(MODERN),
             self.capabilities.declared(revision),
-            self.identity.instructions or UNSET,
+            self.server_info.instructions or UNSET,
         )
-        return Results(revision, self.identity).encode_kept(result, changes=self.capabilities.changes)
+        encoder = ResultEncoder(revision, self.server_info)
+        return encoder.encode_kept(result, changes=self.capabilities.changes)
 
     def _receive_other(
         self, line: bytes, batch: Batch | None, refusal: ProtocolError | None = None

@@ -22,7 +22,7 @@ from promptkit.language.icons import Icon
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.results import Identity, Results
+from promptkit.protocol.results import ResultEncoder, ServerInfo
 from promptkit.protocol.revisions import Revision
 
 __all__ = ["Lowering", "lowering_for"]
@@ -45,13 +45,13 @@ class Lowering:
         revision:
             The revision.
 
-        identity:
+        server_info:
             What the server says of itself, where the revision wants it said.
     """
 
-    def __init__(self, revision: Revision, identity: Identity | None = None) -> None:
+    def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self.revision = revision
-        self.results = Results(revision, identity)
+        self.results = ResultEncoder(revision, server_info)
         self._kinds = {
             kind: lower if available(revision) else older for kind, (available, lower, older) in KINDS.items()
         }
@@ -242,8 +242,8 @@ KINDS: Final[dict[type[Content], tuple[_Available, _Lower, _Lower]]] = {
 
 
 @cache
-def lowering_for(revision: Revision, identity: Identity | None = None) -> Lowering:
+def lowering_for(revision: Revision, server_info: ServerInfo | None = None) -> Lowering:
     """
     Return the one `Lowering` of *revision* for a server.
     """
-    return Lowering(revision, identity)
+    return Lowering(revision, server_info)

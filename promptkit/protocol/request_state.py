@@ -12,7 +12,7 @@ import msgspec
 
 from promptkit.protocol.jsonrpc import InvalidParams
 
-__all__ = ["Seal"]
+__all__ = ["RequestStateSigner"]
 
 #: Names the encoding, in the token and in what is authenticated: the next one gets another.
 _VERSION: Final = "v1"
@@ -38,7 +38,7 @@ def _key(key: bytes | None) -> bytes:
 
 
 @attrs.frozen(eq=False)
-class Seal:
+class RequestStateSigner:
     """
     Makes the ``requestState`` of a request, and finds out whether one was made for it.
 
@@ -61,7 +61,7 @@ class Seal:
     lifetime: float = 900.0
     clock: Callable[[], float] = time.time
 
-    def seal(self, method: str, params: Any) -> str:
+    def sign(self, method: str, params: Any) -> str:
         """
         Return the token for one request, text that is safe in URLs.
 
@@ -74,9 +74,9 @@ class Seal:
         """
         return self._token(ceil(self.clock() + self.lifetime), method, params)
 
-    def check(self, token: str, method: str, params: Any) -> None:
+    def verify(self, token: str, method: str, params: Any) -> None:
         """
-        Check that *token* is what `seal` returned for the same request, not too long ago.
+        Check that *token* is what `sign` returned for the same request, not too long ago.
 
         Raises:
             InvalidParams: If it is malformed, was changed or made for another request, or

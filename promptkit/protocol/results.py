@@ -8,13 +8,13 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import RequestId, encode
 from promptkit.protocol.revisions import Revision
 
-__all__ = ["Capabilities", "Identity", "Results"]
+__all__ = ["Capabilities", "ResultEncoder", "ServerInfo"]
 
 #: How long a client may keep what does not change while the server runs, in milliseconds.
 _LIFETIME: Final = 300_000
 
 
-class Identity(Struct, frozen=True):
+class ServerInfo(Struct, frozen=True):
     """
     What a server says of itself.
 
@@ -63,7 +63,7 @@ class Capabilities(Struct, frozen=True):
         return declared
 
 
-class Results:
+class ResultEncoder:
     """
     Encodes results, with what a revision wants said of each.
 
@@ -71,7 +71,7 @@ class Results:
         revision:
             The revision.
 
-        identity:
+        server_info:
             What the server says of itself.
 
     Attributes:
@@ -85,12 +85,12 @@ class Results:
         https://modelcontextprotocol.io/specification/2026-07-28/basic#responses
     """
 
-    def __init__(self, revision: Revision, identity: Identity | None = None) -> None:
+    def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self._stateless = revision.stateless
         self.type = "complete" if self._stateless else UNSET
         self._server: dict[str, Any] = {}
-        if self._stateless and identity is not None:
-            self._server = {wire.SERVER_INFO: wire.Implementation(identity.name, identity.version)}
+        if self._stateless and server_info is not None:
+            self._server = {wire.SERVER_INFO: wire.Implementation(server_info.name, server_info.version)}
         self.meta = Raw(encode(self._server)) if self._server else UNSET
 
     def encode(self, result: wire.Result) -> bytes:

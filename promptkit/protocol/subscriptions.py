@@ -14,7 +14,7 @@ from promptkit.protocol.jsonrpc import (
     encode_notification,
     encode_result,
 )
-from promptkit.protocol.results import Capabilities, Results
+from promptkit.protocol.results import Capabilities, ResultEncoder
 
 __all__ = ["Subscriptions"]
 
@@ -207,7 +207,7 @@ class Subscriptions:
             bare = self.session and uri in self._uris
         return _told(_UPDATED, streams, bare=bare, uri=uri)
 
-    def end(self, results: Results) -> bytes:
+    def end(self, results: ResultEncoder) -> bytes:
         """
         Close every stream from this side; return what says so.
 
@@ -269,7 +269,7 @@ def _told(method: str, streams: list[RequestId], *, bare: bool, uri: str | Unset
     return b"".join(encode_notification(method, params) for params in notifications)
 
 
-def _ending(request_id: RequestId, results: Results) -> bytes:
+def _ending(request_id: RequestId, results: ResultEncoder) -> bytes:
     """
     Return what ends the stream that *request_id* has opened.
     """

@@ -92,7 +92,7 @@ class Handlers:
         self._send = send
         self._limits = limits
         self._lowerings = {
-            revision: lowering_for(revision, connection.identity) for revision in REVISIONS.values()
+            revision: lowering_for(revision, connection.server_info) for revision in REVISIONS.values()
         }
         self._requests = TokenBucket(limits.rate, "requests")
         self._completions = TokenBucket(limits.completions, "requests for completion")

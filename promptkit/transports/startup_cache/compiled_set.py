@@ -15,7 +15,7 @@ from promptkit.transports.startup_cache.store import Store
 if TYPE_CHECKING:
     from promptkit.catalog.catalog import Catalog
     from promptkit.server import Server
-    from promptkit.transports.startup_cache.tracing import Observation
+    from promptkit.transports.startup_cache.tracing import ImportTrace
 
 __all__ = ["CompiledSet"]
 
@@ -33,7 +33,7 @@ class CompiledSet:
         self._store = store
         self._found = store.read()
         self._is_told = False
-        self._observation: Observation | None = None
+        self._trace: ImportTrace | None = None
         self._writer: Thread | None = None
 
     @classmethod
@@ -72,18 +72,18 @@ class CompiledSet:
         """
         if self._found is not None:
             return load()
-        from promptkit.transports.startup_cache.tracing import observe
+        from promptkit.transports.startup_cache.tracing import trace_imports
 
-        with observe(self._store.folder) as self._observation:
+        with trace_imports(self._store.folder) as self._trace:
             return load()
 
-    def give_up(self) -> None:
+    def discard(self) -> None:
         """
         Keep nothing: these recipes cannot be served.
         """
         self._store.discard()
 
-    def settle(self, server: "Server", told: Mapping[PageKey, bytes], *, healthy: bool) -> None:
+    def verify_and_save(self, server: "Server", told: Mapping[PageKey, bytes], *, healthy: bool) -> None:
         """
         Find out whether what was told is true, and keep what is, on a thread. Returns at once.
 
@@ -99,7 +99,7 @@ class CompiledSet:
         """
         # These are the pages of what was imported, and not of what takes its place meanwhile.
         work = (server, server.pages(), server.capabilities, told, healthy)
-        writer = Thread(target=self._settle, args=work, name="promptkit-set", daemon=True)
+        writer = Thread(target=self._verify_and_save, args=work, name="promptkit-set", daemon=True)
         with suppress(RuntimeError):  # there can be no more threads: nothing is kept
             writer.start()
             self._writer = writer  # only one that is started can be waited for
@@ -115,7 +115,7 @@ class CompiledSet:
         if self._writer is not None:
             self._writer.join(seconds)
 
-    def _settle(
+    def _verify_and_save(
         self,
         server: "Server",
         pages: Iterable[tuple[PageKey, bytes]],
@@ -124,10 +124,10 @@ class CompiledSet:
         healthy: bool,  # noqa: FBT001 (a thread's target)
     ) -> None:
         """
-        Do what `settle` says.
+        Do what `verify_and_save` says.
         """
         found, self._found = self._found, None
-        observation, self._observation = self._observation, None
+        trace, self._trace = self._trace, None
         named = ((key_of(method, revision.date, cursor), page) for (method, revision, cursor), page in pages)
         if found is not None and found.index.pages:
             # What was told is compared byte by byte, and all the rest by its digest.
@@ -137,9 +137,9 @@ class CompiledSet:
                 self._store.write(found.index.inputs, capabilities, ())
             elif self._is_told:
                 found.confirm()
-        elif healthy and observation is not None:
+        elif healthy and trace is not None:
             with suppress(OSError):  # the current folder may be gone, for instance
-                if (inputs := observation.inputs()) is not None:
+                if (inputs := trace.inputs()) is not None:
                     self._store.write(inputs, capabilities, named)
         if found is not None:
             found.close()

@@ -21,7 +21,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.results import Capabilities, Identity
+from promptkit.protocol.results import Capabilities, ServerInfo
 from promptkit.transports.startup_cache.listings import Listings
 
 __all__ = ["EarlyServer"]
@@ -53,7 +53,7 @@ class EarlyServer:
         listings:
             The compiled set, if there is one.
 
-        identity:
+        server_info:
             What the server says of itself.
 
         limits:
@@ -85,7 +85,7 @@ class EarlyServer:
     def __init__(  # noqa: PLR0913 (a server has that many properties)
         self,
         listings: Listings | None,
-        identity: Identity,
+        server_info: ServerInfo,
         limits: Limits,
         send: Callable[[bytes], None],
         *,
@@ -95,9 +95,9 @@ class EarlyServer:
     ) -> None:
         # Lists of resources are answered also where there are none, so that to promise them is harmless.
         capabilities = listings.index.capabilities if listings else Capabilities(True, changes)  # noqa: FBT003
-        self.connection = Connection(identity, capabilities, limits)
-        self.told: dict[PageKey, bytes] = {}
-        self.wanted = Flag()
+        self.connection = Connection(server_info, capabilities, limits)
+        self.sent_pages: dict[PageKey, bytes] = {}
+        self.ready = Flag()
         self._listings = listings
         self._limits = limits
         self._send = send
@@ -191,7 +191,7 @@ class EarlyServer:
                     return
                 self._receive(data)
         self._ended_at = time.monotonic()
-        self.wanted.set()
+        self.ready.set()
         if not self._held and not self._unread:
             done()
 
@@ -212,8 +212,8 @@ class EarlyServer:
             self._size = 0  # what arrived has become events
         if line := b"".join(replies):
             self._send(line)
-        if self._held or self.told:
-            self.wanted.set()
+        if self._held or self.sent_pages:
+            self.ready.set()
 
     def _greet(self) -> None:
         """
@@ -254,7 +254,7 @@ class EarlyServer:
         cursor = getattr(request.params, "cursor", UNSET)
         page = self._listings.page(request.method, request.revision.date, cursor, self._limits.reply)
         if page is not None:
-            self.told[request.method, request.revision, cursor] = page
+            self.sent_pages[request.method, request.revision, cursor] = page
         return page
 
     def _drop(self, request_id: RequestId, reply: bytes) -> bytes:

@@ -89,7 +89,7 @@ class Inputs(Struct, frozen=True, array_like=True):
     key: bytes = b""
 
     @property
-    def hold(self) -> bool:
+    def is_current(self) -> bool:
         """
         Whether all is as it was, as far as that can be found out in a moment.
         """

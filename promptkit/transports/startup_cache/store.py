@@ -177,4 +177,4 @@ def _index(descriptor: int) -> tuple[Index, int] | None:
     if digest(data) != head[-16:]:
         return None
     index = msgspec.msgpack.decode(data, type=Index)
-    return (index, _HEAD + size) if index.version == _MADE_BY and index.inputs.hold else None
+    return (index, _HEAD + size) if index.version == _MADE_BY and index.inputs.is_current else None

@@ -1,5 +1,5 @@
 """
-Observation: what recipes read while they are imported, besides what they import.
+Tracing: what recipes read while they are imported, besides what they import.
 
 Whatever the interpreter tells of that is not known to be harmless, or to be looked at again, makes an
 import one that cannot be repeated in thought.
@@ -28,7 +28,7 @@ from promptkit.transports.startup_cache.fingerprints import (
 )
 from promptkit.transports.startup_cache.patches import noted_environment, noted_links
 
-__all__ = ["Observation", "observe"]
+__all__ = ["ImportTrace", "trace_imports"]
 
 #: Events of the interpreter that say nothing of the world outside.
 _HARMLESS: Final = frozenset(
@@ -61,7 +61,7 @@ _LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__))
 _OURS: Final = os.path.dirname(os.path.abspath(promptkit.__file__))
 
 
-class Observation:
+class ImportTrace:
     """
     What recipes have read while they were imported.
 
@@ -318,11 +318,11 @@ def _source_of(path: str) -> str:
 
 
 _hooked = False
-_current: Observation | None = None
+_current: ImportTrace | None = None
 
 
 @contextmanager
-def observe(folder: str) -> Iterator[Observation]:
+def trace_imports(folder: str) -> Iterator[ImportTrace]:
     """
     Observe what is read within the ``with`` block, by whatever thread.
 
@@ -331,14 +331,14 @@ def observe(folder: str) -> Iterator[Observation]:
             The absolute path of the folder of the recipes.
     """
     global _hooked, _current  # noqa: PLW0603 (the interpreter has one set of hooks, which stay)
-    observation = Observation(folder)
+    trace = ImportTrace(folder)
     if not _hooked:
         sys.addaudithook(_hear)
         _hooked = True
-    _current = observation
+    _current = trace
     try:
-        with noted_environment(observation), noted_links(observation):
-            yield observation
+        with noted_environment(trace), noted_links(trace):
+            yield trace
     finally:
         _current = None
 
@@ -347,8 +347,8 @@ def _hear(event: str, args: tuple[Any, ...]) -> None:
     """
     Pass on what the interpreter does to whoever observes it.
     """
-    if event not in _HARMLESS and (observation := _current) is not None:
+    if event not in _HARMLESS and (trace := _current) is not None:
         try:
-            observation.note(event, args, sys._getframe(1))  # noqa: SLF001 (whose doing it is)
+            trace.note(event, args, sys._getframe(1))  # noqa: SLF001 (whose doing it is)
         except Exception:  # noqa: BLE001 (it would be raised by whatever a recipe calls)
-            observation.is_complete = False
+            trace.is_complete = False
