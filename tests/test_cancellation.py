@@ -10,9 +10,9 @@ from msgspec import structs
 from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
-from promptkit.protocol.results import ServerInfo
 from promptkit.server import Server
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, initialize, line, modern, notification, request

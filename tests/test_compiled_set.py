@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from promptkit import prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.results import Capabilities, ServerInfo
 from promptkit.server import Server
 from promptkit.transports.startup_cache.early import EarlyServer
 from promptkit.transports.startup_cache.fingerprints import Inputs, names_in, value_of
@@ -1333,7 +1333,7 @@ import sys
 from promptkit.transports.startup_cache.fingerprints import Inputs, names_in, value_of
 from promptkit.transports.startup_cache.listings import key_of
 from promptkit.transports.startup_cache.store import Store
-from promptkit.protocol.results import Capabilities
+from promptkit.protocol.capabilities import Capabilities
 folder, letter = sys.argv[1:]
 store = Store(folder)
 pages = [(key_of("prompts/list", "2025-11-25", str(n)), letter.encode() * 5000 + b"%d" % n) for n in range(9)]

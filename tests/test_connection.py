@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request, Response
 from promptkit.protocol.methods import METHODS
-from promptkit.protocol.results import ServerInfo
 from promptkit.protocol.revisions import REVISIONS, Era
 from tests.wire import HANDSHAKES, initialize, line, modern, request
 

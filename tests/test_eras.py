@@ -3,10 +3,10 @@ from typing import get_args
 
 import pytest
 
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
 from promptkit.protocol.methods import METHODS
-from promptkit.protocol.results import Capabilities, ServerInfo
 from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 

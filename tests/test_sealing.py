@@ -13,7 +13,7 @@ from promptkit.protocol.request_state import RequestStateSigner
 KEY = bytes(range(32))
 METHOD = "prompts/get"
 PARAMS = {"name": "review", "arguments": {"diff": "a", "depth": "2"}}
-MALFORMED = "requestState is none that this server gives: send it back as it came, or leave it out"
+MALFORMED = "requestState was not issued by this server: send it back as it came, or leave it out"
 CHANGED = "requestState was changed or belongs to another request: send this one again without it"
 EXPIRED = "requestState has expired: send the request again without it"
 

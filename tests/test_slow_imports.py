@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.results import ServerInfo
 from promptkit.server.server import PROMPTKIT
 from promptkit.transports.startup_cache.early import EarlyServer
 from tests.wire import initialize, line, notification, request

@@ -19,9 +19,9 @@ from promptkit.cli.options import LIMITS
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.results import ServerInfo
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer

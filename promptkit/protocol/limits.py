@@ -1,23 +1,26 @@
 """Limits: how much a client may send, and how much it is sent."""
 
 from math import inf
+from typing import Final
 
 from msgspec import Struct, structs
 
-__all__ = ["Limits"]
+__all__ = ["LARGE_MESSAGE", "Limits"]
+
+#: Longer messages, in bytes, are decoded in parts.
+LARGE_MESSAGE: Final = 1 << 16
 
 
 class Limits(Struct, frozen=True, kw_only=True):
     """
-    What is refused, with a clear error and without harm to the next request.
+    What goes beyond is refused with a clear error, and does not harm the next request.
 
     Args:
         line:
-            How long a line may be, in bytes.
+            The longest line, in bytes.
 
         held:
-            How long the large ones among the requests that are not answered yet may be together, in
-            bytes.
+            How long all large requests that are not answered yet may be together, in bytes.
 
         depth:
             How deep the JSON on a line may be nested.
@@ -26,31 +29,31 @@ class Limits(Struct, frozen=True, kw_only=True):
             How many values the JSON on a line may hold, in lists and objects.
 
         messages:
-            How many messages may come as one array.
+            How many messages one array may hold.
 
         arguments:
             How many arguments a request may have.
 
         argument:
-            How long one of them may be, in characters.
+            The longest argument, in characters.
 
         renders:
-            How many prompts may be rendered beside each other.
+            How many prompts may be rendered at the same time.
 
         seconds:
-            How long a rendering may take if its prompt does not say otherwise.
+            How long rendering may take if the prompt sets no limit of its own.
 
         rate:
-            How many requests a second are answered, after as many at once.
+            How many requests are answered per second, after a burst of the same number.
 
         completions:
-            How many of them may ask for completion.
+            The same for requests for completion.
 
         reply:
-            How long a reply may be, in bytes, and the replies to one array together.
+            The longest reply, in bytes, and the longest line of replies to one array.
 
     Raises:
-        ValueError: If one of them would let nothing through.
+        ValueError: If a limit is not above zero.
     """
 
     line: int = 64 * 1024 * 1024

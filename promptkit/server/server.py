@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
@@ -14,7 +15,6 @@ from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
 from promptkit.protocol.pages import LISTS, PAGE_SIZE
-from promptkit.protocol.results import Capabilities, ServerInfo
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.handlers import Handlers
 from promptkit.server.scheduling.executor import Executor

@@ -6,9 +6,9 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from promptkit.compiler.loading.targets import package_of, place_of, project_root
+from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.results import Capabilities
 from promptkit.transports.startup_cache.listings import Listings, Page, key_of
 from promptkit.transports.startup_cache.store import Store
 

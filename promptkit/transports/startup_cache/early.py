@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
 from promptkit.protocol.jsonrpc import (
@@ -21,7 +22,6 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.results import Capabilities, ServerInfo
 from promptkit.transports.startup_cache.listings import Listings
 
 __all__ = ["EarlyServer"]

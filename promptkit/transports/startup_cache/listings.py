@@ -6,8 +6,8 @@ from typing import Final, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
+from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
-from promptkit.protocol.results import Capabilities
 from promptkit.transports.startup_cache.fingerprints import Inputs
 
 __all__ = ["CONFIRMED", "LONGEST", "WITHDRAWN", "Index", "Listings", "Page", "key_of"]

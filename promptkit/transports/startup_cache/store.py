@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
+from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
-from promptkit.protocol.results import Capabilities
 from promptkit.transports.startup_cache.fingerprints import Inputs
 from promptkit.transports.startup_cache.listings import CONFIRMED, Index, Listings, Page
 from promptkit.version import VERSION
