@@ -9,6 +9,7 @@ import time
 import zipfile
 from contextlib import closing
 from importlib import import_module
+from importlib.util import cache_from_source
 from itertools import chain, repeat
 from operator import call
 from pathlib import Path
@@ -28,10 +29,9 @@ from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from promptkit.transports.startup_cache.early import EarlyServer
-from promptkit.transports.startup_cache.fingerprints import Inputs, names_in, value_of
-from promptkit.transports.startup_cache.listings import Index, key_of
+from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
 from promptkit.transports.startup_cache.purity import names_used
-from promptkit.transports.startup_cache.store import _MADE_BY, Store
+from promptkit.transports.startup_cache.store import _MADE_BY, Index, Store, key_of
 from promptkit.transports.startup_cache.tracing import trace_imports
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
@@ -1080,7 +1080,7 @@ def store(tmp_path, environment, monkeypatch):
 
 def nothing():
     """The inputs of recipes that read nothing: other tests may have changed where modules are looked for."""
-    return Inputs(path=value_of(repr(sys.path), b"key"), key=b"key")
+    return Inputs(path=value_digest(repr(sys.path), b"key"), key=b"key")
 
 
 def fill(store, *pages):
@@ -1193,7 +1193,7 @@ class TestHostileSets:
         """
         A set is not written that would not be read.
         """
-        monkeypatch.setattr("promptkit.transports.startup_cache.store._LONGEST_INDEX", 100)
+        monkeypatch.setattr("promptkit.transports.startup_cache.store._MAX_INDEX_BYTES", 100)
         Path(store.file).unlink()
         fill(store, b"x")
 
@@ -1203,7 +1203,7 @@ class TestHostileSets:
         """
         Where finding out whether a set is stale would take longer than to import, it is none.
         """
-        monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints._LONGEST_S", 0)
+        monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints._MAX_COMPARING_S", 0)
 
         assert read(store) is None
 
@@ -1330,8 +1330,8 @@ class TestTampering:
 
 WRITER = """
 import sys
-from promptkit.transports.startup_cache.fingerprints import Inputs, names_in, value_of
-from promptkit.transports.startup_cache.listings import key_of
+from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
+from promptkit.transports.startup_cache.store import key_of
 from promptkit.transports.startup_cache.store import Store
 from promptkit.protocol.capabilities import Capabilities
 folder, letter = sys.argv[1:]
@@ -1440,11 +1440,11 @@ def test_a_folder_that_becomes_a_link(tmp_path):
     Who walks through a folder does not follow links, so that these have names of their own.
     """
     (tmp_path / "here" / "inner").mkdir(parents=True)
-    before = names_in(str(tmp_path / "here"))
+    before = folder_digest(str(tmp_path / "here"))
     (tmp_path / "here" / "inner").rename(tmp_path / "inner")
     (tmp_path / "here" / "inner").symlink_to("../inner")
 
-    assert names_in(str(tmp_path / "here")) != before
+    assert folder_digest(str(tmp_path / "here")) != before
 
 
 class TestImportTrace:
@@ -1513,6 +1513,18 @@ class TestImportTrace:
             pass
 
         assert trace.inputs().is_current
+
+
+@pytest.mark.parametrize("prefix", [None, "/elsewhere/cache"])
+def test_it_lies_where_python_keeps_bytecode(prefix, monkeypatch):
+    """
+    The file has the folder, and the tag, that the interpreter gives to the bytecode of a recipe.
+    """
+    monkeypatch.setattr("sys.pycache_prefix", prefix)
+    folder, _, name = Store("/home/recipes").file.rpartition(os.sep)
+    recipe = Path(cache_from_source(f"/home/recipes/{name.partition('.')[0]}.py"))
+
+    assert (folder, name) == (str(recipe.parent), recipe.with_suffix(".compiled").name)
 
 
 def test_equal_pages_are_written_once(store):

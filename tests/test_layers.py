@@ -75,9 +75,9 @@ LISTING = """
     promptkit.protocol.subscriptions promptkit.protocol.wire promptkit.protocol.wire.requests
     promptkit.protocol.wire.session promptkit.transports promptkit.transports.startup_cache
     promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
-    promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.listings
+    promptkit.transports.startup_cache.fingerprints
     promptkit.transports.startup_cache.store promptkit.transports.stdio promptkit.version
-    argparse gettext locale gc signal threading importlib.util importlib._abc _blake2 _locale
+    argparse gettext locale gc signal threading _blake2 _locale
     _weakrefset atexit errno
 """.split()  # noqa: SIM905 (names, not lines)
 

@@ -25,7 +25,7 @@ from promptkit.protocol.limits import Limits
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
-from promptkit.transports.startup_cache.listings import Listings
+from promptkit.transports.startup_cache.store import Listings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:

@@ -250,9 +250,11 @@ class Connection:
             from promptkit.protocol.refusals import not_in_a_batch
 
             raise not_in_a_batch(name)
+        if method.static is not None:
+            return encode_result(request_id, method.static)
         if isinstance(params, wire.InitializeParams):
             return encode_result(request_id, self._initialize(params))
-        return encode_result(request_id, method.static or self._discover(revision))
+        return encode_result(request_id, self._discover(revision))
 
     def _named_revision(self, name: str, method: Method, meta: wire.Meta, batch: Batch | None) -> Revision:
         """Raises ProtocolError if the request names a revision that is not served or lacks the method."""

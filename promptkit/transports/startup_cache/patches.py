@@ -1,4 +1,4 @@
-"""Patches: what the interpreter tells nobody of is noted where it is done, while a trace lasts."""
+"""Patches that note what has no audit event, while a trace runs."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ __all__ = ["noted_environment", "noted_links"]
 @contextmanager
 def noted_environment(trace: "ImportTrace") -> Iterator[None]:
     """
-    Note which variables are read, by name or all of them.
+    Note which environment variables are read.
     """
     mappings: list[Any] = [os.environ]
     if os.supports_bytes_environ:
@@ -48,14 +48,14 @@ def noted_environment(trace: "ImportTrace") -> Iterator[None]:
 @contextmanager
 def noted_links(trace: "ImportTrace") -> Iterator[None]:
     """
-    Note where paths lead that are followed to their ends.
+    Note which links `os.path.realpath` follows, and where to.
     """
     paths: Any = os.path
     plain = paths.realpath
 
     def realpath(path: Any, **options: Any) -> Any:
         real = plain(path, **options)
-        frame = sys._getframe(1)  # noqa: SLF001 (whose doing it is)
+        frame = sys._getframe(1)  # noqa: SLF001 (the caller)
         trace.note_link(os.fsdecode(path), os.fsdecode(real), frame)
         return real
 
