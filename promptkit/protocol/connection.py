@@ -218,11 +218,9 @@ class Connection:
         name = incoming.method
         method = METHODS.get(name)
         if method is None:
-            from promptkit.protocol.envelope import check_unknown
-            from promptkit.protocol.refusals import method_not_found
+            from promptkit.protocol.refusals import refuse_unknown
 
-            check_unknown(incoming.params)
-            raise method_not_found(name)
+            raise refuse_unknown(name, incoming.params)
         if large := len(incoming.params) > self._harmless:
             from promptkit.protocol.limit_checks import check_choices, check_params
 

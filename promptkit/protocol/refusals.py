@@ -8,7 +8,7 @@ import msgspec
 
 from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
-from promptkit.protocol.envelope import check_envelope
+from promptkit.protocol.envelope import check_envelope, check_unknown
 from promptkit.protocol.jsonrpc import (
     InternalError,
     InvalidParams,
@@ -28,6 +28,7 @@ __all__ = [
     "not_in_a_batch",
     "refuse_batch",
     "refuse_over_budget",
+    "refuse_unknown",
     "refuse_unread",
 ]
 
@@ -61,6 +62,17 @@ def refuse_envelope(method: str, meta: wire.Meta, *, in_batch: bool) -> Protocol
     if in_batch:
         return not_in_a_batch(method)
     check_envelope(msgspec.to_builtins(meta))
+    return method_not_found(method)
+
+
+def refuse_unknown(method: str, params: msgspec.Raw) -> MethodNotFound:
+    """
+    The error for a method that does not exist.
+
+    Raises:
+        ProtocolError: If the params are wrong, too.
+    """
+    check_unknown(params)
     return method_not_found(method)
 
 

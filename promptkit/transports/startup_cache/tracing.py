@@ -19,6 +19,7 @@ from promptkit.transports.startup_cache.fingerprints import (
     ABSENT,
     MAX_READ_BYTES,
     Inputs,
+    Stamp,
     current_folder,
     file_digest,
     file_stamp,
@@ -139,15 +140,13 @@ class ImportTrace:
         own = {path for path in files if self._is_own(path)}
         contents = {path: file_digest(path) for path in sorted(own | (self._opened - modules))}
         stamps = {path: file_stamp(path) for path in sorted(files - contents.keys())}
-        for path in [path for path, content in contents.items() if content is None]:
-            del contents[path]
-            stamps[path] = stamp = file_stamp(path)
-            if (stamp is None or stamp[1] <= MAX_READ_BYTES) and path != os.devnull:  # it is not a file
-                return None
-        if names != self._names or any(map(self._is_new, (*contents, *stamps))):
+        unread = {path: file_stamp(path) for path, content in contents.items() if content is None}
+        if not all(map(_is_large, unread, unread.values())):
             return None
-        used = self._names_used(own)
-        if used is None:
+        stamps |= unread
+        if names != self._names or any(map(self._is_new, files)):
+            return None
+        if (used := self._names_used(own)) is None:
             return None
         # If a missing module is installed later, these folders change.
         folders = sorted({self._folder, *map(os.path.abspath, list(sys.path_importer_cache))})
@@ -256,6 +255,11 @@ def _file_of(module: object) -> str:
     # What is not a plain module may run anything when it is asked for an attribute.
     file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
     return os.path.abspath(file) if isinstance(file, str) else ""
+
+
+def _is_large(path: str, stamp: Stamp | None) -> bool:
+    """Whether a file was too large to be read. Else it is no regular file, or may not be read."""
+    return path == os.devnull or (stamp is not None and stamp[1] > MAX_READ_BYTES)
 
 
 def _is_importing(frame: FrameType | None) -> bool:
