@@ -53,17 +53,16 @@ LISTING = """
     promptkit promptkit.cli promptkit.cli.options promptkit.cli.serve promptkit.compiler
     promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
     promptkit.errors.background_writer promptkit.errors.exceptions promptkit.errors.pending_output
-    promptkit.errors.standard_error promptkit.protocol promptkit.protocol.connection
-    promptkit.protocol.digests promptkit.protocol.envelope promptkit.protocol.events
-    promptkit.protocol.framing promptkit.protocol.glances promptkit.protocol.jsonrpc
-    promptkit.protocol.limits promptkit.protocol.methods promptkit.protocol.results
-    promptkit.protocol.revisions promptkit.protocol.sizes promptkit.protocol.subscriptions
-    promptkit.protocol.wire promptkit.protocol.wire.content promptkit.protocol.wire.requests
-    promptkit.protocol.wire.results promptkit.transports promptkit.transports.startup_cache
+    promptkit.errors.standard_error promptkit.protocol promptkit.protocol.capabilities
+    promptkit.protocol.connection promptkit.protocol.digests promptkit.protocol.events
+    promptkit.protocol.framing promptkit.protocol.jsonrpc promptkit.protocol.limits
+    promptkit.protocol.methods promptkit.protocol.results promptkit.protocol.revisions
+    promptkit.protocol.subscriptions promptkit.protocol.wire promptkit.protocol.wire.requests
+    promptkit.protocol.wire.session promptkit.transports promptkit.transports.startup_cache
     promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
-    promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.listings
+    promptkit.transports.startup_cache.fingerprints
     promptkit.transports.startup_cache.store promptkit.transports.stdio promptkit.version
-    argparse gettext locale gc signal threading importlib.util importlib._abc _blake2 _locale
+    argparse gettext locale gc signal threading _blake2 _locale
     _weakrefset atexit errno
 """.split()  # noqa: SIM905 (names, not lines)
 

@@ -17,13 +17,13 @@ from promptkit.cli import Exit
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import OPTIONS, Limits
-from promptkit.protocol.results import Identity
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
-from promptkit.transports.startup_cache.listings import Listings
+from promptkit.transports.startup_cache.store import Listings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | Non
     """Begin to answer from the start-up cache."""
     early = EarlyServer(
         listings,
-        _identity(options),
+        _server_info(options),
         _limits(options),
         wire.write,
         importing=partial(_import_progress, options.target),
@@ -89,7 +89,7 @@ def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | Non
     done = partial(stdio.exit_after, options.grace)
     early.read_from(wire.read, done)
     if listings is not None:
-        early.wanted.wait(_FIRST_LIST_WAIT_S)
+        early.ready.wait(_FIRST_LIST_WAIT_S)
     early.watch(done, options.grace, lambda: wire.is_orphaned)
     return early
 
@@ -119,7 +119,7 @@ def _serve(
     server = Server(
         catalog,
         wire.write,
-        identity=_identity(options),
+        identity=_server_info(options),
         page_size=options.page_size,
         changes=watches,
         limits=_limits(options),
@@ -129,7 +129,7 @@ def _serve(
 
     def answered() -> None:
         if cache:
-            cache.settle(server, early.told, healthy=catalog.healthy)
+            cache.verify_and_save(server, early.sent_pages, healthy=catalog.healthy)
         if watches:
             reloader.start(server.replace)
 
@@ -142,7 +142,7 @@ def _serve(
 def _refuse_requests(cache: CompiledSet | None, early: EarlyServer) -> None:
     """Discard the new start-up cache, and refuse all open requests."""
     if cache:
-        cache.give_up()
+        cache.discard()
     early.refuse(InternalError("the recipes cannot be served: standard error says why"))
 
 
@@ -167,8 +167,8 @@ def _startup_cache(options: Namespace) -> CompiledSet | None:
     return CompiledSet.of(options.target, options.name, options.page_size)
 
 
-def _identity(options: Namespace) -> Identity:
-    return Identity(options.name, VERSION)
+def _server_info(options: Namespace) -> ServerInfo:
+    return ServerInfo(options.name, VERSION)
 
 
 def _open_audit(options: Namespace) -> "Audit | None":

@@ -1,6 +1,6 @@
-"""Digests: whether bytes are what they were."""
+"""BLAKE2b digests, 16 bytes long."""
 
-try:  # alone it is there at once; hashlib brings all of OpenSSL
+try:  # the C module alone loads at once, while hashlib brings in all of OpenSSL
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -10,13 +10,8 @@ __all__ = ["digest"]
 
 def digest(data: bytes, *, key: bytes = b"") -> bytes:
     """
-    Return the BLAKE2b digest of *data*, 16 bytes.
+    Return the digest of *data*.
 
-    Args:
-        data:
-            Any number of bytes.
-
-        key:
-            Up to 64 bytes without which nobody can tell what digest something has.
+    With a secret *key* of up to 64 bytes, nobody else can compute the digest of what they guess.
     """
     return blake2b(data, digest_size=16, key=key).digest()

@@ -1,7 +1,8 @@
 """
-The envelope: what a request of the modern era says of itself, in its ``_meta``.
+The envelope: the revision and the client that a request names in its ``_meta``.
 
-A request that names a revision there is of the modern era, whatever else is wrong with it. See
+A request that names a revision is of the modern era, whatever else is wrong with it. This module is imported
+for the first request whose params do not fit. See
 https://modelcontextprotocol.io/specification/2026-07-28/basic#request-metadata.
 """
 
@@ -14,6 +15,7 @@ from msgspec import UNSET
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import (
+    UNREADABLE,
     InvalidParams,
     InvalidRequest,
     ParseError,
@@ -23,46 +25,32 @@ from promptkit.protocol.jsonrpc import (
 from promptkit.protocol.methods import Method
 from promptkit.protocol.revisions import MODERN, Revision
 
-__all__ = ["UNREADABLE", "asker_of", "check_envelope", "check_unknown", "members_of", "reread"]
-
-#: What decoding raises for bytes that are no JSON, that do not fit, or that are nested too deeply.
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+__all__ = ["check_envelope", "check_unknown", "convert_params", "decode_members", "decode_sender"]
 
 _decode_any: Final = msgspec.json.Decoder().decode
 _decode_params: Final = msgspec.json.Decoder(wire.Params).decode
 _decode_client: Final = msgspec.json.Decoder(wire.ClientInfo).decode
 
 
-class _Said(msgspec.Struct):
-    """
-    What params say beside themselves, none of it read.
-    """
-
+class _RawMeta(msgspec.Struct):
     meta: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict, name="_meta")
 
 
-_decode_said: Final = msgspec.json.Decoder(_Said).decode
+_decode_raw_meta: Final = msgspec.json.Decoder(_RawMeta).decode
 
 
-def members_of(params: msgspec.Raw, *, enveloped: bool = True) -> dict[str, Any]:
+def decode_members(params: msgspec.Raw, *, enveloped: bool = True) -> dict[str, Any]:
     """
-    Return the members of *params*, their envelope looked at.
-
-    Args:
-        params:
-            The params of a request, as they came.
-
-        enveloped:
-            Whether they may have an envelope.
+    Decode *params* to built-in types, and check the envelope if they may have one.
 
     Raises:
         ParseError: If they are nested too deeply.
 
-        InvalidRequest: If they are no object.
+        InvalidRequest: If they are not an object.
 
-        UnsupportedVersion: If they name a revision that is not served to requests.
+        UnsupportedVersion: If they name a revision that no request can name.
 
-        InvalidParams: If a number is too large, or the envelope lacks a member, or has one of another type.
+        InvalidParams: If a number is too large, or the envelope does not fit.
     """
     try:
         members = _decode_any(params)
@@ -79,30 +67,19 @@ def members_of(params: msgspec.Raw, *, enveloped: bool = True) -> dict[str, Any]
     if isinstance(meta, dict):
         if enveloped and wire.PROTOCOL_VERSION in meta:
             check_envelope(meta)
-        else:  # what else a session's client puts there is its own affair
+        else:  # what else the client of a session puts there does not matter
             members["_meta"] = {key: meta[key] for key in meta.keys() & {"progressToken"}}
     return members
 
 
-def reread(name: str, method: Method, params: msgspec.Raw) -> wire.Params:
+def convert_params(name: str, method: Method, params: msgspec.Raw) -> wire.Params:
     """
-    Return *params* that did not fit at first sight, or raise what is wrong with them.
-
-    Args:
-        name:
-            The method that was called.
-
-        method:
-            What is known of it.
-
-        params:
-            The params as they came.
+    Decode *params* that the method's own decoder has refused, or say what is wrong with them.
 
     Raises:
-        ProtocolError: As `members_of` does, and InvalidParams if a member is missing, or of
-            another type.
+        ProtocolError: As `decode_members`, or InvalidParams if a member is missing or has another type.
     """
-    members = members_of(params, enveloped=method.enveloped)
+    members = decode_members(params, enveloped=method.enveloped)
     try:
         return msgspec.convert(members, method.params)
     except (msgspec.ValidationError, RecursionError) as error:
@@ -112,12 +89,12 @@ def reread(name: str, method: Method, params: msgspec.Raw) -> wire.Params:
 
 def check_envelope(meta: dict[str, Any]) -> None:
     """
-    Raise what keeps *meta*, which names a revision, from being an envelope.
+    Check a ``_meta`` that names a revision.
 
     Raises:
-        UnsupportedVersion: If it names a revision that is not served to requests.
+        UnsupportedVersion: If no request can name this revision.
 
-        InvalidParams: If a member is missing, or of another type.
+        InvalidParams: If a member is missing or has another type.
     """
     if wire.CLIENT_CAPABILITIES not in meta:
         msg = f"params._meta lacks {wire.CLIENT_CAPABILITIES!r}, which every request has to carry"
@@ -137,28 +114,28 @@ def check_envelope(meta: dict[str, Any]) -> None:
 
 def check_unknown(params: msgspec.Raw) -> None:
     """
-    Raise what is wrong with the params of a request for a method that there is not, if anything is.
+    Check the params of a request whose method does not exist.
 
     Raises:
-        ProtocolError: As `members_of` does.
+        ProtocolError: As `decode_members`.
     """
     try:
         meta = _decode_params(params).meta
     except UNREADABLE:
-        members_of(params)
+        decode_members(params)
         return
     if meta and meta.protocol_version is not UNSET:
         check_envelope(msgspec.to_builtins(meta))
 
 
-def asker_of(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None] | None:
+def decode_sender(params: msgspec.Raw) -> tuple[Revision, wire.ClientInfo | None] | None:
     """
-    Return the revision and the client that a request names, as far as they can be read, or None.
+    Return the revision and the client that a request names, as far as they can be decoded.
 
-    A request that names a revision that is not served is answered as the newest has it.
+    If it names a revision that is not served, that is the newest one. If it names none, return None.
     """
     try:
-        meta = _decode_said(params).meta
+        meta = _decode_raw_meta(params).meta
     except UNREADABLE:
         return None
     if wire.PROTOCOL_VERSION not in meta:

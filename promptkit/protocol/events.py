@@ -1,4 +1,4 @@
-"""Events: what follows from what a client has sent, beside replies that are known at once."""
+"""Events: what a connection returns for the lines that a client sends."""
 
 from collections.abc import Callable
 from math import inf
@@ -12,16 +12,16 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InternalError, RequestId, encode_error
 from promptkit.protocol.revisions import Revision
 
-__all__ = ["Batch", "Cancelled", "Event", "Held", "Request", "Response"]
+__all__ = ["Batch", "Cancelled", "Event", "MemoryBudget", "Request", "Response"]
 
 
 class Batch:
     """
-    The replies to one array of messages, which leave together.
+    The replies to one array of messages, which are sent together.
 
     Args:
         longest:
-            How long they may be together, in bytes.
+            The longest line that they may make, in bytes.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
@@ -36,10 +36,10 @@ class Batch:
 
     def gather(self, events: "list[Event]") -> "list[Event]":
         """
-        Return *events* with the replies among them taken, and with the whole line if nothing is awaited.
+        Collect the replies among *events*, and return the other events.
 
-        There is room for a refusal of each request among them; if there is not, one takes the place
-        of them all.
+        If no reply is missing, the whole line is returned, too. Room is reserved for refusing each request;
+        if even that is too long, a single refusal takes the place of them all.
         """
         replies = [event for event in events if isinstance(event, bytes)]
         requests = [event for event in events if isinstance(event, Request)]
@@ -54,7 +54,7 @@ class Batch:
 
     def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
         """
-        Return *reply*, or a refusal if it makes the whole line too long.
+        Return *reply*, or a refusal if *reply* would make the line too long.
         """
         refusal = self._refusal(request_id)
         with self._lock:
@@ -65,7 +65,7 @@ class Batch:
 
     def add(self, reply: bytes) -> bytes:
         """
-        Take one reply; return the whole line once it was the last, else nothing.
+        Collect one reply. After the last one return the whole line, before that ``b""``.
         """
         with self._lock:
             self.awaited -= 1
@@ -82,7 +82,7 @@ class Batch:
 
 class Request(Struct, gc=False):
     """
-    Something to be done: work out a result, and `answer` with it.
+    A request for the server: whoever serves it sends what `answer` returns.
     """
 
     id: RequestId
@@ -95,12 +95,12 @@ class Request(Struct, gc=False):
     awaited: list[Callable[[bytes], object]] | None = None
     large: bool = False  # its arguments may hold many values
     about: Any = None  # the compiled prompt or resource, once it is found
-    held: bool = False  # it is, or was, one that is answered later
-    settled: bool = False  # it is answered, or never will be
+    held: bool = False  # it is, or was, answered later
+    settled: bool = False  # it was answered, or never will be
 
     def when_answered(self, call: Callable[[bytes], object]) -> None:
         """
-        Have *call* called with the reply, right before that is sent.
+        Have *call* called with the reply, just before the reply is sent.
         """
         if self.awaited is None:
             self.awaited = []
@@ -108,11 +108,7 @@ class Request(Struct, gc=False):
 
     def answer(self, reply: bytes) -> bytes:
         """
-        Return what to send, once *reply* is known.
-
-        Args:
-            reply:
-                One line; ``b""`` if the request was cancelled and is not answered.
+        Return what to send for *reply*, one line, or ``b""`` for a request that was cancelled.
         """
         if self.batch is not None:
             reply = self.batch.fitting(self.id, reply)
@@ -120,33 +116,29 @@ class Request(Struct, gc=False):
             for call in self.awaited:
                 try:
                     call(reply)
-                except Exception as error:  # noqa: BLE001 (the client is answered all the same)
+                except Exception as error:  # noqa: BLE001 (the client is answered anyway)
                     say(f"a reply could not be noted: {error!r}")
         return reply if self.batch is None else self.batch.add(reply)
 
 
-class Held:
+class MemoryBudget:
     """
-    How much memory a client claims by requests that are not answered yet.
-
-    Args:
-        most:
-            How much it may be, in bytes.
+    How many bytes the requests of one client that are not answered yet may take together.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._taken = 0
         self._lock = Lock()  # replies may come from several threads
 
     def take(self, request: Request, size: int) -> bool:
         """
-        Return whether there is room for *request*, which takes it until it is answered.
+        Reserve *size* bytes until *request* is answered, and return whether there was room.
 
-        One that has more than all is taken if there is no other.
+        A request larger than the whole budget is taken if it is the only one.
         """
         with self._lock:
-            if self._taken and self._taken + size > self._most:
+            if self._taken and self._taken + size > self._limit:
                 return False
             self._taken += size
         request.when_answered(lambda _reply: self._give_back(size))
@@ -167,12 +159,12 @@ class Cancelled(Struct):
 
 class Response(Struct):
     """
-    The client's answer to what the server has asked.
+    The client's answer to a request of the server.
     """
 
     request_id: RequestId
-    result: Any  # None if the client has answered with an error
+    result: Any  # None if the client answered with an error
 
 
-#: What `Connection.receive_data` returns: a reply, to be sent, or work, to be done.
+#: What `Connection.receive_data` returns. Bytes are a reply, ready to be sent.
 Event: TypeAlias = bytes | Request | Cancelled | Response

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-__all__ = ["MOST_KEPT", "Lines", "Overlong", "Unheld"]
+__all__ = ["PREFIX_BYTES", "LineBuffer", "OutOfMemoryLine", "OverlongLine"]
 
-#: How much is kept of a line that is too long: enough to find out whom to answer.
-MOST_KEPT: Final = 4096
+#: How much of a line that is too long is kept: enough to find the id of the request.
+PREFIX_BYTES: Final = 4096
 
 
-class Overlong(bytes):
+class OverlongLine(bytes):
     """
     The beginning of a line that is too long to be read.
     """
@@ -16,22 +16,22 @@ class Overlong(bytes):
     __slots__ = ()
 
 
-class Unheld(Overlong):
+class OutOfMemoryLine(OverlongLine):
     """
-    The beginning of a line for which there is not enough memory.
+    The beginning of a line that there is not enough memory for.
     """
 
     __slots__ = ()
 
 
-class Lines:
+class LineBuffer:
     """
     Cuts what arrives into lines.
 
     Args:
         limit:
-            How long a line may be, in bytes. Of a longer one the beginning is returned as soon
-            as that is known, and the rest is dropped.
+            The longest line, in bytes. A longer one is returned as an `OverlongLine` as soon as its
+            length is known, and the rest of it is dropped.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
@@ -39,21 +39,16 @@ class Lines:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._pending = bytearray()  # of crumbs, a list would take many times their size
+        self._pending = bytearray()  # a list of single bytes would take many times their size
         self._dropping = False
 
     def receive_data(self, data: bytes) -> list[bytes]:
         """
-        Take bytes as they arrive.
+        Take bytes as they arrive, and return every line that is now complete, without its end.
 
         Args:
             data:
-                Any number of bytes; ``b""`` says that the stream has ended, and a last line
-                without its end counts.
-
-        Returns:
-            Every line that is complete by now, without its end; `Overlong` for one that is
-            too long.
+                Any number of bytes. ``b""`` is the end of the stream, which also ends the last line.
         """
         if not data:
             data = b"\n"
@@ -64,41 +59,38 @@ class Lines:
             end = data.index(b"\n")
             first = self._keep(data[:end])
             if not self._dropping:
-                first = [self._taken()]
+                first = [self._pop()]
             self._dropping = False
             data = data[end + 1 :]
         *lines, rest = data.split(b"\n")
         if len(data) > self._limit:
-            lines = [line if len(line) <= self._limit else Overlong(line[:MOST_KEPT]) for line in lines]
+            lines = [
+                line if len(line) <= self._limit else OverlongLine(line[:PREFIX_BYTES]) for line in lines
+            ]
         if first:
             lines = first + lines
         return lines + self._keep(rest) if rest else lines
 
     def _keep(self, data: bytes) -> list[bytes]:
-        """
-        Keep the beginning of a line, unless it is too long already.
-        """
+        """Keep the beginning of a line; return it instead if it is already too long."""
         if self._dropping:
             return []
         try:
             if len(self._pending) + len(data) <= self._limit:
                 self._pending += data
                 return []
-            kind: type[Overlong] = Overlong
+            kind: type[OverlongLine] = OverlongLine
         except MemoryError:
-            kind = Unheld
+            kind = OutOfMemoryLine
         self._dropping = True
-        beginning = self._pending[:MOST_KEPT] + data[:MOST_KEPT]
+        beginning = self._pending[:PREFIX_BYTES] + data[:PREFIX_BYTES]
         self._pending = bytearray()
-        return [kind(beginning[:MOST_KEPT])]
+        return [kind(beginning[:PREFIX_BYTES])]
 
-    def _taken(self) -> bytes:
-        """
-        Return the line that was kept, and keep it no longer.
-        """
+    def _pop(self) -> bytes:
         try:
             return bytes(self._pending)
         except MemoryError:
-            return Unheld(self._pending[:MOST_KEPT])
+            return OutOfMemoryLine(self._pending[:PREFIX_BYTES])
         finally:
             self._pending = bytearray()

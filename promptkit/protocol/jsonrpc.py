@@ -1,5 +1,5 @@
 """
-JSON-RPC 2.0: envelopes, error codes, and the one table from exceptions to codes.
+JSON-RPC 2.0: messages, error codes, and the table of which exception has which code.
 
 See https://www.jsonrpc.org/specification and
 https://modelcontextprotocol.io/specification/2025-11-25/basic#messages.
@@ -14,7 +14,8 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
 
 __all__ = [
-    "TOLD",
+    "CLIENT_ERRORS",
+    "UNREADABLE",
     "Code",
     "Incoming",
     "InternalError",
@@ -58,14 +59,14 @@ class Code(IntEnum):
 
 class ProtocolError(PromptkitError):
     """
-    A message that cannot be served, because of what it is and not of what it asks for.
+    A message that cannot be served.
 
     Args:
         message:
             One sentence for the person at the client.
 
         data:
-            The same for machines, if there is more to say.
+            Details for programs, if there are any.
     """
 
     def __init__(self, message: str, data: Any = UNSET) -> None:
@@ -75,49 +76,49 @@ class ProtocolError(PromptkitError):
 
 class ParseError(ProtocolError):
     """
-    It is no JSON.
+    The message is not JSON.
     """
 
 
 class InvalidRequest(ProtocolError):
     """
-    It is JSON, but no request.
+    The message is JSON, but not a request.
     """
 
 
 class MethodNotFound(ProtocolError):
     """
-    Its method does not exist, or not for this client.
+    The method does not exist, or not for this client.
     """
 
 
 class InvalidParams(ProtocolError):
     """
-    Its params are not what the method takes.
+    The params are not what the method takes.
     """
 
 
 class ResourceNotFound(ProtocolError):
     """
-    There is no resource of that URI; revisions with a handshake have a code for it.
+    No resource has this URI. Revisions with a handshake have a code for it.
     """
 
 
 class MissingCapability(ProtocolError):
     """
-    The request cannot be served to a client that declared so little.
+    The client did not declare a capability that the request needs.
     """
 
 
 class UnsupportedVersion(ProtocolError):
     """
-    The request names a revision that is not served to requests.
+    A request cannot name this revision.
     """
 
 
 class TooManyRequests(ProtocolError):
     """
-    The server does as much as it may already. The same request may be served later.
+    The server is at a limit. The same request may be served later.
     """
 
 
@@ -127,7 +128,7 @@ class InternalError(ProtocolError):
     """
 
 
-#: Which code an exception is answered with. What is not listed must not leave the server.
+#: The code that each exception is answered with. Other exceptions must not leave the server.
 CODES: Final[dict[type[PromptkitError], Code]] = {
     ParseError: Code.PARSE_ERROR,
     InvalidRequest: Code.INVALID_REQUEST,
@@ -143,20 +144,21 @@ CODES: Final[dict[type[PromptkitError], Code]] = {
     TooManyRequests: Code.TOO_MANY_REQUESTS,
 }
 
-#: The same, to be caught.
-TOLD: Final = tuple(CODES)
+#: The same exceptions, for an ``except`` clause.
+CLIENT_ERRORS: Final = tuple(CODES)
 
+#: What decoding raises for bytes that are not JSON, do not fit the type, or are nested too deeply.
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-#: How long a message may be. It quotes what clients send, which may be of any length.
-_LONGEST: Final = 500
+#: The longest error message, in characters. Messages quote what clients send, which may be long.
+_MAX_MESSAGE: Final = 500
 
 
 class Incoming(Struct, gc=False):
     """
-    A request or a notification, its params not yet looked at.
+    A request or a notification, its params not yet decoded.
 
-    A notification has no *id*; a *params* that is missing is an empty object. A long id may be
-    left as it is.
+    A notification has no *id*. A very long id may be left as `Raw`.
     """
 
     method: str
@@ -166,20 +168,12 @@ class Incoming(Struct, gc=False):
 
 
 class _Error(Struct, omit_defaults=True):
-    """
-    What went wrong, as it is sent.
-    """
-
     code: int
     message: str
     data: Any = UNSET
 
 
 class _Failure(Struct):
-    """
-    The answer to a request that failed.
-    """
-
     jsonrpc: str
     id: RequestId | Raw | UnsetType
     error: _Error
@@ -192,14 +186,14 @@ encode: Final = _encoder.encode
 
 def encode_result(request_id: RequestId, result: bytes) -> bytes:
     """
-    Return the line that answers a request with *result*, which is JSON already.
+    The line that answers a request with *result*, which is already JSON.
     """
     return b"".join((b'{"jsonrpc":"2.0","id":', encode(request_id), b',"result":', result, b"}\n"))
 
 
 def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:
     """
-    Return the line that asks the client for something.
+    The line that sends the client a request.
     """
     return b'{"jsonrpc":"2.0","id":%b,"method":%b,"params":%b}\n' % (
         encode(request_id),
@@ -210,46 +204,38 @@ def encode_request(request_id: RequestId, method: str, params: Any) -> bytes:
 
 def encode_notification(method: str, params: Any) -> bytes:
     """
-    Return the line that tells the client something.
+    The line that sends the client a notification.
     """
     return b'{"jsonrpc":"2.0","method":%b,"params":%b}\n' % (encode(method), encode(params))
 
 
 def encode_error(request_id: RequestId | Raw | UnsetType, error: PromptkitError) -> bytes:
     """
-    Return the line that answers a request with *error*.
+    The line that answers a request with *error*, which has to be one of `CLIENT_ERRORS`.
 
-    Args:
-        request_id:
-            The request's id. If it could not be read it is left out: no revision's schema
-            takes null.
-
-        error:
-            One of `CODES`, or of a class derived from one.
+    An id that could not be read is left out, as no revision's schema allows null.
     """
     code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
     failure = _Error(code, _message(error), _data(error))
-    # An id may be long, and no more copies of it are made. Of a tuple, msgspec 0.22 would leak the line.
+    # An id may be long: `encode_lines` does not copy it again. Given a tuple, msgspec 0.22 leaks the line.
     return _encoder.encode_lines([_Failure("2.0", request_id, failure)])
 
 
 def _message(error: PromptkitError) -> str:
-    """
-    Return what *error* says: in the author's words, or on one line, its middle left out if too long.
-    """
+    """An author's own words, or one line, shortened in the middle."""
     message = str(error)
     if not isinstance(error, PromptError):
-        if len(message) > 2 * _LONGEST:  # before it is copied
-            message = cut(message, 2 * _LONGEST)
+        if len(message) > 2 * _MAX_MESSAGE:  # first of all, as the next line copies it
+            message = cut(message, 2 * _MAX_MESSAGE)
         message = " ".join(message.splitlines())
-        if len(message) > _LONGEST:
+        if len(message) > _MAX_MESSAGE:
             message = cut(message)
-    return message.encode(errors="backslashreplace").decode()  # an author's may hold anything
+    return message.encode(errors="backslashreplace").decode()  # an author may have put anything into it
 
 
-def cut(text: str, longest: int = _LONGEST) -> str:
+def cut(text: str, longest: int = _MAX_MESSAGE) -> str:
     """
-    Return *text* with its middle left out if it is too long.
+    Shorten *text* by leaving out its middle.
     """
     if len(text) <= longest:
         return text
@@ -258,9 +244,6 @@ def cut(text: str, longest: int = _LONGEST) -> str:
 
 
 def _data(error: PromptkitError) -> Any:
-    """
-    Return what machines are told of *error*.
-    """
     if isinstance(error, UnknownPrompt):
         return error.as_data()
     if isinstance(error, ArgumentErrors):

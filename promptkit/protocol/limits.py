@@ -5,10 +5,13 @@ from typing import Annotated, Any, Final, get_args
 
 from msgspec import Struct, structs
 
-__all__ = ["GRACE_S", "OPTIONS", "PAGE_SIZE", "Limits", "Option"]
+__all__ = ["GRACE_S", "LARGE_MESSAGE", "OPTIONS", "PAGE_SIZE", "Limits", "Option"]
 
 #: How many prompts or resources one page of a list holds.
 PAGE_SIZE: Final = 100
+
+#: Longer messages, in bytes, are decoded in parts.
+LARGE_MESSAGE: Final = 1 << 16
 
 #: How long running prompts are waited for when serving ends, in seconds.
 GRACE_S: Final = 1.0

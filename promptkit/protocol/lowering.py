@@ -1,8 +1,8 @@
 """
-Lowering: from promptkit's values to what a revision sends.
+Lowering: promptkit's values become what a revision sends.
 
-Content that an older revision lacks is lowered to what it has, without loss; it is never
-refused. `KINDS` is the table.
+Content that an older revision lacks is lowered to content that it has. Nothing is lost or refused: `KINDS` is
+the table.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,9 @@ from promptkit.language.icons import Icon
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.results import Identity, Results
+from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.revisions import Revision
 
 __all__ = ["Lowering", "lowering_for"]
@@ -32,83 +33,65 @@ T = TypeVar("T")
 
 
 def _set(value: T | None) -> T | UnsetType:
-    """
-    Return *value*, or `UNSET` for what nobody set.
-    """
     return UNSET if value is None else value
 
 
 class Lowering:
     """
-    Writes prompts and workflows the way one revision spells them.
-
-    Args:
-        revision:
-            The revision.
-
-        identity:
-            What the server says of itself, where the revision wants it said.
+    Writes prompts, resources and completions as one revision spells them.
     """
 
-    def __init__(self, revision: Revision, identity: Identity | None = None) -> None:
+    def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
         self.revision = revision
-        self.results = Results(revision, identity)
+        self.results = ResultEncoder(revision, server_info)
         self._kinds = {
             kind: lower if available(revision) else older for kind, (available, lower, older) in KINDS.items()
         }
 
-    def result(self, prompt: CompiledPrompt, said: Workflow | str) -> bytes:
+    def result(self, prompt: CompiledPrompt, rendered: Workflow | str) -> bytes:
         """
-        Return the result of ``prompts/get``, as JSON.
+        Encode the result of ``prompts/get``.
 
         Args:
             prompt:
-                What was asked for.
+                The prompt.
 
-            said:
-                What it says, or the text of the one turn of the user that it says.
+            rendered:
+                What it rendered to. A plain string is the text of a single message of the user.
 
         Raises:
             UnicodeEncodeError: If a text holds half of a surrogate pair.
         """
-        if isinstance(said, str):
-            messages = [wire.PromptMessage("user", wire.TextContent(said))]
+        if isinstance(rendered, str):
+            messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
         else:
-            messages = [wire.PromptMessage(each.role, self._content(each.content)) for each in said.messages]
+            messages = [wire.PromptMessage(m.role, self._content(m.content)) for m in rendered.messages]
         description = UNSET if prompt.description is None else prompt.description
         kind, meta = self.results.type, self.results.meta
         return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
 
     def _content(self, content: Content) -> wire.Content:
-        """
-        Return *content* as the revision spells it.
-        """
         if type(content) is Text and not content.annotated:
             return wire.TextContent(content.text)
         return self._kinds[type(content)](self, content)
 
     def completion(self, completion: Completion) -> bytes:
-        """
-        Return the result of ``completion/complete``, as JSON.
-        """
+        """Encode the result of ``completion/complete``."""
         offered = wire.Completion(completion.values, completion.total, completion.has_more)
         return self.results.encode(wire.CompleteResult(offered))
 
     def contents(self, resource: EmbeddedResource) -> bytes:
         """
-        Return the result of ``resources/read``, as JSON.
-
-        A function has made it, which may say something else the next time.
+        Encode the result of ``resources/read``.
 
         Raises:
             UnicodeEncodeError: If a text holds half of a surrogate pair.
         """
+        # A function made the contents, and may return something else the next time.
         return self.results.encode_kept(wire.ReadResourceResult([_contents(resource)]), changes=True)
 
     def prompt(self, prompt: CompiledPrompt) -> wire.Prompt:
-        """
-        Return *prompt* as a list shows it.
-        """
+        """A prompt, as listed."""
         has = self.revision
         return wire.Prompt(
             name=prompt.name,
@@ -120,21 +103,15 @@ class Lowering:
         )
 
     def resource(self, resource: CompiledResource) -> wire.Resource:
-        """
-        Return *resource*, which has no variables, as a list shows it.
-        """
+        """A resource without variables, as listed."""
         return wire.Resource(resource.uri_template, *self._described(resource))
 
     def template(self, resource: CompiledResource) -> wire.ResourceTemplate:
-        """
-        Return *resource*, which has variables, as a list shows it.
-        """
+        """A resource with variables, as listed."""
         return wire.ResourceTemplate(resource.uri_template, *self._described(resource))
 
     def annotations(self, content: Content) -> wire.Annotations | UnsetType:
-        """
-        Return what is said about *content*, if anything is that the revision can say.
-        """
+        """The annotations of *content*, if it has any that the revision knows."""
         if not content.annotated:
             return UNSET
         moment = content.last_modified if self.revision.dates else None
@@ -147,16 +124,11 @@ class Lowering:
         )
 
     def _described(self, resource: CompiledResource) -> tuple[str, Any, Any, Any]:
-        """
-        Return what a list says of *resource* beside its URI.
-        """
+        """What a list shows of a resource or a template besides its URI."""
         title = _set(resource.title) if self.revision.titles else UNSET
         return resource.name, title, _set(resource.description), _set(resource.mime_type)
 
     def _argument(self, argument: Argument) -> wire.PromptArgument:
-        """
-        Return *argument* as a list shows it.
-        """
         return wire.PromptArgument(
             name=argument.name,
             title=_set(argument.title) if self.revision.titles else UNSET,
@@ -166,9 +138,7 @@ class Lowering:
 
 
 def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
-    """
-    Return what a prompt's ``_meta`` holds: the schema of its arguments, and what its author set.
-    """
+    """The schema of the arguments, and what the author set."""
     schema = {"promptkit/arguments": prompt.schema} if prompt.arguments.ordered else {}
     return {**schema, **prompt.meta}
 
@@ -232,7 +202,7 @@ def _link_as_text(lowering: Lowering, content: ResourceLink) -> wire.Content:
 _Available = Callable[[Revision], bool]
 _Lower = Callable[[Lowering, Any], wire.Content]
 
-#: For each kind of content: whether a revision has it, how it is sent then, and how else.
+#: For each kind of content: whether a revision has it, how it is sent if so, and how if not.
 KINDS: Final[dict[type[Content], tuple[_Available, _Lower, _Lower]]] = {
     Text: (lambda _: True, _text, _text),
     Image: (lambda _: True, _image, _image),
@@ -243,8 +213,6 @@ KINDS: Final[dict[type[Content], tuple[_Available, _Lower, _Lower]]] = {
 
 
 @cache
-def lowering_for(revision: Revision, identity: Identity | None = None) -> Lowering:
-    """
-    Return the one `Lowering` of *revision* for a server.
-    """
-    return Lowering(revision, identity)
+def lowering_for(revision: Revision, server_info: ServerInfo | None = None) -> Lowering:
+    """The one `Lowering` of *revision* for a server."""
+    return Lowering(revision, server_info)

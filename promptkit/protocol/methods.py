@@ -1,4 +1,4 @@
-"""The methods that are understood, and when a request for one may come."""
+"""The methods that clients may call, and when."""
 
 from collections.abc import Mapping
 from typing import Final, TypeAlias
@@ -14,17 +14,14 @@ __all__ = ["METHODS", "Method", "PageKey"]
 
 class Method:
     """
-    A method that is understood.
+    What is known of a method.
 
     Args:
-        params:
-            What its params are.
-
         handshake:
-            Whether sessions that were opened with a handshake have it.
+            Whether sessions opened with a handshake have it.
 
         modern:
-            Whether requests that carry their own revision have it.
+            Whether requests that name their own revision have it.
 
         opens:
             Whether it may come before the handshake.
@@ -33,17 +30,13 @@ class Method:
             Whether a request for it may name its own revision.
 
         served:
-            Whether it is answered from what is served, and not by the connection itself.
+            Whether the server answers it, and not the connection itself.
 
         static:
-            The result, if it is the same always.
-
-    Attributes:
-        decode:
-            Reads its params.
+            The result, if it is always the same.
     """
 
-    def __init__(  # noqa: PLR0913 (a method has that many properties)
+    def __init__(  # noqa: PLR0913 (one for each property of a method)
         self,
         params: type[wire.Params],
         *,
@@ -64,10 +57,10 @@ class Method:
         self.decode = Decoder(params).decode
 
 
-#: Every request that is understood, and when it may come. There is no other check.
+#: Every method. Nothing else checks when one may be called.
 #:
-#: Some clients ask for every kind of list and give up on an error, so each is answered where there
-#: is nothing, too: the list of tools always is.
+#: Some clients ask for every kind of list and give up on an error, so empty lists are answered, too. The
+#: list of tools is always empty.
 METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
     "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),
@@ -85,5 +78,5 @@ METHODS: Final[Mapping[str, Method]] = {
 }
 
 
-#: A page of a list: by its method, the revision that the client speaks, and its cursor.
+#: What identifies a page of a list: its method, the client's revision, and its cursor.
 PageKey: TypeAlias = tuple[str, Revision, str | UnsetType]

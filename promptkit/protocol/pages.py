@@ -1,4 +1,4 @@
-"""Pages: a list in parts, with cursors that belong to exactly this list."""
+"""Pages: lists in parts, with cursors that are valid for exactly one list."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -19,18 +19,14 @@ class Pages:
     """
     The pages of one list, each encoded once.
 
-    A cursor says where to go on, and of which list: it is refused for any other, also for a
-    later one of the same catalog if anything in it is different.
+    A cursor names the list and a place in it. It is refused for other lists, and for this one after a change.
 
     Args:
-        items:
-            The items, in the order in which every client sees them.
-
         size:
-            How many a page holds.
+            How many items a page holds.
 
         encode_page:
-            Makes the result out of encoded items and the cursor of the next page.
+            Encodes the result from encoded items and the cursor of the next page.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/utilities/pagination
@@ -53,18 +49,12 @@ class Pages:
 
     @property
     def cursors(self) -> Iterable[str | UnsetType]:
-        """
-        The cursors of all pages.
-        """
+        """The cursors of all pages."""
         return self._starts
 
     def page(self, cursor: str | UnsetType = UNSET) -> bytes:
         """
-        Return the result that a client gets.
-
-        Args:
-            cursor:
-                Where to go on; the first page if there is none.
+        Return the page at *cursor*, encoded.
 
         Raises:
             InvalidParams: If *cursor* does not belong to this list.
@@ -80,9 +70,6 @@ class Pages:
 
 
 def _cursors(items: Sequence[Raw], starts: Sequence[int]) -> list[str]:
-    """
-    Return a cursor for each of *starts*, which tells of the list and not only of the place.
-    """
     if not starts:
         return []
     of_all = digest(b"\n".join(items))[:8].hex()
@@ -90,20 +77,6 @@ def _cursors(items: Sequence[Raw], starts: Sequence[int]) -> list[str]:
 
 
 class _Listed(Struct, frozen=True):
-    """
-    What one method lists.
-
-    Args:
-        items:
-            Finds the items in a catalog.
-
-        lower:
-            Makes one of them what the revision sends.
-
-        result:
-            Makes a page of them.
-    """
-
     items: Callable[[Catalog], Iterable[Any]]
     lower: Callable[[Lowering, Any], Any]
     result: Callable[[list[Raw], str | UnsetType], wire.Result]
@@ -135,23 +108,9 @@ def pages_of(
     changes: bool = False,
 ) -> Pages:
     """
-    Return the pages of what a method lists.
+    Return the pages of what *method*, one of `LISTS`, lists.
 
-    Args:
-        method:
-            One of `LISTS`.
-
-        catalog:
-            What is served.
-
-        lowering:
-            How the client's revision spells it.
-
-        size:
-            How many items a page holds.
-
-        changes:
-            Whether the list may become another while the server runs.
+    With *changes*, the list may change while the server runs.
     """
     listed = LISTS[method]
 

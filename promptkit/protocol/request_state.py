@@ -1,4 +1,4 @@
-"""Sealing: what a client has to hand back unchanged, with the request that it was given for."""
+"""The ``requestState``: a signed token that a client sends back with the request that it was issued for."""
 
 import os
 import re
@@ -12,23 +12,21 @@ import msgspec
 
 from promptkit.protocol.jsonrpc import InvalidParams
 
-__all__ = ["Seal"]
+__all__ = ["RequestStateSigner"]
 
-#: Names the encoding, in the token and in what is authenticated: the next one gets another.
+#: The version of the encoding, in the token and in what is signed.
 _VERSION: Final = "v1"
 
-#: The version, when it expires in seconds of the clock, and the HMAC in hexadecimal.
+#: The version, the time at which it expires in seconds, and the HMAC in hexadecimal.
 _TOKEN: Final = re.compile(rf"{_VERSION}\.([0-9]{{1,15}})\.[0-9a-f]{{64}}")
 
-#: Keys are sorted, so that equal values give equal bytes. JSON of one array says where each
-#: part ends, so that no two requests give the same bytes.
+#: Keys are sorted, so that equal values give equal bytes. What is signed is one JSON array, in which it is
+#: clear where each part ends, so that no two requests give the same bytes.
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 def _key(key: bytes | None) -> bytes:
-    """
-    Return *key*, or one of this process alone. Raises ValueError if it could be guessed.
-    """
+    """A random key by default. Raises ValueError if *key* could be guessed."""
     if key is None:
         return os.urandom(32)
     if len(key) < 16:
@@ -38,20 +36,20 @@ def _key(key: bytes | None) -> bytes:
 
 
 @attrs.frozen(eq=False)
-class Seal:
+class RequestStateSigner:
     """
-    Makes the ``requestState`` of a request, and finds out whether one was made for it.
+    Issues the ``requestState`` of a request, and verifies it.
 
     Args:
         key:
-            What tokens are authenticated with: 16 bytes or more, best 32. By default nobody
-            knows it, and only this object takes its tokens.
+            The secret that tokens are signed with: 16 bytes or more, best 32. The default is random, so that
+            only this object accepts its tokens.
 
         lifetime:
-            How long a token is taken, in seconds.
+            How long a token is valid, in seconds.
 
         clock:
-            Tells the time, in seconds.
+            Returns the time, in seconds.
 
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr#server-requirements-basic-workflow
@@ -61,34 +59,28 @@ class Seal:
     lifetime: float = 900.0
     clock: Callable[[], float] = time.time
 
-    def seal(self, method: str, params: Any) -> str:
+    def sign(self, method: str, params: Any) -> str:
         """
-        Return the token for one request, text that is safe in URLs.
+        Return the token for one request, which is safe in URLs.
 
-        Args:
-            method:
-                The request's method.
-
-            params:
-                What it asks for, any JSON value. The order of keys does not matter.
+        The *params* are any JSON value. The order of keys does not matter.
         """
         return self._token(ceil(self.clock() + self.lifetime), method, params)
 
-    def check(self, token: str, method: str, params: Any) -> None:
+    def verify(self, token: str, method: str, params: Any) -> None:
         """
-        Check that *token* is what `seal` returned for the same request, not too long ago.
+        Check that `sign` returned *token* for the same request, and that it has not expired.
 
         Raises:
-            InvalidParams: If it is malformed, was changed or made for another request, or
-                has expired.
+            InvalidParams: If the token is malformed, changed, for another request, or expired.
         """
         from hmac import compare_digest
 
         if not (parts := _TOKEN.fullmatch(token)):
-            msg = "requestState is none that this server gives: send it back as it came, or leave it out"
+            msg = "requestState was not issued by this server: send it back as it came, or leave it out"
             raise InvalidParams(msg)
         expiry = int(parts[1])
-        # All of the text is compared, so that it has no second spelling.
+        # The whole text is compared, so that no other spelling of a number is accepted.
         if not compare_digest(self._token(expiry, method, params), token):
             msg = "requestState was changed or belongs to another request: send this one again without it"
             raise InvalidParams(msg)
@@ -97,9 +89,6 @@ class Seal:
             raise InvalidParams(msg)
 
     def _token(self, expiry: int, method: str, params: Any) -> str:
-        """
-        Return the token for one request that expires at a given time.
-        """
         import hmac
 
         mac = hmac.digest(self.key, _encode([_VERSION, expiry, method, params]), "sha256")

@@ -1,8 +1,7 @@
 """
 The dated revisions of the protocol, and what each of them has.
 
-A revision's date is written here and nowhere else, and no other module asks which
-revision this is, only what it has.
+No other module names a date: others ask what a revision has, and not which one it is.
 """
 
 from enum import Enum
@@ -15,7 +14,7 @@ __all__ = ["LATEST_HANDSHAKE", "MODERN", "REVISIONS", "Era", "Revision", "negoti
 
 class Era(Enum):
     """
-    How a revision is agreed upon.
+    How client and server agree on a revision.
     """
 
     HANDSHAKE = "once, by an initialize request"
@@ -27,12 +26,6 @@ class Revision(Struct, frozen=True, eq=False):
     One published revision of the protocol.
 
     Args:
-        date:
-            Its name on the wire.
-
-        era:
-            How client and server agree on it.
-
         audio:
             Whether a message may hold audio.
 
@@ -52,25 +45,25 @@ class Revision(Struct, frozen=True, eq=False):
             Whether prompts have icons.
 
         completions:
-            Whether completion is a capability, and not only a method.
+            Whether completion has a capability of its own.
 
         batches:
             Whether several messages may come as one array.
 
         progress_messages:
-            Whether a report of progress may say something.
+            Whether a progress notification may have a message.
 
         elicitation:
-            Whether the user may be asked for something.
+            Whether the server may ask the user for input.
 
         elicitation_modes:
-            Whether a question says how it is asked, and a form may offer several choices at once.
+            Whether an elicitation has a mode, and a form may let the user choose several values.
 
         empty_lists:
-            Whether a list that has nothing in it is declared, too: what is not declared is not answered.
+            Whether capabilities are declared for empty lists, too. What is not declared is not answered.
 
         resource_not_found:
-            Whether a resource that there is not has an error code of its own.
+            Whether a resource that does not exist has an error code of its own.
 
     See Also:
         https://modelcontextprotocol.io/specification/versioning
@@ -95,7 +88,7 @@ class Revision(Struct, frozen=True, eq=False):
     @property
     def stateless(self) -> bool:
         """
-        Whether a request says all that is needed to answer it, and a result what it is.
+        Whether a request needs no session, and a result has a ``resultType``.
         """
         return self.era is Era.MODERN
 
@@ -140,12 +133,9 @@ MODERN: Final = {date: revision for date, revision in REVISIONS.items() if revis
 
 def negotiate(proposed: str) -> Revision:
     """
-    Return the revision to answer an ``initialize`` request with.
+    Return the revision for the answer to ``initialize``.
 
-    Args:
-        proposed:
-            The date that the client proposes. It is taken if it is served with a
-            handshake; else the newest such revision is the counter-offer.
+    It is the one that the client has *proposed*, if that has a handshake, else the newest that has one.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation

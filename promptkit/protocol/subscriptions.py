@@ -1,4 +1,4 @@
-"""Subscriptions: what one client wants to hear of, in both eras, and how it is told."""
+"""Subscriptions: what one client is notified of, in both eras."""
 
 from collections.abc import Collection
 from threading import Lock
@@ -7,6 +7,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.jsonrpc import (
     InvalidParams,
     RequestId,
@@ -14,7 +15,7 @@ from promptkit.protocol.jsonrpc import (
     encode_notification,
     encode_result,
 )
-from promptkit.protocol.results import Capabilities, Results
+from promptkit.protocol.results import ResultEncoder
 
 __all__ = ["Subscriptions"]
 
@@ -23,19 +24,21 @@ _RESOURCES: Final = "notifications/resources/list_changed"
 _UPDATED: Final = "notifications/resources/updated"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
-#: How many resources a client may ask for, in its session and all of its streams together, each
-#: as often as it asks, and how long the URI of one may be, in characters.
-MOST: Final = 10_000
-LONGEST: Final = 2048
+#: How many resources a client may subscribe to, in its session and all of its streams together. A resource
+#: counts each time.
+MAX_SUBSCRIPTIONS: Final = 10_000
+
+#: The longest URI of such a resource, and the longest id of a stream, in characters.
+MAX_CHARACTERS: Final = 2048
 
 
 class Subscriptions:
     """
-    What one client wants to hear of.
+    What one client is notified of.
 
-    A client with a session is told without asking that a list has changed, and asks for
-    each resource. A client of the modern era opens streams, each with a filter; whatever
-    goes to a stream bears the id of the request that opened it.
+    A client with a session is notified of every change of a list, and subscribes to single resources. One of
+    the modern era opens streams, each with a filter; every notification to a stream has the id of the request
+    that opened it.
 
     Attributes:
         session:
@@ -50,18 +53,14 @@ class Subscriptions:
         self._offered = Capabilities()
         self._uris: set[str] = set()
         self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
-        self._listening: dict[str, dict[RequestId, None]] = {}  # to which streams an update is told
+        self._listening: dict[str, dict[RequestId, None]] = {}  # by URI: the streams that are notified
         self._streamed = 0
         self._wrong: frozenset[str] = frozenset()
-        self._lock = Lock()  # changes are told by another thread than the one that reads
+        self._lock = Lock()  # notifications come from another thread than the one that reads
 
     def open_session(self, offered: Capabilities) -> None:
         """
-        Begin a session, once more if there is one: the client is not ready yet.
-
-        Args:
-            offered:
-                What it was told that it can hear of.
+        Open a session, or open it anew. The client is not ready yet.
         """
         with self._lock:
             self.session = False
@@ -71,19 +70,19 @@ class Subscriptions:
     @property
     def uris(self) -> Collection[str]:
         """
-        The resources of which an update is told to somebody.
+        The resources that the session or a stream is subscribed to.
         """
         with self._lock:
             return self._uris.union(self._listening)
 
     def subscribe(self, uri: str) -> None:
         """
-        Tell the session of updates of one resource.
+        Subscribe the session to a resource.
 
         Raises:
-            InvalidParams: If its URI is too long.
+            InvalidParams: If the URI is too long.
 
-            TooManyRequests: If there are as many as may be.
+            TooManyRequests: If there are too many subscriptions.
         """
         with self._lock:
             if uri not in self._uris:
@@ -91,35 +90,25 @@ class Subscriptions:
                 self._uris.add(uri)
 
     def unsubscribe(self, uri: str) -> None:
-        """
-        Tell the session no longer.
-        """
+        """End the session's subscription to a resource."""
         with self._lock:
             self._uris.discard(uri)
 
     def listen(self, request_id: RequestId, wanted: wire.SubscriptionFilter, offered: Capabilities) -> bytes:
         """
-        Open a stream; return what acknowledges it, which has to be sent first.
+        Open a stream, and return its acknowledgement, which has to be sent before any notification.
 
-        Args:
-            request_id:
-                The id of the request that opens it.
-
-            wanted:
-                What the client asks to hear of.
-
-            offered:
-                What it can hear of; the rest is left out of the acknowledgement.
+        What is *wanted* and not *offered* is left out.
 
         Raises:
-            InvalidParams: If the URI of a resource is too long, or the id, which every notification bears.
+            InvalidParams: If a URI is too long, or the id, which every notification repeats.
 
-            TooManyRequests: If there are as many as may be.
+            TooManyRequests: If there are too many subscriptions.
         """
-        if isinstance(request_id, str) and len(request_id) > LONGEST:
-            msg = f"the id of a request that opens a stream has at most {LONGEST:,} characters"
+        if isinstance(request_id, str) and len(request_id) > MAX_CHARACTERS:
+            msg = f"the id of a request that opens a stream has at most {MAX_CHARACTERS:,} characters"
             raise InvalidParams(msg)
-        accepted = _narrowed(wanted, offered)
+        accepted = _accepted(wanted, offered)
         with self._lock:
             self._check_room(_uris(accepted))
             self._forget(request_id)
@@ -128,31 +117,25 @@ class Subscriptions:
             for uri in _uris(accepted):
                 self._listening.setdefault(uri, {})[request_id] = None
         params = wire.ChangeParams(notifications=accepted, meta=wire.NotificationMeta(request_id))
-        told = encode_notification(_ACKNOWLEDGED, params)
-        return told + self._told_wrong(bare=False, streams=[request_id]) if self._wrong else told
+        line = encode_notification(_ACKNOWLEDGED, params)
+        return line + self._corrections(in_session=False, streams=[request_id]) if self._wrong else line
 
     def cancel(self, request_id: RequestId) -> None:
-        """
-        Close a stream that its client has ended. Nothing more is said about it.
-        """
+        """Close a stream that its client has ended."""
         with self._lock:
             self._forget(request_id)
 
     def _check_room(self, uris: Collection[str]) -> None:
-        """
-        Check that so many resources more may be told of.
-        """
-        if any(len(uri) > LONGEST for uri in uris):
-            msg = f"the URI of a resource to hear of has at most {LONGEST:,} characters"
+        """Raises InvalidParams or TooManyRequests."""
+        if any(len(uri) > MAX_CHARACTERS for uri in uris):
+            msg = f"the URI of a resource to subscribe to has at most {MAX_CHARACTERS:,} characters"
             raise InvalidParams(msg)
-        if self._streamed + len(self._uris) + len(uris) > MOST:
-            msg = f"there would be more than {MOST:,} subscriptions to resources: end some of them first"
+        if self._streamed + len(self._uris) + len(uris) > MAX_SUBSCRIPTIONS:
+            many = f"{MAX_SUBSCRIPTIONS:,} subscriptions to resources"
+            msg = f"there would be more than {many}: end some of them first"
             raise TooManyRequests(msg)
 
     def _forget(self, request_id: RequestId) -> None:
-        """
-        Forget a stream, if it is there.
-        """
         if (wanted := self._streams.pop(request_id, None)) is None:
             return
         self._streamed -= len(_uris(wanted))
@@ -163,96 +146,81 @@ class Subscriptions:
                 self._listening.pop(uri, None)
 
     def __contains__(self, request_id: object) -> bool:
-        """
-        Return whether the request with this id has opened a stream that is still open.
-        """
+        """Whether the stream that the request with this id opened is still open."""
         return request_id in self._streams
 
     def correct(self, *, prompts: bool, resources: bool) -> bytes:
         """
-        Return what tells that lists were wrong from the beginning; ``b""`` if nobody listens yet.
+        Return the notifications that lists sent so far were wrong.
 
-        Whoever begins to listen later is told then, as it may have been told the wrong list.
+        A session or a stream that is opened later is notified, too: its client may have a wrong list.
         """
         with self._lock:
             self._wrong = frozenset({_PROMPTS} if prompts else ()) | ({_RESOURCES} if resources else set())
-        return self._told_wrong(bare=self.session, streams=list(self._streams))
+        return self._corrections(in_session=self.session, streams=list(self._streams))
 
     def ready(self) -> bytes:
         """
-        Note that the client of a session is ready; return what it has to be told at once, if anything.
+        Note that the client of the session is ready; return the notifications that it missed.
         """
         was, self.session = self.session, True
-        return b"" if was or not self._wrong else self._told_wrong(bare=True, streams=[])
+        return b"" if was or not self._wrong else self._corrections(in_session=True, streams=[])
 
     def prompts_changed(self) -> bytes:
         """
-        Return what tells that the list of prompts is another; ``b""`` if nobody wants to know.
+        Return the notifications that the list of prompts has changed.
         """
-        return self._changed(_PROMPTS, "prompts_list_changed", bare=self.session)
+        return self._changed(_PROMPTS, "prompts_list_changed", in_session=self.session)
 
     def resources_changed(self) -> bytes:
         """
-        Return what tells that the list of resources is another; ``b""`` if nobody wants to know.
+        Return the notifications that the list of resources has changed.
         """
-        bare = self.session and self._offered.resources
-        return self._changed(_RESOURCES, "resources_list_changed", bare=bare)
+        in_session = self.session and self._offered.resources
+        return self._changed(_RESOURCES, "resources_list_changed", in_session=in_session)
 
     def updated(self, uri: str) -> bytes:
         """
-        Return what tells that a resource holds something else; ``b""`` if nobody wants to know.
+        Return the notifications that the contents of a resource have changed.
         """
         with self._lock:
             streams = list(self._listening.get(uri, ()))
-            bare = self.session and uri in self._uris
-        return _told(_UPDATED, streams, bare=bare, uri=uri)
+            in_session = self.session and uri in self._uris
+        return _notifications(_UPDATED, streams, in_session=in_session, uri=uri)
 
-    def end(self, results: Results) -> bytes:
+    def end(self, results: ResultEncoder) -> bytes:
         """
-        Close every stream from this side; return what says so.
-
-        The pages of the specification differ: one wants the result of the request, another a
-        cancellation. Clients take the result for an end and a cancellation for a loss, so the
-        result comes first, and the cancellation of what has ended already harms nobody.
+        Close every stream from this side, and return the lines that tell the client.
         """
         with self._lock:
             ended = list(self._streams)
             self._streams.clear()
             self._listening.clear()
             self._streamed = 0
-        return b"".join(_ending(request_id, results) for request_id in ended)
+        return b"".join(_end_stream(request_id, results) for request_id in ended)
 
-    def _told_wrong(self, *, bare: bool, streams: list[RequestId]) -> bytes:
-        """
-        Return what tells those who listen which lists were wrong.
-        """
-        told = b""
+    def _corrections(self, *, in_session: bool, streams: list[RequestId]) -> bytes:
+        lines = b""
         for method, kind, offered in (
             (_PROMPTS, "prompts_list_changed", True),
             (_RESOURCES, "resources_list_changed", self._offered.resources),
         ):
             if method in self._wrong:
                 listening = [key for key in streams if getattr(self._streams.get(key), kind, None) is True]
-                told += _told(method, listening, bare=bare and offered)
-        return told
+                lines += _notifications(method, listening, in_session=in_session and offered)
+        return lines
 
-    def _changed(self, method: str, kind: str, *, bare: bool) -> bytes:
+    def _changed(self, method: str, kind: str, *, in_session: bool) -> bytes:
         with self._lock:
             streams = [key for key, wanted in self._streams.items() if getattr(wanted, kind) is True]
-        return _told(method, streams, bare=bare)
+        return _notifications(method, streams, in_session=in_session)
 
 
 def _uris(wanted: wire.SubscriptionFilter) -> Collection[str]:
-    """
-    Return the resources that a stream is about.
-    """
     return wanted.resource_subscriptions or ()
 
 
-def _narrowed(wanted: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
-    """
-    Return what of *wanted* is *offered*.
-    """
+def _accepted(wanted: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
     return wire.SubscriptionFilter(
         (offered.changes and wanted.prompts_list_changed is True) or UNSET,
         (offered.changes and wanted.resources_list_changed is True) or UNSET,
@@ -260,18 +228,16 @@ def _narrowed(wanted: wire.SubscriptionFilter, offered: Capabilities) -> wire.Su
     )
 
 
-def _told(method: str, streams: list[RequestId], *, bare: bool, uri: str | UnsetType = UNSET) -> bytes:
-    """
-    Return one notification for the session, if *bare*, and one for each of *streams*.
-    """
-    notifications = [wire.ChangeParams(uri)] if bare else []
+def _notifications(
+    method: str, streams: list[RequestId], *, in_session: bool, uri: str | UnsetType = UNSET
+) -> bytes:
+    notifications = [wire.ChangeParams(uri)] if in_session else []
     notifications += [wire.ChangeParams(uri, meta=wire.NotificationMeta(stream)) for stream in streams]
     return b"".join(encode_notification(method, params) for params in notifications)
 
 
-def _ending(request_id: RequestId, results: Results) -> bytes:
-    """
-    Return what ends the stream that *request_id* has opened.
-    """
+def _end_stream(request_id: RequestId, results: ResultEncoder) -> bytes:
+    # One page of the specification asks for the result of the request, another for a cancellation. Clients
+    # take a result for an end and a cancellation for a loss: the result first makes the other harmless.
     cancelled = encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
     return encode_result(request_id, results.encode_end(request_id)) + cancelled

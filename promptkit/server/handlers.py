@@ -17,10 +17,10 @@ from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
 from promptkit.protocol.jsonrpc import InternalError, encode
+from promptkit.protocol.limit_checks import check_arguments
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
-from promptkit.protocol.sizes import check_given
 from promptkit.server.context import context_of
 from promptkit.server.elicitation.elicitation import Elicitation, Question
 from promptkit.server.lookup import completer_of, hide, resource_of
@@ -92,7 +92,7 @@ class Handlers:
         self._send = send
         self._limits = limits
         self._lowerings = {
-            revision: lowering_for(revision, connection.identity) for revision in REVISIONS.values()
+            revision: lowering_for(revision, connection.server_info) for revision in REVISIONS.values()
         }
         self._requests = TokenBucket(limits.rate, "requests")
         self._completions = TokenBucket(limits.completions, "requests for completion")
@@ -259,7 +259,7 @@ class Handlers:
 
             ArgumentErrors: If a text in it holds too many values.
         """
-        check_given({name: Raw(encode(value)) for name, value in (given or {}).items()}, self._limits)
+        check_arguments({name: Raw(encode(value)) for name, value in (given or {}).items()}, self._limits)
         prompt.arguments.check_values(given or {}, self._limits.values)
         return given
 

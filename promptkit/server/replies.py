@@ -21,7 +21,7 @@ from promptkit.errors.exceptions import (
 from promptkit.errors.standard_error import say
 from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import TOLD, InternalError, encode_error, encode_result
+from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_error, encode_result
 from promptkit.server.lookup import Subject, subject_of
 from promptkit.server.scheduling.workers import Abandoned
 
@@ -117,7 +117,7 @@ def _told(request: Request, error: BaseException, catalog: Catalog) -> Promptkit
     if isinstance(error, PromptError):
         with suppress(Exception):  # an author's class may be unable to show itself
             return PromptError(_redacted(str(error), subject_of(request, catalog)))
-    elif isinstance(error, TOLD):
+    elif isinstance(error, CLIENT_ERRORS):
         return error
     return _internal_error(request, error, catalog)
 

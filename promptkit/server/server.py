@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
@@ -14,7 +15,6 @@ from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
 from promptkit.protocol.pages import LISTS
-from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.handlers import Handlers
 from promptkit.server.scheduling.executor import Executor
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Server"]
 
 #: What a server says of itself unless somebody says otherwise.
-PROMPTKIT: Final = Identity("promptkit", VERSION)
+PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
 
 #: How often to look after a thread that works, in seconds. It is relieved once it has been at
 #: one request for that long.
@@ -82,7 +82,7 @@ class Server:
         catalog: Catalog,
         send: Callable[[bytes], None],
         *,
-        identity: Identity = PROMPTKIT,
+        identity: ServerInfo = PROMPTKIT,
         page_size: int = PAGE_SIZE,
         changes: bool = False,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)

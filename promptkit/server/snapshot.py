@@ -10,12 +10,12 @@ from msgspec import UNSET, UnsetType
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
 from promptkit.protocol.pages import LISTS, Pages, pages_of
-from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 __all__ = ["CACHED", "CACHED_BYTES", "ReplyCache", "Snapshot"]
@@ -46,7 +46,7 @@ class Snapshot:
             Whether another catalog may take its place.
     """
 
-    def __init__(self, catalog: Catalog, identity: Identity, page_size: int, *, changes: bool) -> None:
+    def __init__(self, catalog: Catalog, identity: ServerInfo, page_size: int, *, changes: bool) -> None:
         self.catalog = catalog
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()

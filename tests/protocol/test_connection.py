@@ -5,16 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request, Response
 from promptkit.protocol.methods import METHODS
-from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import REVISIONS, Era
 from tests.wire import HANDSHAKES, initialize, line, modern, request
 
 
 def connect(revision=None):
-    connection = Connection(Identity("shelf", "1.2", "Review prompts."))
+    connection = Connection(ServerInfo("shelf", "1.2", "Review prompts."))
     if revision:
         connection.receive_data(line(initialize(revision)))
     return connection
@@ -460,7 +460,7 @@ def test_an_answer_is_taken_from_when_on_it_is_expected():
     """
     A client can answer a question only after it was asked, and only once.
     """
-    connection = Connection(Identity("promptkit", "1"))
+    connection = Connection(ServerInfo("promptkit", "1"))
     number, _ = connection.ask("elicitation/create", {})
     answer = line({"jsonrpc": "2.0", "id": number, "result": {"action": "decline"}})
     before = connection.receive_data(answer)

@@ -3,10 +3,10 @@ from typing import get_args
 
 import pytest
 
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
 from promptkit.protocol.methods import METHODS
-from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.wire import LogLevel
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
@@ -20,7 +20,7 @@ MODERN_ONLY = ["server/discover", "subscriptions/listen"]
 
 
 def connect(revision=None, **offered):
-    connection = Connection(Identity("shelf", "1.2", "Review prompts."), Capabilities(**offered))
+    connection = Connection(ServerInfo("shelf", "1.2", "Review prompts."), Capabilities(**offered))
     if revision:
         connection.receive_data(line(initialize(revision)))
     return connection

@@ -5,18 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request, Response
-from promptkit.protocol.glances import LARGE, beginning_of, characters_in
-from promptkit.protocol.results import Identity
+from promptkit.protocol.limits import LARGE_MESSAGE
+from promptkit.protocol.partial_decoding import count_characters, decode_beginning
 from tests.wire import HANDSHAKES, MODERN, envelope, initialize, line, modern, notification, request
 
 HALF = "\\ud800"
-WORDS = "a" * (LARGE + 1)
+WORDS = "a" * (LARGE_MESSAGE + 1)
 
 
 def connect(revision="2025-11-25"):
-    connection = Connection(Identity("shelf", "1.2"))
+    connection = Connection(ServerInfo("shelf", "1.2"))
     connection.receive_data(line(initialize(revision)))
     return connection
 
@@ -66,7 +67,7 @@ class TestTextThatIsNone:
             "id": 7,
             "error": {
                 "code": -32600,
-                "message": "the line holds half of a surrogate pair, which is no character",
+                "message": "the line holds half of a surrogate pair, which is not a character",
             },
         }
 
@@ -77,7 +78,7 @@ class TestTextThatIsNone:
         """
         (reply,) = events(raw(message, ensure_ascii=False))
 
-        assert (reply["id"], reply["error"]) == (7, {"code": -32700, "message": "the line is no UTF-8"})
+        assert (reply["id"], reply["error"]) == (7, {"code": -32700, "message": "the line is not UTF-8"})
 
     @pytest.mark.parametrize(
         "number",
@@ -189,7 +190,7 @@ class TestTextThatIsNone:
 
 class TestLarge:
     @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
-    @pytest.mark.parametrize("number", [7, "x", "é" * LARGE], ids=["number", "short", "long"])
+    @pytest.mark.parametrize("number", [7, "x", "é" * LARGE_MESSAGE], ids=["number", "short", "long"])
     def test_a_request(self, revision, number):
         """
         A large one is read like any other, and keeps its id.
@@ -259,7 +260,7 @@ def test_the_characters_of_a_value(value, ensure_ascii):
     """
     written = json.dumps(value, ensure_ascii=ensure_ascii, separators=(",", ":"))
 
-    assert characters_in(Raw(written.encode())) == len(value if isinstance(value, str) else written)
+    assert count_characters(Raw(written.encode())) == len(value if isinstance(value, str) else written)
 
 
 @given(st.text(st.sampled_from('a"\\\n\x00é😀\ue000'), max_size=300), st.sampled_from([1, 20]), st.booleans())
@@ -269,6 +270,6 @@ def test_the_beginning_of_a_text(text, times, ensure_ascii):
     """
     text *= times
 
-    found = beginning_of(Raw(json.dumps(text, ensure_ascii=ensure_ascii).encode()))
+    found = decode_beginning(Raw(json.dumps(text, ensure_ascii=ensure_ascii).encode()))
 
     assert found == text or (found.endswith("...") and text.startswith(found[:-3]) and len(found) > 80)

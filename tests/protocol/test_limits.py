@@ -18,14 +18,14 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.conversion import json_extent
 from promptkit.conversion.json_extent import extent
 from promptkit.language.content import EmbeddedResource
-from promptkit.protocol import sizes
+from promptkit.protocol import limit_checks
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Batch, Request
-from promptkit.protocol.framing import Lines, Overlong
-from promptkit.protocol.glances import leading_id
+from promptkit.protocol.framing import LineBuffer, OverlongLine
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.protocol.limits import OPTIONS, PAGE_SIZE, Limits
-from promptkit.protocol.results import Identity
+from promptkit.protocol.partial_decoding import leading_id
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import handlers
@@ -101,11 +101,11 @@ class TestLines:
         """
         Nothing waits for the end of a line that is too long, and nothing of it is kept.
         """
-        lines = Lines(1000)
+        lines = LineBuffer(1000)
 
         found = [lines.receive_data(b"x" * 600) for _ in range(1000)]
 
-        assert [type(one) for part in found for one in part] == [Overlong]
+        assert [type(one) for part in found for one in part] == [OverlongLine]
         assert lines.receive_data(b"rest\nnext\n") == [b"next"]
 
     @given(
@@ -116,14 +116,14 @@ class TestLines:
         """
         Whatever the lines, and however they are cut, those that are short enough come whole.
         """
-        stream, cutter, found, at = b"".join(one + b"\n" for one in lines), Lines(8), [], 0
+        stream, cutter, found, at = b"".join(one + b"\n" for one in lines), LineBuffer(8), [], 0
         while at < len(stream):
             size = sizes[at % len(sizes)]
             found += cutter.receive_data(stream[at : at + size])
             at += size
 
         assert [one for one in found if type(one) is bytes] == [one for one in lines if len(one) <= 8]
-        assert sum(type(one) is Overlong for one in found) == sum(len(one) > 8 for one in lines)
+        assert sum(type(one) is OverlongLine for one in found) == sum(len(one) > 8 for one in lines)
 
     @pytest.mark.parametrize(
         ("text", "number"),
@@ -214,7 +214,7 @@ class TestExtent:
         """
         What passes the protocol is looked for.
         """
-        assert sizes._LONGEST_TYPED == MAX_URI_LENGTH
+        assert limit_checks._MAX_TYPED == MAX_URI_LENGTH
 
 
 class TestWhoIsTold:
@@ -527,7 +527,7 @@ class TestValues:
         """
 
         def calls(size):
-            count, connection = 0, Connection(Identity("x", "1"), limits=Limits(depth=10**6, values=10**6))
+            count, connection = 0, Connection(ServerInfo("x", "1"), limits=Limits(depth=10**6, values=10**6))
 
             def note(_frame, event, _argument):
                 nonlocal count

@@ -8,12 +8,12 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.jsonrpc import InvalidParams
-from promptkit.protocol.request_state import Seal
+from promptkit.protocol.request_state import RequestStateSigner
 
 KEY = bytes(range(32))
 METHOD = "prompts/get"
 PARAMS = {"name": "review", "arguments": {"diff": "a", "depth": "2"}}
-MALFORMED = "requestState is none that this server gives: send it back as it came, or leave it out"
+MALFORMED = "requestState was not issued by this server: send it back as it came, or leave it out"
 CHANGED = "requestState was changed or belongs to another request: send this one again without it"
 EXPIRED = "requestState has expired: send the request again without it"
 
@@ -36,15 +36,15 @@ class Clock:
         return self.now
 
 
-def seal(clock=None, **options) -> Seal:
-    """A seal with a known key and a clock that stands still."""
-    return Seal(**{"key": KEY, "clock": clock or Clock(), **options})
+def signer(clock=None, **options) -> RequestStateSigner:
+    """A signer with a known key and a clock that stands still."""
+    return RequestStateSigner(**{"key": KEY, "clock": clock or Clock(), **options})
 
 
 def refusal(token, method=METHOD, params=PARAMS, by=None) -> str | None:
     """Why a token is refused; None if it is taken."""
     try:
-        (by or seal()).check(token, method, params)
+        (by or signer()).verify(token, method, params)
     except InvalidParams as refused:
         return str(refused)
     return None
@@ -63,28 +63,28 @@ class TestTheSameRequest:
         """
         A token is taken with the request that it was given for, whatever that is.
         """
-        assert refusal(seal().seal(method, params), method, params) is None
+        assert refusal(signer().sign(method, params), method, params) is None
 
     @given(JSON)
     def test_the_order_of_keys_does_not_matter(self, params):
         """
         Clients may write the members of an object in any order.
         """
-        assert refusal(seal().seal(METHOD, params), METHOD, reordered(params)) is None
+        assert refusal(signer().sign(METHOD, params), METHOD, reordered(params)) is None
 
     def test_it_is_accepted_again(self):
         """
         A token may be used more than once while it is valid.
         """
-        token, sealing = seal().seal(METHOD, PARAMS), seal()
+        token, fixed = signer().sign(METHOD, PARAMS), signer()
 
-        assert [refusal(token, by=sealing), refusal(token, by=sealing)] == [None, None]
+        assert [refusal(token, by=fixed), refusal(token, by=fixed)] == [None, None]
 
     def test_another_process_with_the_key_takes_it(self):
         """
         All that a token needs is in it, and in the key.
         """
-        assert refusal(Seal(KEY).seal(METHOD, PARAMS), by=Seal(KEY)) is None
+        assert refusal(RequestStateSigner(KEY).sign(METHOD, PARAMS), by=RequestStateSigner(KEY)) is None
 
 
 class TestTheToken:
@@ -93,13 +93,13 @@ class TestTheToken:
         """
         It has a version, and nothing that has to be escaped anywhere.
         """
-        assert re.fullmatch(r"v1\.[A-Za-z0-9._~-]+", seal().seal(METHOD, params))
+        assert re.fullmatch(r"v1\.[A-Za-z0-9._~-]+", signer().sign(METHOD, params))
 
-    def test_it_does_not_tell_what_it_seals(self):
+    def test_it_does_not_tell_what_it_signs(self):
         """
         It shows neither the params nor the key, and is no longer for longer params.
         """
-        short, long = seal().seal(METHOD, "a"), seal().seal(METHOD, "secret " * 999)
+        short, long = signer().sign(METHOD, "a"), signer().sign(METHOD, "secret " * 999)
 
         assert len(short) == len(long)
         assert "secret" not in long
@@ -109,7 +109,7 @@ class TestTheToken:
         """
         Tokens of this version stay what they are, so that a newer server takes them.
         """
-        assert seal().seal(METHOD, PARAMS) == (
+        assert signer().sign(METHOD, PARAMS) == (
             "v1.1790000901.05a72f105e61da0b8e6a1c925ad01fb3cb32f705cc8c6f6b73f43bc526ee8493"
         )
 
@@ -121,7 +121,7 @@ class TestAnotherRequest:
         """
         A token with one character replaced, left out or put in is refused.
         """
-        token = seal().seal(METHOD, PARAMS)
+        token = signer().sign(METHOD, PARAMS)
         at = data.draw(st.integers(0, len(token) - 1))
         new = data.draw(st.characters() | st.sampled_from("0123456789abcdefABCDEF.v \n") | st.just(""))
         changed = token[:at] + new + token[at + data.draw(st.sampled_from([0, 1])) :]
@@ -142,7 +142,7 @@ class TestAnotherRequest:
         """
         assume(params != others)
 
-        assert refusal(seal().seal(METHOD, params), METHOD, others) == CHANGED
+        assert refusal(signer().sign(METHOD, params), METHOD, others) == CHANGED
 
     @pytest.mark.requirement("mrtr/state-origin")
     @given(TEXT)
@@ -152,7 +152,7 @@ class TestAnotherRequest:
         """
         assume(method != METHOD)
 
-        assert refusal(seal().seal(METHOD, PARAMS), method) == CHANGED
+        assert refusal(signer().sign(METHOD, PARAMS), method) == CHANGED
 
     @pytest.mark.requirement("mrtr/state-integrity")
     @given(st.binary(min_size=16, max_size=80))
@@ -162,20 +162,20 @@ class TestAnotherRequest:
         """
         assume(key != KEY)
 
-        assert refusal(seal(key=key).seal(METHOD, PARAMS)) == CHANGED
+        assert refusal(signer(key=key).sign(METHOD, PARAMS)) == CHANGED
 
-    def test_every_seal_has_a_key_of_its_own(self):
+    def test_every_signer_has_a_key_of_its_own(self):
         """
         Without a given key each has a random one.
         """
-        assert refusal(Seal().seal(METHOD, PARAMS), by=Seal()) == CHANGED
+        assert refusal(RequestStateSigner().sign(METHOD, PARAMS), by=RequestStateSigner()) == CHANGED
 
     def test_the_parts_of_a_request_cannot_be_shifted(self):
         """
         What belongs to the method in one request cannot belong to the params in another.
         """
-        assert refusal(seal().seal("a", "bc"), "ab", "c") == CHANGED
-        assert refusal(seal().seal('a","b', "c"), "a", ["b", "c"]) == CHANGED
+        assert refusal(signer().sign("a", "bc"), "ab", "c") == CHANGED
+        assert refusal(signer().sign('a","b', "c"), "a", ["b", "c"]) == CHANGED
 
     @pytest.mark.requirement("mrtr/state-expiry")
     @pytest.mark.parametrize("expiry", ["1790000902", "999999999999999", "01790000901", "0"])
@@ -183,7 +183,7 @@ class TestAnotherRequest:
         """
         The time of expiry is signed, too; a changed token is refused as changed before it is as expired.
         """
-        version, _, mac = seal().seal(METHOD, PARAMS).split(".")
+        version, _, mac = signer().sign(METHOD, PARAMS).split(".")
 
         assert refusal(f"{version}.{expiry}.{mac}") == CHANGED
 
@@ -227,12 +227,12 @@ class TestTime:
         A token is taken until its lifetime has passed.
         """
         clock = Clock(now)
-        sealing = seal(clock, lifetime=lifetime)
-        token = sealing.seal(METHOD, PARAMS)
+        fixed = signer(clock, lifetime=lifetime)
+        token = fixed.sign(METHOD, PARAMS)
 
         clock.now = now + part * lifetime
 
-        assert refusal(token, by=sealing) is None
+        assert refusal(token, by=fixed) is None
 
     @given(st.floats(0, 4e9), st.floats(0.001, 1e6), st.floats(1, 1e6))
     def test_a_late_one_is_refused(self, now, lifetime, late):
@@ -240,12 +240,12 @@ class TestTime:
         A second after that it is refused, for ever.
         """
         clock = Clock(now)
-        sealing = seal(clock, lifetime=lifetime)
-        token = sealing.seal(METHOD, PARAMS)
+        fixed = signer(clock, lifetime=lifetime)
+        token = fixed.sign(METHOD, PARAMS)
 
         clock.now = math.ceil(now + lifetime) + late
 
-        assert refusal(token, by=sealing) == EXPIRED
+        assert refusal(token, by=fixed) == EXPIRED
 
     @pytest.mark.requirement("mrtr/state-expiry")
     def test_a_quarter_of_an_hour(self):
@@ -253,14 +253,14 @@ class TestTime:
         That is how long people have to fill in a form.
         """
         clock = Clock(1000.0)
-        sealing = seal(clock)
-        token = sealing.seal(METHOD, PARAMS)
+        fixed = signer(clock)
+        token = fixed.sign(METHOD, PARAMS)
 
         clock.now = 1900.0
-        in_time = refusal(token, by=sealing)
+        in_time = refusal(token, by=fixed)
         clock.now = 1900.1
 
-        assert (in_time, refusal(token, by=sealing)) == (None, EXPIRED)
+        assert (in_time, refusal(token, by=fixed)) == (None, EXPIRED)
 
 
 class TestTheKey:
@@ -270,7 +270,7 @@ class TestTheKey:
         A key that could be guessed is an error where it is given.
         """
         with pytest.raises(ValueError, match="can be guessed") as refused:
-            Seal(key)
+            RequestStateSigner(key)
 
         assert str(refused.value) == (
             f"a key of {len(key)} bytes can be guessed: use 32, as secrets.token_bytes(32) makes them"
@@ -280,7 +280,7 @@ class TestTheKey:
         """
         Neither a log nor a traceback tells the key.
         """
-        assert repr(KEY) not in repr(seal())
+        assert repr(KEY) not in repr(signer())
 
 
 def test_what_it_needs_is_loaded_when_it_is_used():
@@ -289,10 +289,10 @@ def test_what_it_needs_is_loaded_when_it_is_used():
     """
     script = """
 import sys
-from promptkit.protocol.request_state import Seal
-seal = Seal()
+from promptkit.protocol.request_state import RequestStateSigner
+signer = RequestStateSigner()
 assert "hmac" not in sys.modules
-seal.check(seal.seal("a", 1), "a", 1)
+signer.verify(signer.sign("a", 1), "a", 1)
 print("hmac" in sys.modules)
 """
     ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)

@@ -6,8 +6,8 @@ import pytest
 from promptkit import prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.protocol.results import Capabilities
-from promptkit.protocol.subscriptions import LONGEST, MOST, Subscriptions
+from promptkit.protocol.capabilities import Capabilities
+from promptkit.protocol.subscriptions import MAX_CHARACTERS, MAX_SUBSCRIPTIONS, Subscriptions
 from promptkit.protocol.wire import SubscriptionFilter
 from tests.wire import (
     HANDSHAKES,
@@ -449,7 +449,7 @@ class TestLimits:
         A client with too many subscriptions is asked to end some; then it may add others.
         """
         client = Client(templates(), revision, changes=True)
-        for number in range(MOST):
+        for number in range(MAX_SUBSCRIPTIONS):
             client.server.receive_data(
                 line(request(number, "resources/subscribe", {"uri": f"any://{number}"}))
             )
@@ -470,7 +470,7 @@ class TestLimits:
         Those of all streams count together, and those of a stream that is ended do not.
         """
         client = Client(templates(), MODERN, changes=True)
-        uris = [f"any://{number}" for number in range(MOST // 2)]
+        uris = [f"any://{number}" for number in range(MAX_SUBSCRIPTIONS // 2)]
         for number in ("a", "b"):
             client.post("subscriptions/listen", stream_of(uris), number)
 
@@ -482,7 +482,7 @@ class TestLimits:
         assert refused["error"]["code"] == 429
         assert bare["method"] == opened["method"] == "notifications/subscriptions/acknowledged"
 
-    @pytest.mark.parametrize(("size", "code"), [(LONGEST, None), (LONGEST + 1, -32602)])
+    @pytest.mark.parametrize(("size", "code"), [(MAX_CHARACTERS, None), (MAX_CHARACTERS + 1, -32602)])
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_the_length_of_a_uri(self, revision, size, code):
         """
@@ -503,10 +503,10 @@ class TestLimits:
         """
         client = Client(templates(), MODERN, changes=True)
 
-        error = client.ask("subscriptions/listen", stream_of([]), "x" * (LONGEST + 1))["error"]
+        error = client.ask("subscriptions/listen", stream_of([]), "x" * (MAX_CHARACTERS + 1))["error"]
 
         assert error["message"] == "the id of a request that opens a stream has at most 2,048 characters"
-        assert client.ask("prompts/list", number="x" * (LONGEST + 1))["result"]["prompts"] == []
+        assert client.ask("prompts/list", number="x" * (MAX_CHARACTERS + 1))["result"]["prompts"] == []
 
     def test_telling_many_is_linear(self):
         """

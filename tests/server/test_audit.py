@@ -13,9 +13,9 @@ import pytest
 from promptkit import Arg, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.methods import METHODS
-from promptkit.protocol.results import Capabilities, Identity
 from promptkit.server import audit as auditing
 from promptkit.server.audit import LONGEST, MOST, Audit
 from tests.wire import HANDSHAKES, MODERN, Client, envelope, initialize, line, modern, notification, request
@@ -47,7 +47,7 @@ class Audited:
         self.audit = Audit(file)
         self.file, self.catalog, self.revision = file, catalog, revision
         self.client = Client(catalog, revision, capabilities={"elicitation": {}})
-        self.connection = Connection(Identity("test", "1"), Capabilities(resources=True))
+        self.connection = Connection(ServerInfo("test", "1"), Capabilities(resources=True))
         if revision in HANDSHAKES:
             self.connection.receive_data(line(initialize(revision)))
 

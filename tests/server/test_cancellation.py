@@ -10,9 +10,9 @@ from msgspec import structs
 from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
-from promptkit.protocol.results import Identity
 from promptkit.server import Server
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, initialize, line, modern, notification, request
@@ -385,7 +385,7 @@ class TestWhoComesFirst:
         """A request that could be answered by anybody, who answers it, and what was sent."""
         sent = []
         in_flight = InFlight(sent.append)
-        (asked,) = Connection(Identity("shelf", "1")).receive_data(line(modern(1, *QUESTION)))
+        (asked,) = Connection(ServerInfo("shelf", "1")).receive_data(line(modern(1, *QUESTION)))
         refusal = InternalError("too late")
         job = in_flight.hold(Job(asked, lambda: None, refusal=refusal, deadline=0.0))
         return in_flight, job, sent

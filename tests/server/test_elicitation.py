@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from promptkit import Arg, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.protocol import request_state as sealing
+from promptkit.protocol import request_state
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server, handlers
@@ -490,8 +490,8 @@ class TestState:
         After that it is refused, and the client is asked to start again.
         """
         now = [1_790_000_000.0]
-        seal = sealing.Seal
-        monkeypatch.setattr(sealing, "Seal", lambda: seal(clock=lambda: now[0]))
+        signer = request_state.RequestStateSigner
+        monkeypatch.setattr(request_state, "RequestStateSigner", lambda: signer(clock=lambda: now[0]))
         asked = Asked(client_of(MODERN), diff="x")
 
         now[0] += later

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.results import Identity
 from promptkit.server.server import PROMPTKIT
 from promptkit.transports.startup_cache.early import EarlyServer
 from tests.wire import initialize, line, notification, request
@@ -147,7 +147,7 @@ SESSION = [initialize("2025-11-25"), notification("notifications/initialized")]
 def early():
     """A server that waits for recipes, its client greeted, and what it has sent."""
     sent = []
-    server = EarlyServer(None, Identity("promptkit", PROMPTKIT.version), Limits(), sent.append)
+    server = EarlyServer(None, ServerInfo("promptkit", PROMPTKIT.version), Limits(), sent.append)
     server._greet()
 
     def receive(*messages):
@@ -213,7 +213,7 @@ class TestWhatIsHeld:
         A client that sends much before it is greeted is greeted earlier.
         """
         sent = []
-        server = EarlyServer(None, Identity("promptkit", PROMPTKIT.version), Limits(), sent.append)
+        server = EarlyServer(None, ServerInfo("promptkit", PROMPTKIT.version), Limits(), sent.append)
         server._receive(b"".join(map(line, SESSION)))
         assert sent == []
         for number in range(100):

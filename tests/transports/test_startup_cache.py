@@ -9,6 +9,7 @@ import time
 import zipfile
 from contextlib import closing
 from importlib import import_module
+from importlib.util import cache_from_source
 from itertools import chain, repeat
 from operator import call
 from pathlib import Path
@@ -23,16 +24,15 @@ from hypothesis import strategies as st
 from promptkit import prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.results import Capabilities, Identity
 from promptkit.server import Server
 from promptkit.transports.startup_cache.early import EarlyServer
-from promptkit.transports.startup_cache.fingerprints import Inputs, names_in, value_of
-from promptkit.transports.startup_cache.listings import Index, key_of
+from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
 from promptkit.transports.startup_cache.purity import names_used
-from promptkit.transports.startup_cache.store import _MADE_BY, Store
-from promptkit.transports.startup_cache.tracing import observe
+from promptkit.transports.startup_cache.store import _MADE_BY, Index, Store, key_of
+from promptkit.transports.startup_cache.tracing import trace_imports
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
 
@@ -1080,7 +1080,7 @@ def store(tmp_path, environment, monkeypatch):
 
 def nothing():
     """The inputs of recipes that read nothing: other tests may have changed where modules are looked for."""
-    return Inputs(path=value_of(repr(sys.path), b"key"), key=b"key")
+    return Inputs(path=value_digest(repr(sys.path), b"key"), key=b"key")
 
 
 def fill(store, *pages):
@@ -1193,7 +1193,7 @@ class TestHostileSets:
         """
         A set is not written that would not be read.
         """
-        monkeypatch.setattr("promptkit.transports.startup_cache.store._LONGEST_INDEX", 100)
+        monkeypatch.setattr("promptkit.transports.startup_cache.store._MAX_INDEX_BYTES", 100)
         Path(store.file).unlink()
         fill(store, b"x")
 
@@ -1203,7 +1203,7 @@ class TestHostileSets:
         """
         A set that takes longer to check than the recipes to import is ignored.
         """
-        monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints._LONGEST_S", 0)
+        monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints._MAX_COMPARING_S", 0)
 
         assert read(store) is None
 
@@ -1330,10 +1330,10 @@ class TestTampering:
 
 WRITER = """
 import sys
-from promptkit.transports.startup_cache.fingerprints import Inputs, names_in, value_of
-from promptkit.transports.startup_cache.listings import key_of
+from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
+from promptkit.transports.startup_cache.store import key_of
 from promptkit.transports.startup_cache.store import Store
-from promptkit.protocol.results import Capabilities
+from promptkit.protocol.capabilities import Capabilities
 folder, letter = sys.argv[1:]
 store = Store(folder)
 pages = [(key_of("prompts/list", "2025-11-25", str(n)), letter.encode() * 5000 + b"%d" % n) for n in range(9)]
@@ -1372,7 +1372,7 @@ def notes(day: str) -> str:
 
 
 CATALOG = compile(Recipes(prompts=(greet,), resources=(notes,)))
-IDENTITY = Identity("promptkit", VERSION)
+IDENTITY = ServerInfo("promptkit", VERSION)
 SESSION = b"".join(
     map(
         line,
@@ -1428,7 +1428,7 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     server.close(1)
 
     assert by_id(sent) == by_id(alone)
-    assert server.confirm(first.told)
+    assert server.confirm(first.sent_pages)
 
 
 def by_id(sent):
@@ -1440,25 +1440,25 @@ def test_a_folder_that_becomes_a_link(tmp_path):
     Who walks through a folder does not follow links, so that these have names of their own.
     """
     (tmp_path / "here" / "inner").mkdir(parents=True)
-    before = names_in(str(tmp_path / "here"))
+    before = folder_digest(str(tmp_path / "here"))
     (tmp_path / "here" / "inner").rename(tmp_path / "inner")
     (tmp_path / "here" / "inner").symlink_to("../inner")
 
-    assert names_in(str(tmp_path / "here")) != before
+    assert folder_digest(str(tmp_path / "here")) != before
 
 
-class TestObservation:
+class TestImportTrace:
     def test_it_leaves_no_trace(self, tmp_path):
         """
-        Once an observation is over the environment is read as before.
+        Once a trace is over the environment is read as before.
         """
         before = os.environ.encodekey
-        with observe(str(tmp_path)) as observation:
+        with trace_imports(str(tmp_path)) as trace:
             os.environ.get("SOMETHING")
         os.environ.get("ANOTHER")
 
         assert os.environ.encodekey == before
-        noted = observation.inputs().variables
+        noted = trace.inputs().variables
         assert (noted.get("SOMETHING"), "ANOTHER" in noted) == (b"", False)
 
     def test_what_is_read_is_an_input(self, tmp_path):
@@ -1467,52 +1467,64 @@ class TestObservation:
         """
         old = tmp_path / "old"
         old.write_text("x")
-        with observe(str(tmp_path / "recipes")) as observation:
-            observation._begun += 1_000_000_000  # as if what is here had been here for a while
+        with trace_imports(str(tmp_path / "recipes")) as trace:
+            trace._begun += 1_000_000_000  # as if what is here had been here for a while
             old.read_text()
             with pytest.raises(FileNotFoundError):
                 (tmp_path / "missing").read_text()
-        found = observation.inputs()
+        found = trace.inputs()
 
         own = {path: was for path, was in found.contents.items() if path.startswith(str(tmp_path))}
         assert own.keys() == {str(old), str(tmp_path / "missing")}
-        assert found.hold
+        assert found.is_current
         (tmp_path / "missing").touch()
-        assert not found.hold
+        assert not found.is_current
 
     def test_what_changes_meanwhile_is_not_kept(self, tmp_path):
         """
         A file that is written while recipes are imported may have been read before or after.
         """
         file = tmp_path / "words"
-        with observe(str(tmp_path)) as observation:
+        with trace_imports(str(tmp_path)) as trace:
             file.write_text("x")
             file.read_text()
 
-        assert observation.inputs() is None
+        assert trace.inputs() is None
 
     def test_the_names_of_variables_are_no_input_unless_they_are_looked_through(self, tmp_path, monkeypatch):
         """
         A variable that is set later matters only to recipes that iterate over all of them.
         """
-        with observe(str(tmp_path)) as careless:
+        with trace_imports(str(tmp_path)) as careless:
             os.environ.get("SOMETHING")
-        with observe(str(tmp_path)) as careful:
+        with trace_imports(str(tmp_path)) as careful:
             list(os.environ)
         found = careless.inputs(), careful.inputs()
-        assert [inputs.hold for inputs in found] == [True, True]
+        assert [inputs.is_current for inputs in found] == [True, True]
         monkeypatch.setenv("SOMETHING_NEW", "1")
 
-        assert [inputs.hold for inputs in found] == [True, False]
+        assert [inputs.is_current for inputs in found] == [True, False]
 
     def test_devices_are_not_read(self, tmp_path):
         """
         What has no end is not looked at.
         """
-        with observe(str(tmp_path)) as observation, Path(os.devnull).open("rb"):
+        with trace_imports(str(tmp_path)) as trace, Path(os.devnull).open("rb"):
             pass
 
-        assert observation.inputs().hold
+        assert trace.inputs().is_current
+
+
+@pytest.mark.parametrize("prefix", [None, "/elsewhere/cache"])
+def test_it_lies_where_python_keeps_bytecode(prefix, monkeypatch):
+    """
+    The file has the folder, and the tag, that the interpreter gives to the bytecode of a recipe.
+    """
+    monkeypatch.setattr("sys.pycache_prefix", prefix)
+    folder, _, name = Store("/home/recipes").file.rpartition(os.sep)
+    recipe = Path(cache_from_source(f"/home/recipes/{name.partition('.')[0]}.py"))
+
+    assert (folder, name) == (str(recipe.parent), recipe.with_suffix(".compiled").name)
 
 
 def test_equal_pages_are_written_once(store):

@@ -2,19 +2,14 @@
 What goes over the wire, as structs: one for each object of the published schemas.
 
 A member that a revision lacks, or that nobody set, is `UNSET` and is not sent.
+
+The first answers need neither content nor the results of most methods, so these are imported when they
+are first used.
 """
 
-from promptkit.protocol.wire.content import (
-    Annotations,
-    AudioContent,
-    Content,
-    EmbeddedContent,
-    ImageContent,
-    PromptMessage,
-    ResourceContents,
-    ResourceLinkContent,
-    TextContent,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from promptkit.protocol.wire.requests import (
     CLIENT_CAPABILITIES,
     CLIENT_INFO,
@@ -39,29 +34,44 @@ from promptkit.protocol.wire.requests import (
     ResourceReference,
     SubscriptionFilter,
 )
-from promptkit.protocol.wire.results import (
+from promptkit.protocol.wire.session import (
     ChangeParams,
-    CompleteResult,
-    Completion,
     DiscoverResult,
-    GetPromptResult,
-    Icon,
     Implementation,
     InitializeResult,
-    InputRequiredResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
     NotificationMeta,
     ProgressParams,
-    Prompt,
-    PromptArgument,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
     Result,
 )
+
+if TYPE_CHECKING:
+    from promptkit.protocol.wire.content import (
+        Annotations,
+        AudioContent,
+        Content,
+        EmbeddedContent,
+        ImageContent,
+        PromptMessage,
+        ResourceContents,
+        ResourceLinkContent,
+        TextContent,
+    )
+    from promptkit.protocol.wire.results import (
+        CompleteResult,
+        Completion,
+        GetPromptResult,
+        Icon,
+        InputRequiredResult,
+        ListPromptsResult,
+        ListResourcesResult,
+        ListResourceTemplatesResult,
+        ListToolsResult,
+        Prompt,
+        PromptArgument,
+        ReadResourceResult,
+        Resource,
+        ResourceTemplate,
+    )
 
 __all__ = [
     "CLIENT_CAPABILITIES",
@@ -117,3 +127,15 @@ __all__ = [
     "SubscriptionFilter",
     "TextContent",
 ]
+
+_LAZY: Final = ("content", "results")
+
+
+def __getattr__(name: str) -> Any:
+    """Import a struct of a lazy module when it is first used."""
+    for module in _LAZY if name in __all__ else ():
+        if (struct := vars(import_module(f"{__name__}.{module}")).get(name)) is not None:
+            globals()[name] = struct
+            return struct
+    msg = f"module {__name__!r} has no attribute {name!r}"
+    raise AttributeError(msg)

@@ -17,7 +17,7 @@ __all__ = [
 
 class Annotations(Struct, rename="camel"):
     """
-    For whom content is, how much it matters, how old it is.
+    Who content is for, how much it matters, and how old it is.
     """
 
     audience: tuple[str, ...] | UnsetType = UNSET
@@ -56,7 +56,7 @@ class AudioContent(Struct, tag_field="type", tag="audio", rename="camel"):
 
 class ResourceContents(Struct, rename="camel"):
     """
-    A document: either text, or bytes in base64.
+    The contents of a resource: either text, or bytes in base64.
     """
 
     uri: str
@@ -67,7 +67,7 @@ class ResourceContents(Struct, rename="camel"):
 
 class EmbeddedContent(Struct, tag_field="type", tag="resource"):
     """
-    A document inside a message.
+    A resource inside a message.
     """
 
     resource: ResourceContents
@@ -76,7 +76,7 @@ class EmbeddedContent(Struct, tag_field="type", tag="resource"):
 
 class ResourceLinkContent(Struct, tag_field="type", tag="resource_link", rename="camel"):
     """
-    A document that may be fetched.
+    A link to a resource that the client may read.
     """
 
     uri: str
@@ -93,7 +93,7 @@ Content = TextContent | ImageContent | AudioContent | EmbeddedContent | Resource
 
 class PromptMessage(Struct, gc=False):
     """
-    One content block and who says it.
+    One content block, and whose it is.
     """
 
     role: str

@@ -1,4 +1,4 @@
-"""What clients send: the params of every method, and what stands beside them."""
+"""What clients send: the params of every method, and their ``_meta``."""
 
 from typing import Any, Final, Literal, TypeAlias
 
@@ -42,7 +42,7 @@ LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "cr
 
 class ClientInfo(Struct, gc=False):
     """
-    How a client calls itself.
+    The client's name and version.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ClientInfo(Struct, gc=False):
 
 class Meta(Struct, kw_only=True, gc=False):
     """
-    What a request says beside its params. In the modern era it says who asks, and how.
+    The ``_meta`` of a request. In the modern era it names the revision and the client.
     """
 
     protocol_version: str | UnsetType = field(default=UNSET, name=PROTOCOL_VERSION)
@@ -63,7 +63,7 @@ class Meta(Struct, kw_only=True, gc=False):
 
 class Params(Struct, kw_only=True, gc=False):
     """
-    Params of which nothing is asked but that they are an object.
+    Params that may be any object.
     """
 
     meta: Meta | UnsetType | None = field(default=UNSET, name="_meta")
@@ -71,7 +71,7 @@ class Params(Struct, kw_only=True, gc=False):
 
 class InitializeParams(Params, rename="camel"):
     """
-    The opening of a handshake.
+    The params of ``initialize``.
     """
 
     protocol_version: str
@@ -81,7 +81,7 @@ class InitializeParams(Params, rename="camel"):
 
 class PageParams(Params):
     """
-    Which page of a list is wanted.
+    Which page of a list to return.
     """
 
     cursor: str | UnsetType = UNSET
@@ -89,10 +89,9 @@ class PageParams(Params):
 
 class GetPromptParams(Params, rename="camel"):
     """
-    Which prompt is wanted, and for what.
+    Which prompt to render.
 
-    By the schema the arguments are strings. Some clients send other JSON values; whether
-    one fits is for the argument to say.
+    By the schema, arguments are strings. Some clients send other JSON values, which an argument may accept.
     """
 
     name: str
@@ -103,7 +102,7 @@ class GetPromptParams(Params, rename="camel"):
 
 class PromptReference(Struct, tag_field="type", tag="ref/prompt"):
     """
-    The prompt whose argument is completed.
+    The prompt that an argument to complete belongs to.
     """
 
     name: str
@@ -111,7 +110,7 @@ class PromptReference(Struct, tag_field="type", tag="ref/prompt"):
 
 class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
     """
-    The template whose variable is completed.
+    The resource template that a variable to complete belongs to.
     """
 
     uri: str
@@ -119,7 +118,7 @@ class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
 
 class ArgumentPrefix(Struct):
     """
-    What was typed so far, and for what.
+    The argument to complete, and what was typed so far.
     """
 
     name: str
@@ -128,7 +127,7 @@ class ArgumentPrefix(Struct):
 
 class CompletionContext(Struct):
     """
-    What was chosen already.
+    The arguments that have been chosen already.
     """
 
     arguments: dict[str, str] = field(default_factory=dict)
@@ -136,7 +135,7 @@ class CompletionContext(Struct):
 
 class CompleteParams(Params):
     """
-    What is to be completed.
+    The params of ``completion/complete``.
     """
 
     ref: PromptReference | ResourceReference
@@ -146,7 +145,7 @@ class CompleteParams(Params):
 
 class ResourceParams(Params):
     """
-    Which resource is meant.
+    The params of the methods about one resource.
     """
 
     uri: str
@@ -154,7 +153,7 @@ class ResourceParams(Params):
 
 class SubscriptionFilter(Struct, rename="camel"):
     """
-    Which changes are told. What is not a kind of ours is not read.
+    Which changes to notify the client of. Unknown kinds are ignored.
     """
 
     prompts_list_changed: bool | UnsetType = UNSET
@@ -164,7 +163,7 @@ class SubscriptionFilter(Struct, rename="camel"):
 
 class ListenParams(Params):
     """
-    What a client wants to hear of.
+    The params of ``subscriptions/listen``.
     """
 
     notifications: SubscriptionFilter
@@ -172,7 +171,7 @@ class ListenParams(Params):
 
 class CancelledParams(Params, rename="camel"):
     """
-    Which request need not be answered.
+    The request that needs no answer any more.
     """
 
     request_id: int | str

@@ -1,46 +1,28 @@
-"""What the server sends: results and notifications."""
+"""What methods answer with: lists, prompts, resources and completions."""
 
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from promptkit.protocol.wire.content import PromptMessage, ResourceContents
-from promptkit.protocol.wire.requests import SUBSCRIPTION_ID, SubscriptionFilter
+from promptkit.protocol.wire.session import Result
 
 __all__ = [
-    "ChangeParams",
     "CompleteResult",
     "Completion",
-    "DiscoverResult",
     "GetPromptResult",
     "Icon",
-    "Implementation",
-    "InitializeResult",
     "InputRequiredResult",
     "ListPromptsResult",
     "ListResourceTemplatesResult",
     "ListResourcesResult",
     "ListToolsResult",
-    "NotificationMeta",
-    "ProgressParams",
     "Prompt",
     "PromptArgument",
     "ReadResourceResult",
     "Resource",
     "ResourceTemplate",
-    "Result",
 ]
-
-
-class Result(Struct, rename="camel", kw_only=True):
-    """
-    What every result may say of itself.
-    """
-
-    result_type: str | UnsetType = UNSET
-    ttl_ms: int | UnsetType = UNSET
-    cache_scope: str | UnsetType = UNSET
-    meta: Raw | UnsetType = field(default=UNSET, name="_meta")
 
 
 class GetPromptResult(Result):
@@ -65,7 +47,7 @@ class Icon(Struct, rename="camel"):
 
 class PromptArgument(Struct):
     """
-    What a prompt may be asked, as a list shows it.
+    An argument of a prompt, in a list.
     """
 
     name: str
@@ -76,7 +58,7 @@ class PromptArgument(Struct):
 
 class Prompt(Struct):
     """
-    A prompt, as a list shows it.
+    A prompt, in a list.
     """
 
     name: str
@@ -89,7 +71,7 @@ class Prompt(Struct):
 
 class ListPromptsResult(Result, rename="camel"):
     """
-    One page of the prompts, each encoded already.
+    One page of the prompts, each already encoded.
     """
 
     prompts: list[Raw]
@@ -98,7 +80,7 @@ class ListPromptsResult(Result, rename="camel"):
 
 class Resource(Struct, rename="camel"):
     """
-    A resource, as a list shows it.
+    A resource, in a list.
     """
 
     uri: str
@@ -110,7 +92,7 @@ class Resource(Struct, rename="camel"):
 
 class ResourceTemplate(Struct, rename="camel"):
     """
-    A template of resources, as a list shows it.
+    A resource template, in a list.
     """
 
     uri_template: str
@@ -122,7 +104,7 @@ class ResourceTemplate(Struct, rename="camel"):
 
 class ListResourcesResult(Result, rename="camel"):
     """
-    One page of the resources, each encoded already.
+    One page of the resources, each already encoded.
     """
 
     resources: list[Raw]
@@ -131,7 +113,7 @@ class ListResourcesResult(Result, rename="camel"):
 
 class ListResourceTemplatesResult(Result, rename="camel"):
     """
-    One page of the templates, each encoded already.
+    One page of the resource templates, each already encoded.
     """
 
     resource_templates: list[Raw]
@@ -140,7 +122,7 @@ class ListResourceTemplatesResult(Result, rename="camel"):
 
 class ListToolsResult(Result, rename="camel"):
     """
-    One page of the tools, of which there are none.
+    The list of tools, which is always empty.
     """
 
     tools: list[Raw]
@@ -149,7 +131,7 @@ class ListToolsResult(Result, rename="camel"):
 
 class ReadResourceResult(Result):
     """
-    What a resource holds.
+    The contents of a resource.
     """
 
     contents: list[ResourceContents]
@@ -157,7 +139,7 @@ class ReadResourceResult(Result):
 
 class Completion(Struct, rename="camel"):
     """
-    What to offer while someone types.
+    Values to offer while a person types.
     """
 
     values: tuple[str, ...]
@@ -167,7 +149,7 @@ class Completion(Struct, rename="camel"):
 
 class CompleteResult(Result):
     """
-    The answer to someone who types.
+    The answer to ``completion/complete``.
     """
 
     completion: Completion
@@ -175,67 +157,8 @@ class CompleteResult(Result):
 
 class InputRequiredResult(Result, rename="camel"):
     """
-    What has to be answered before a request can be.
+    What the client has to answer before its request can be served.
     """
 
     input_requests: dict[str, Any]
     request_state: str
-
-
-class Implementation(Struct):
-    """
-    How the server calls itself.
-    """
-
-    name: str
-    version: str
-
-
-class InitializeResult(Result, rename="camel"):
-    """
-    The answer to the opening of a handshake.
-    """
-
-    protocol_version: str
-    capabilities: dict[str, Any]
-    server_info: Implementation
-    instructions: str | UnsetType = UNSET
-
-
-class DiscoverResult(Result, rename="camel"):
-    """
-    What a server can do, for a client that opens no session.
-    """
-
-    supported_versions: list[str]
-    capabilities: dict[str, Any]
-    instructions: str | UnsetType = UNSET
-
-
-class NotificationMeta(Struct):
-    """
-    To which subscription a notification belongs.
-    """
-
-    subscription_id: int | str = field(name=SUBSCRIPTION_ID)
-
-
-class ChangeParams(Struct):
-    """
-    What a notification of a change says.
-    """
-
-    uri: str | UnsetType = UNSET
-    notifications: SubscriptionFilter | UnsetType = UNSET
-    meta: NotificationMeta | UnsetType = field(default=UNSET, name="_meta")
-
-
-class ProgressParams(Struct, rename="camel"):
-    """
-    How far the work on a request is.
-    """
-
-    progress_token: int | str
-    progress: float
-    total: float | UnsetType = UNSET
-    message: str | UnsetType = UNSET

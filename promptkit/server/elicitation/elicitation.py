@@ -24,7 +24,7 @@ from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from promptkit.protocol.request_state import Seal
+    from promptkit.protocol.request_state import RequestStateSigner
 
 __all__ = ["Elicitation", "Question"]
 
@@ -123,7 +123,7 @@ class Elicitation:
         # Held while a question is asked or taken back, as a request may be over at any moment: it is not
         # asked then, or taken back after it was asked. A client in this process may answer at once.
         self._asking = RLock()
-        self._made_seal: Seal | None = None
+        self._made_signer: RequestStateSigner | None = None
 
     def arguments(self, request: Request, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
         """
@@ -146,7 +146,7 @@ class Elicitation:
             msg = "inputResponses came without requestState: send back the one that asked for them"
             raise InvalidParams(msg)
         asked, token = _counted(state)
-        self._seal.check(token, request.method, _sealed(params, asked))
+        self._signer.verify(token, request.method, _signed(params, asked))
         errors = _errors(prompt, params.arguments)
         if errors is None or not answers or _KEY not in answers:
             return params.arguments, asked
@@ -194,7 +194,7 @@ class Elicitation:
                 What `params` returned for it.
         """
         request, asked = question.request, question.asked + 1
-        state = f"{asked}.{self._seal.seal(request.method, _sealed(request.params, asked))}"
+        state = f"{asked}.{self._signer.sign(request.method, _signed(request.params, asked))}"
         return wire.InputRequiredResult({_KEY: {"method": _METHOD, "params": params}}, state)
 
     def ask(self, question: Question, params: dict[str, Any]) -> None:
@@ -255,12 +255,12 @@ class Elicitation:
         return ready and isinstance(declared, dict) and (not declared or "form" in declared)
 
     @property
-    def _seal(self) -> "Seal":
-        if self._made_seal is None:
-            from promptkit.protocol.request_state import Seal
+    def _signer(self) -> "RequestStateSigner":
+        if self._made_signer is None:
+            from promptkit.protocol.request_state import RequestStateSigner
 
-            self._made_seal = Seal()
-        return self._made_seal
+            self._made_signer = RequestStateSigner()
+        return self._made_signer
 
 
 def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> ArgumentErrors | None:
@@ -302,7 +302,7 @@ def _counted(state: str) -> tuple[int, str]:
     return (int(asked), token) if asked in _COUNTS else (0, state)
 
 
-def _sealed(params: wire.GetPromptParams, asked: int) -> dict[str, Any]:
+def _signed(params: wire.GetPromptParams, asked: int) -> dict[str, Any]:
     """
     Return what of a request has to be the same when it comes back.
     """

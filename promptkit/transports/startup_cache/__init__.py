@@ -1,1 +1,1 @@
-"""The compiled set: what clients list, kept on disk, so that it is told before any recipe is imported."""
+"""The start-up cache: lists kept on disk, which clients are sent before any recipe is imported."""

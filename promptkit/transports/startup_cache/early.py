@@ -1,4 +1,4 @@
-"""Early answers: a client is greeted, and told what is known, while the recipes are still imported."""
+"""Early answers: the handshake and cached lists, while the recipes are still being imported."""
 
 import time
 from collections.abc import Callable
@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
 from promptkit.protocol.jsonrpc import (
@@ -21,71 +22,63 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.results import Capabilities, Identity
-from promptkit.transports.startup_cache.listings import Listings
+from promptkit.transports.startup_cache.store import Listings
 
 __all__ = ["EarlyServer"]
 
+#: How many requests may wait for the recipes, and how many bytes they may have taken together. A single one
+#: is held whatever its size, which has a limit of its own.
+_MAX_HELD: Final = 1000
+_MAX_HELD_BYTES: Final = 4 * 1024 * 1024
 
-#: How many requests wait for the recipes at most, and how many bytes they may have arrived in. One is
-#: held whatever its size: the limit of a line holds for it.
-_MOST_HELD: Final = 1000
-_MOST_BYTES: Final = 4 * 1024 * 1024
+#: When the handshake is answered at the latest, though it is not known yet what the recipes hold.
+_GREET_AFTER_S: Final = 3.0
 
-#: After how many seconds a client is greeted though it is not known yet what the recipes hold.
-_GREETING_S: Final = 3.0
+#: How long requests are held at least if the client has closed the input.
+_HOLD_AFTER_END_S: Final = 5.0
 
-#: How long a client that has ended the input is waited for at least, in seconds, if it waits for the recipes.
-_LAST_WAIT_S: Final = 5.0
-
-#: How often to look at what waits, in seconds.
-_ROUND_S: Final = 1.0
+#: How often held requests are checked for their time limits.
+_CHECK_EVERY_S: Final = 1.0
 
 
 class EarlyServer:
     """
     Answers one client until a server takes over that has the recipes.
 
-    What a compiled set holds is answered at once. What needs a recipe is held, as long as its time limit
-    allows. Without a set, what the server can do is not known either: for some seconds nothing is answered.
+    Lists that are cached are answered at once. Requests that need a recipe are held until their time limit.
+    Without a cache nothing is answered for some seconds, as it is not known what the server can do.
 
     Args:
         listings:
-            The compiled set, if there is one.
-
-        identity:
-            What the server says of itself.
+            The cached lists, if there are any.
 
         limits:
-            How much a client may ask for, and for how long a request is held.
+            What a client may send, and for how long a request is held.
 
         send:
-            Takes whole lines to be sent.
+            Called with whole lines, to be sent.
 
         importing:
-            Returns what is imported at the moment, in words.
+            Returns what is being imported, in words.
 
         changes:
-            Whether clients are told of changes.
+            Whether clients are notified of changes.
 
         greets:
-            Whether a client may be greeted before the recipes are there.
+            Whether the handshake may be answered before the recipes are there.
 
     Attributes:
-        connection:
-            The client.
+        sent_pages:
+            The pages of lists that the client was sent.
 
-        told:
-            What it has been told of lists.
-
-        wanted:
-            Set once there is nothing left to wait for: a list was told, or something else is wanted.
+        ready:
+            Set when importing may start: a list was sent, or the client wants something else.
     """
 
-    def __init__(  # noqa: PLR0913 (a server has that many properties)
+    def __init__(  # noqa: PLR0913 (one for each property of a server)
         self,
         listings: Listings | None,
-        identity: Identity,
+        server_info: ServerInfo,
         limits: Limits,
         send: Callable[[bytes], None],
         *,
@@ -93,11 +86,11 @@ class EarlyServer:
         changes: bool = True,
         greets: bool = True,
     ) -> None:
-        # Lists of resources are answered also where there are none, so that to promise them is harmless.
+        # Lists of resources are answered even if there are none, so that declaring them is harmless.
         capabilities = listings.index.capabilities if listings else Capabilities(True, changes)  # noqa: FBT003
-        self.connection = Connection(identity, capabilities, limits)
-        self.told: dict[PageKey, bytes] = {}
-        self.wanted = Flag()
+        self.connection = Connection(server_info, capabilities, limits)
+        self.sent_pages: dict[PageKey, bytes] = {}
+        self.ready = Flag()
         self._listings = listings
         self._limits = limits
         self._send = send
@@ -123,8 +116,8 @@ class EarlyServer:
                 Returns what has arrived, ``b""`` at the end.
 
             done:
-                Called if the client has ended the input and waits for nothing: nobody needs the
-                recipes any more, however long their import takes.
+                Called if nobody needs the recipes any more: the client has closed the input, and no request
+                is open.
         """
         self._read = read
         self._thread = Thread(target=self._read_on, args=(done,), name="promptkit-early", daemon=True)
@@ -132,24 +125,24 @@ class EarlyServer:
 
     def watch(self, done: Callable[[], object], grace: float, orphaned: Callable[[], bool]) -> None:
         """
-        Look after what waits, on a thread, until `hand_over` is called. Returns at once.
+        Refuse requests that were held too long, on a thread, until `hand_over` is called. Returns at once.
 
         Args:
             done:
                 Called if nobody needs the recipes any more: as above, or the parent process is gone.
 
             grace:
-                How long a client that has ended the input is waited for, in seconds, if that is long.
+                How long requests are held after the client has closed the input, in seconds. At least five.
 
             orphaned:
                 Returns whether the parent process is gone.
         """
-        args = (done, max(grace, _LAST_WAIT_S), orphaned)
+        args = (done, max(grace, _HOLD_AFTER_END_S), orphaned)
         Thread(target=self._watch, args=args, name="promptkit-waiting", daemon=True).start()
 
     def hand_over(self) -> list[Event]:
         """
-        Answer nothing any more, and return what is to be answered still.
+        Stop answering, and return the events that the server has to handle.
         """
         with self._lock:
             self._over.set()
@@ -161,7 +154,7 @@ class EarlyServer:
 
     def refuse(self, error: ProtocolError) -> None:
         """
-        Answer with *error* what is held: there will be no server. Who was not greeted yet never is.
+        Answer all held requests with *error*, as there will be no server.
         """
         with self._lock:
             self._over.set()
@@ -170,18 +163,15 @@ class EarlyServer:
 
     def read_rest(self) -> bytes:
         """
-        Return what was being read when another server took over, as soon as it arrives.
+        Wait for the read that was under way when the server took over, and return what it read.
         """
         if self._thread is not None:
             self._thread.join()
         if self._rest is not None:
             return self._rest
-        return b"" if self._ended_at else self._read()  # a thread may have come to its end otherwise
+        return b"" if self._ended_at else self._read()  # else the thread ended by an exception
 
     def _read_on(self, done: Callable[[], object]) -> None:
-        """
-        Read and answer, until somebody else does.
-        """
         data = b"-"
         while data:
             data = self._read()
@@ -191,43 +181,37 @@ class EarlyServer:
                     return
                 self._receive(data)
         self._ended_at = time.monotonic()
-        self.wanted.set()
+        self.ready.set()
         if not self._held and not self._unread:
             done()
 
     def _receive(self, data: bytes) -> None:
-        """
-        Answer what can be answered, and hold the rest.
-        """
+        """Answer what can be answered, and hold the rest."""
         self._size += len(data)
         if self._unread is not None:
             if data or self._unread:
                 self._unread.append(data)
-            if self._size > _MOST_BYTES and self._greets:
+            if self._size > _MAX_HELD_BYTES and self._greets:
                 self._greet()
             return
         replies = []
         for event in self.connection.receive_data(data):
             replies.append(event if isinstance(event, bytes) else self._follow(event))
-            self._size = 0  # what arrived has become events
+            self._size = 0  # it counts only until it has become an event
         if line := b"".join(replies):
             self._send(line)
-        if self._held or self.told:
-            self.wanted.set()
+        if self._held or self.sent_pages:
+            self.ready.set()
 
     def _greet(self) -> None:
-        """
-        Take in what has arrived, though there are no recipes yet.
-        """
+        """Answer the handshake without the recipes, and handle what else has arrived."""
         unread, self._unread = self._unread or [], None
         self._size = 0
         for data in unread:
             self._receive(data)
 
     def _follow(self, event: Event) -> bytes:
-        """
-        Return what is sent right away upon an event, perhaps nothing.
-        """
+        """Return the reply to an event, or ``b""``."""
         if isinstance(event, Cancelled):
             return self._drop(event.request_id, b"")
         if not isinstance(event, Request):
@@ -238,7 +222,7 @@ class EarlyServer:
         if (page := self._page(event)) is not None:
             return event.answer(encode_result(event.id, page))
         size = self._held_size + self._size
-        if self._held and (len(self._held) >= _MOST_HELD or size > _MOST_BYTES):
+        if self._held and (len(self._held) >= _MAX_HELD or size > _MAX_HELD_BYTES):
             msg = f"{len(self._held):,} requests wait for the recipes, which are still being imported"
             return event.answer(encode_error(event.id, TooManyRequests(msg)))
         self._held[event.id] = event, time.monotonic() + self._limits.timeout, self._size
@@ -246,31 +230,24 @@ class EarlyServer:
         return b""
 
     def _page(self, request: Request) -> bytes | None:
-        """
-        Return the page of a list that is asked for; None if it takes the recipes to know.
-        """
+        """Return the page that is asked for; None if it takes the recipes to tell."""
         if self._listings is None:
             return None
         cursor = getattr(request.params, "cursor", UNSET)
         page = self._listings.page(request.method, request.revision.date, cursor, self._limits.reply)
         if page is not None:
-            self.told[request.method, request.revision, cursor] = page
+            self.sent_pages[request.method, request.revision, cursor] = page
         return page
 
     def _drop(self, request_id: RequestId, reply: bytes) -> bytes:
-        """
-        Hold a request no longer, if it is held; return what is sent if *reply* is its answer.
-        """
+        """Stop holding a request; return what to send for *reply*."""
         request, _, size = self._held.pop(request_id, (None, 0, 0))
         self._held_size -= size
         return request.answer(reply) if request is not None else b""
 
     def _watch(self, done: Callable[[], object], wait: float, orphaned: Callable[[], bool]) -> None:
-        """
-        Look after what waits as long as the recipes are imported: they may never be.
-        """
-        # A request is held no shorter than a round takes, so that its end is never missed.
-        least = min(_ROUND_S, self._limits.timeout)
+        # A request is held for one round at least, so that its end is never missed.
+        least = min(_CHECK_EVERY_S, self._limits.timeout)
         pause = least
         while not self._over.wait(pause):
             now = time.monotonic()
@@ -281,7 +258,11 @@ class EarlyServer:
                 if self._over.is_set():
                     return
                 gone = self._ended_at is not None and now - self._ended_at >= wait
-                if self._unread is not None and self._greets and (gone or now - self._began >= _GREETING_S):
+                if (
+                    self._unread is not None
+                    and self._greets
+                    and (gone or now - self._began >= _GREET_AFTER_S)
+                ):
                     self._greet()
                 self._expire(now, every=gone)
                 if self._ended_at is not None and (gone or not (self._held or self._unread)):
@@ -291,9 +272,7 @@ class EarlyServer:
             pause = max(0.0, min(least, min(ends, default=now + least) - now))
 
     def _expire(self, now: float, *, every: bool) -> None:
-        """
-        Refuse what is held for too long already, or everything.
-        """
+        """Refuse the requests that were held too long, or all of them."""
         late = [key for key, (_, deadline, _) in self._held.items() if every or now >= deadline]
         if late:
             seconds = f"{now - self._began:.0f} s"

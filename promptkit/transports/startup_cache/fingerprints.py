@@ -1,4 +1,4 @@
-"""Inputs: what a compiled set was made from, and whether all of it is still the same."""
+"""Fingerprints of everything that recipes were made from, to find out whether all of it is still the same."""
 
 import os
 import stat
@@ -13,68 +13,68 @@ from promptkit.protocol.digests import digest
 
 __all__ = [
     "ABSENT",
-    "LARGE",
+    "MAX_READ_BYTES",
     "Inputs",
     "Stamp",
-    "content_of",
     "current_folder",
-    "modules_in",
-    "names_in",
-    "stamp_of",
-    "value_of",
+    "file_digest",
+    "file_stamp",
+    "folder_digest",
+    "modules_digest",
+    "value_digest",
 ]
 
-#: What tells one state of a file from another without reading it. The last, when its content or anything
-#: that is known of it was changed, cannot be set by whoever changes it.
+#: Tells one state of a file from another without reading it: mtime, size, inode and ctime. Whoever changes a
+#: file can set all of them but the ctime.
 Stamp: TypeAlias = tuple[int, int, int, int]
 
-#: The digest of what is not there.
+#: Stands for the digest of what does not exist.
 ABSENT: Final = b""
 
-#: What is larger, in bytes, is not read to see whether it is the same.
-LARGE: Final = 1 << 20
+#: Larger files, in bytes, are not read: their stamps are compared.
+MAX_READ_BYTES: Final = 1 << 20
 
-#: How the names of files end that Python, or a loader of its own making, takes for modules.
+#: The suffixes of files that can be modules.
 _MODULES: Final = (".py", ".pyc", ".pyd", ".pyw", ".so")
 
-#: How long it may take to find out whether all is the same, in seconds: then importing is no slower.
-_LONGEST_S: Final = 2.0
+#: How long comparing may take: after that, importing the recipes is no slower.
+_MAX_COMPARING_S: Final = 2.0
 
 
 class Inputs(Struct, frozen=True, array_like=True):
     """
-    What recipes were made from, as it was when they were imported.
+    What recipes were made from, when they were imported.
 
     Args:
         contents:
-            By path: the digest of what is in a file. Recipes, and what they read.
+            By path: the digest of a file's contents, for recipes and what they read.
 
         names:
-            By path: the digest of the names in a folder that was looked through.
+            By path: the digest of the names in a folder that was listed.
 
         modules:
-            By path: the digest of the names in a folder that can be those of modules.
+            By path: the digest of the names in a folder that can be modules.
 
         stamps:
-            By path: when something that is installed, or large, was written, and how large it is.
+            By path: the stamp of a file that is installed or large.
 
         links:
-            By path: the digest of where it leads when links are followed.
+            By path: the digest of the path after links were followed.
 
         variables:
-            By name: the digest of a variable of the environment.
+            By name: the digest of an environment variable.
 
         all_variables:
-            The digest of the names of all of them, if somebody looked through them.
+            The digest of the names of all variables, if they were listed.
 
         path:
-            The digest of where Python looks for modules.
+            The digest of ``sys.path``.
 
         here:
             The digest of the current folder, if a path was relative to it.
 
         key:
-            Goes into the digests of the variables, which may be secrets.
+            The key of the digests of variables, which may be secrets.
     """
 
     contents: Mapping[str, bytes] = {}
@@ -89,36 +89,36 @@ class Inputs(Struct, frozen=True, array_like=True):
     key: bytes = b""
 
     @property
-    def hold(self) -> bool:
+    def is_current(self) -> bool:
         """
-        Whether all is as it was, as far as that can be found out in a moment.
+        Whether nothing has changed. It is False if that takes too long to find out.
         """
-        ends = time.monotonic() + _LONGEST_S
+        ends = time.monotonic() + _MAX_COMPARING_S
         return all(same and time.monotonic() < ends for same in self._compared())
 
     def _compared(self) -> Iterator[bool]:
-        """
-        Compare one input after the other, the cheap ones first.
-        """
+        # The cheap ones come first.
         environment = os.environ
-        yield self.path in (ABSENT, value_of(repr(sys.path), self.key))
-        yield self.here in (ABSENT, value_of(current_folder(), self.key))
-        yield self.all_variables in (ABSENT, value_of(repr(sorted(environment)), self.key))
-        yield from (value_of(environment.get(name), self.key) == was for name, was in self.variables.items())
-        yield from (value_of(os.path.realpath(path), self.key) == was for path, was in self.links.items())
-        yield from (names_in(path) == was for path, was in self.names.items())
-        yield from (modules_in(path) == was for path, was in self.modules.items())
-        yield from (content_of(path) == was for path, was in self.contents.items())
-        yield from (stamp_of(path) == was for path, was in self.stamps.items())
+        yield self.path in (ABSENT, value_digest(repr(sys.path), self.key))
+        yield self.here in (ABSENT, value_digest(current_folder(), self.key))
+        yield self.all_variables in (ABSENT, value_digest(repr(sorted(environment)), self.key))
+        yield from (
+            value_digest(environment.get(name), self.key) == was for name, was in self.variables.items()
+        )
+        yield from (value_digest(os.path.realpath(path), self.key) == was for path, was in self.links.items())
+        yield from (folder_digest(path) == was for path, was in self.names.items())
+        yield from (modules_digest(path) == was for path, was in self.modules.items())
+        yield from (file_digest(path) == was for path, was in self.contents.items())
+        yield from (file_stamp(path) == was for path, was in self.stamps.items())
 
 
-def content_of(path: str) -> bytes | None:
+def file_digest(path: str) -> bytes | None:
     """
-    Return the digest of what is in a file.
+    Return the digest of a file's contents.
 
     Returns:
-        The digest; `ABSENT` if there is no such file; None if it cannot be told: it is no regular file, it
-        may not be read, or it is large.
+        The digest; `ABSENT` if the file does not exist; None if it is not a regular file, cannot be read, or
+        is large.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
@@ -130,24 +130,22 @@ def content_of(path: str) -> bytes | None:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
         content = b""
-        while len(content) <= LARGE and (chunk := os.read(descriptor, LARGE + 1)):
+        while len(content) <= MAX_READ_BYTES and (chunk := os.read(descriptor, MAX_READ_BYTES + 1)):
             content += chunk
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    return digest(content) if len(content) <= LARGE else None
+    return digest(content) if len(content) <= MAX_READ_BYTES else None
 
 
-def names_in(path: str) -> bytes:
+def folder_digest(path: str) -> bytes:
     """
-    Return the digest of what is in a folder, `ABSENT` if it cannot be looked through.
-
-    The folder in which Python keeps bytecode does not count.
+    Return the digest of the names in a folder, without bytecode; `ABSENT` if it cannot be listed.
     """
     try:
         with os.scandir(path) as found:
-            # In the order in which everybody meets them.
+            # Unsorted: recipes see this order.
             shown = [
                 (e.name, e.is_dir(), e.is_file(), e.is_symlink()) for e in found if e.name != "__pycache__"
             ]
@@ -156,9 +154,9 @@ def names_in(path: str) -> bytes:
     return digest(repr(shown).encode())
 
 
-def modules_in(path: str) -> bytes:
+def modules_digest(path: str) -> bytes:
     """
-    Return the digest of the names of what can be a module in a folder, `ABSENT` if there is no folder.
+    Return the digest of the names in a folder that can be modules; `ABSENT` if it cannot be listed.
     """
     try:
         found = os.listdir(path)
@@ -168,9 +166,9 @@ def modules_in(path: str) -> bytes:
     return digest(repr([name for name in shown if name != "__pycache__"]).encode())
 
 
-def stamp_of(path: str) -> Stamp | None:
+def file_stamp(path: str) -> Stamp | None:
     """
-    Return what tells one state of a file from another; None if it is not there.
+    Return the stamp of a file; None if the file does not exist.
     """
     try:
         found = os.stat(path)
@@ -181,7 +179,7 @@ def stamp_of(path: str) -> Stamp | None:
 
 def current_folder() -> str | None:
     """
-    Return the current folder; None if it is not there any more.
+    Return the current folder; None if it was removed.
     """
     try:
         return os.getcwd()
@@ -189,8 +187,8 @@ def current_folder() -> str | None:
         return None
 
 
-def value_of(value: str | None, key: bytes) -> bytes:
+def value_digest(value: str | None, key: bytes) -> bytes:
     """
-    Return the digest of a value, the one of a variable for instance; `ABSENT` if there is none.
+    Return the digest of a value, such as that of a variable; `ABSENT` for None.
     """
     return ABSENT if value is None else digest(value.encode(errors="surrogateescape"), key=key)

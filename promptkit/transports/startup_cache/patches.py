@@ -1,4 +1,4 @@
-"""Patches: what the interpreter tells nobody of is noted where it is done, while an observation lasts."""
+"""Patches that note what has no audit event, while a trace runs."""
 
 import os
 import sys
@@ -7,15 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from promptkit.transports.startup_cache.tracing import Observation
+    from promptkit.transports.startup_cache.tracing import ImportTrace
 
 __all__ = ["noted_environment", "noted_links"]
 
 
 @contextmanager
-def noted_environment(observation: "Observation") -> Iterator[None]:
+def noted_environment(trace: "ImportTrace") -> Iterator[None]:
     """
-    Note which variables are read, by name or all of them.
+    Note which environment variables are read.
     """
     mappings: list[Any] = [os.environ]
     if sys.platform != "win32":
@@ -24,14 +24,14 @@ def noted_environment(observation: "Observation") -> Iterator[None]:
 
     def noting(encode: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def encode_noted(name: Any) -> Any:
-            observation.note_variable(os.fsdecode(name))
+            trace.note_variable(os.fsdecode(name))
             return encode(name)
 
         return encode_noted
 
     def noting_all(decode: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def decode_noted(name: Any) -> Any:
-            observation.note_variables()
+            trace.note_variables()
             return decode(name)
 
         return decode_noted
@@ -46,17 +46,17 @@ def noted_environment(observation: "Observation") -> Iterator[None]:
 
 
 @contextmanager
-def noted_links(observation: "Observation") -> Iterator[None]:
+def noted_links(trace: "ImportTrace") -> Iterator[None]:
     """
-    Note where paths lead that are followed to their ends.
+    Note which links `os.path.realpath` follows, and where to.
     """
     paths: Any = os.path
     plain = paths.realpath
 
     def realpath(path: Any, **options: Any) -> Any:
         real = plain(path, **options)
-        frame = sys._getframe(1)  # noqa: SLF001 (whose doing it is)
-        observation.note_link(os.fsdecode(path), os.fsdecode(real), frame)
+        frame = sys._getframe(1)  # noqa: SLF001 (the caller)
+        trace.note_link(os.fsdecode(path), os.fsdecode(real), frame)
         return real
 
     paths.realpath = realpath

@@ -1,9 +1,9 @@
 """
-Purity: whether the import of recipes may ask for something that nobody can observe.
+Purity: whether importing recipes may read something that causes no audit event.
 
-The interpreter tells of a file that is opened, and not of one that is only asked for, of the time, or of
-chance. So the bytecode is looked at: what an import may run has to use nothing but what is known to be
-harmless. What only runs once a prompt is rendered does not count.
+Opening a file causes an event. Checking whether it exists does not, and neither does asking for the time or
+for a random number. So the bytecode is examined: what an import may run has to use only names that are known
+to be harmless. What runs only when a prompt is rendered does not count.
 """
 
 import dis
@@ -18,7 +18,7 @@ from promptkit.compiler.loading.finders import namespace_of
 
 __all__ = ["names_used"]
 
-#: Modules whose functions give the same for the same, or tell the interpreter's hooks what they read.
+#: Modules whose functions return the same for the same arguments, or cause audit events when they read.
 _PURE: Final = frozenset(
     """
     __future__ abc annotated_types ast attr attrs base64 binascii bisect calendar cattrs
@@ -31,7 +31,7 @@ _PURE: Final = frozenset(
     """.split()  # noqa: SIM905 (a list of words)
 )
 
-#: What of a module that knows more is harmless.
+#: The harmless parts of modules that have other parts, too.
 _HARMLESS: Final = {
     "os": frozenset(
         """
@@ -53,7 +53,7 @@ _HARMLESS: Final = {
     "uuid": frozenset({"UUID", "uuid3", "uuid5"}),
 }
 
-#: What nobody can observe, whatever it is asked of. A pattern of `glob` is looked at where it is used.
+#: Attributes that read without an audit event, whatever they belong to.
 _UNSEEN: Final = frozenset(
     """
     access argv astimezone cwd exists fromtimestamp fwalk getatime getctime getcwd getmtime getsize
@@ -66,7 +66,7 @@ _UNSEEN: Final = frozenset(
     """.split()  # noqa: SIM905 (a list of words)
 )
 
-#: Functions of the interpreter that reach anything, or give something else in each process.
+#: Built-in functions that can reach anything, or return something else in each process.
 _ANYTHING: Final = frozenset(
     """
     __builtins__ __import__ __loader__ __spec__ breakpoint compile eval exec getattr globals hash id
@@ -74,7 +74,7 @@ _ANYTHING: Final = frozenset(
     """.split()  # noqa: SIM905 (a list of words)
 )
 
-#: Decorators that run nothing of a function when they get it.
+#: Decorators that do not call the function.
 _DECORATORS: Final = frozenset({"prompt", "resource"})
 
 _ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR"})
@@ -90,13 +90,13 @@ def names_used(files: Iterable[str], own: Iterable[str]) -> set[str] | None:
             The sources of the modules.
 
         own:
-            What these modules are called, of which more is known than a name.
+            The names of the modules, as they are examined themselves.
 
     Returns:
-        The names; None if something may be asked for that cannot be observed.
+        The names; None if the modules may read something that causes no audit event.
 
     Raises:
-        Exception: If a file cannot be compiled, or not be read.
+        Exception: If a file cannot be read or compiled.
     """
     known = frozenset(own)
     modules = [_Module(_code_of(file), known) for file in files]
@@ -114,18 +114,13 @@ def names_used(files: Iterable[str], own: Iterable[str]) -> set[str] | None:
 
 
 def _code_of(file: str) -> CodeType:
-    """
-    Return the code of a module, from its bytecode if that is there.
-    """
     code = SourceFileLoader("recipe", file).get_code("recipe")
     assert isinstance(code, CodeType)  # noqa: S101 (a source has one)
     return code
 
 
 def _functions(code: CodeType) -> Iterator[CodeType]:
-    """
-    Return the code of all functions and classes in *code*.
-    """
+    """The code of all functions and classes in *code*."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield constant
@@ -133,9 +128,6 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
 
 
 def _loads(instruction: dis.Instruction) -> list[str]:
-    """
-    Return the names that an instruction uses.
-    """
     if not instruction.opname.startswith("LOAD_") or instruction.opname == "LOAD_CONST":
         return []
     value = instruction.argval
@@ -143,9 +135,7 @@ def _loads(instruction: dis.Instruction) -> list[str]:
 
 
 def _is_harmless(module: str, attribute: str) -> bool:
-    """
-    Return whether it is harmless to use what was imported: *attribute* of a module, or the module itself.
-    """
+    """Whether an attribute of a module is harmless, or the module itself if *attribute* is empty."""
     if module not in _PURE and module.partition(".")[0] not in _PURE:
         return False
     if attribute in _UNSEEN or (attribute and attribute not in _HARMLESS.get(module, {attribute})):
@@ -155,9 +145,7 @@ def _is_harmless(module: str, attribute: str) -> bool:
 
 
 def _module_at(module: str, attribute: str) -> str:
-    """
-    Return which module *attribute* of a module is, or the module itself; nothing if it is none.
-    """
+    """The name of the module that an attribute of a module is, or ``""``."""
     if not attribute:
         return module
     found = namespace_of(sys.modules.get(module)).get(attribute)
@@ -165,10 +153,6 @@ def _module_at(module: str, attribute: str) -> str:
 
 
 class _Module:
-    """
-    What is known of one module.
-    """
-
     def __init__(self, code: CodeType, own: frozenset[str]) -> None:
         self.code = code
         self.functions = list(_functions(code))
@@ -177,30 +161,26 @@ class _Module:
         self._bound: dict[str, tuple[str, str]] = {}
 
     def runs(self, code: CodeType, loaded: set[str]) -> bool:
-        """
-        Return whether a function may run, when so many names are used.
-        """
+        """Whether a function may run, given all names that are used."""
         return id(code) in self._run or code.co_name in loaded
 
     def follow(self, code: CodeType, loaded: set[str]) -> bool:
-        """
-        Look at code that may run; add to *loaded* what it uses, and return whether all of it is harmless.
-        """
+        """Add the names that *code* uses to *loaded*; return whether all of them are harmless."""
         instructions = list(dis.get_instructions(code))
         self._bind(instructions)
         self._note_run(instructions)
         module = ""  # the one that was loaded just before
         for instruction in instructions:
             if "IMPORT_STAR" in (instruction.opname, instruction.argrepr[10:]):
-                return False  # whatever that brings
+                return False  # it may bring anything
             if instruction.opname == "MATCH_CLASS":
-                return False  # which takes attributes by names that are constants
+                return False  # it takes attributes by names that are constants
             for name in _loads(instruction):
                 of_something = instruction.opname in _ATTRIBUTES
                 if name in (_UNSEEN if of_something else _ANYTHING):
                     return False
                 if module in _HARMLESS and not of_something:
-                    return False  # it is not only asked for a name
+                    return False  # the module is used as a whole
                 source, attribute = (module, name) if of_something else self._bound.get(name, ("", ""))
                 if source and not self._is_own(source, attribute) and not _is_harmless(source, attribute):
                     return False
@@ -209,15 +189,11 @@ class _Module:
         return module not in _HARMLESS
 
     def _is_own(self, module: str, attribute: str) -> bool:
-        """
-        Return whether something is imported from a module whose code is looked at, too.
-        """
+        """Whether something comes from a module that is examined, too."""
         return not module or module in self._own or f"{module}.{attribute}" in self._own
 
     def _bind(self, instructions: Iterable[dis.Instruction]) -> None:
-        """
-        Note what names mean that are imported.
-        """
+        """Note which module and attribute each imported name stands for."""
         module = attribute = None
         level: object = 0
         before: list[object] = [0, 0]
@@ -238,9 +214,7 @@ class _Module:
             before = [before[-1], instruction.argval]
 
     def _note_run(self, instructions: Iterable[dis.Instruction]) -> None:
-        """
-        Note which functions run with the code that makes them: all but those only kept under their names.
-        """
+        """Note the functions that may run when they are defined: all that are not just bound to a name."""
         statement: list[str] = []
         made: CodeType | None = None
         calls = 0
@@ -262,9 +236,7 @@ class _Module:
                 statement += _loads(instruction)
 
     def _is_kept(self, statement: list[str]) -> bool:
-        """
-        Return whether the decorator that a statement begins with is one of promptkit's.
-        """
+        """Whether the decorator that a statement begins with is one of promptkit's."""
         module, attribute = self._bound.get(statement[0], ("", "")) if statement else ("", "")
         if module == "promptkit" and not attribute:
             attribute = statement[1]

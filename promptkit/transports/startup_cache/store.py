@@ -1,120 +1,200 @@
 """
-The store: a compiled set in a file, where Python keeps the bytecode of the same recipes.
+The file of the start-up cache: the pages of all lists, kept where Python keeps the bytecode of the recipes.
 
-Who may write there may run any code as it is, by the way of bytecode, so that nothing is opened up
-by it. The file is trusted if it is its reader's own, or root's, and nobody else may write to it.
+Whoever can write there can run any code, by way of the bytecode, so the file opens no new way in. It is
+trusted if it belongs to its reader or to root, and nobody else may write to it.
 """
 
 import os
 import stat
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from importlib.util import cache_from_source
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
+from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
-from promptkit.protocol.results import Capabilities
 from promptkit.transports.startup_cache.fingerprints import Inputs
-from promptkit.transports.startup_cache.listings import CONFIRMED, Index, Listings, Page
 from promptkit.version import VERSION
 
-__all__ = ["Store"]
+__all__ = ["CONFIRMED", "MAX_PAGE_BYTES", "WITHDRAWN", "Index", "Listings", "Page", "Store", "key_of"]
 
 _MAGIC: Final = b"promptkit compiled set\n"
 
-#: What stands before the index: what the file is, whether it may be told, the length of the index, and
-#: its digest.
-_HEAD: Final = len(_MAGIC) + len(CONFIRMED) + 8 + 16
+#: The mark after the magic. Pages that were sent, and not verified since, are withdrawn.
+CONFIRMED: Final = b"\0"
+WITHDRAWN: Final = b"\1"
 
-#: How long an index may be, in bytes: that of 10,000 prompts in 2,000 files has a tenth.
-_LONGEST_INDEX: Final = 8 * 1024 * 1024
+#: What precedes the index: the magic, the mark, and the length and the digest of the index.
+_HEAD_BYTES: Final = len(_MAGIC) + len(CONFIRMED) + 8 + 16
 
-#: How long a set is used that nobody has confirmed, in seconds.
-_LIFETIME: Final = 24 * 60 * 60
+#: The longest page, unless a server has another limit.
+MAX_PAGE_BYTES: Final = 64 * 1024 * 1024
+
+#: The longest index. That of 10,000 prompts in 2,000 files takes a tenth of this.
+_MAX_INDEX_BYTES: Final = 8 * 1024 * 1024
+
+#: After this time, pages have to be written anew.
+_MAX_AGE_S: Final = 24 * 60 * 60
 
 _MADE_BY: Final = (
     f"promptkit {VERSION}, msgspec {msgspec.__version__}, Python {sys.version} on {sys.platform}, "
     f"optimized {sys.flags.optimize}, UTF-8 {sys.flags.utf8_mode}"
 )
 
-#: No link is followed, and no pipe is waited for.
+#: Follow no link, and wait for no pipe.
 _FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "BINARY"))
 
-#: What reading something hostile may raise. Whoever can write there can run code anyway; it is no reason
-#: not to start.
+#: What reading a hostile file may raise. It is no reason not to start.
 _UNREADABLE: Final = (OSError, ValueError, OverflowError, MemoryError, RecursionError, msgspec.MsgspecError)
 
-#: Who owns what others may be told: nobody in particular where the system knows no users.
+#: Who may own the file. Where the system has no users, everything belongs to 0.
 _TRUSTED: Final = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
+
+#: Where a page begins, how long it is, and its digest.
+Page: TypeAlias = tuple[int, int, bytes]
+
+
+def key_of(method: str, revision: str, cursor: str | UnsetType) -> str:
+    """
+    Return the name of a page in the index.
+    """
+    return f"{method} {revision} {'' if cursor is UNSET else cursor}"
+
+
+class Index(Struct, frozen=True, array_like=True):
+    """
+    What the file begins with.
+
+    Args:
+        version:
+            What wrote the file.
+
+        pages:
+            By `key_of`. It is empty if the pages turned out to depend on more than the inputs.
+    """
+
+    version: str
+    inputs: Inputs
+    capabilities: Capabilities
+    pages: Mapping[str, Page]
+
+
+class Listings:
+    """
+    The pages of all lists, read from the file when they are asked for.
+
+    Args:
+        descriptor:
+            The open file, which `close` closes.
+
+        start:
+            Where in the file the first page begins.
+    """
+
+    def __init__(self, index: Index, descriptor: int, start: int) -> None:
+        self.index = index
+        self._descriptor = descriptor
+        self._start = start
+
+    def page(
+        self, method: str, revision: str, cursor: str | UnsetType = UNSET, longest: int = MAX_PAGE_BYTES
+    ) -> bytes | None:
+        """
+        Return a page of a list; None if it is missing, damaged, or longer than *longest*.
+        """
+        if (page := self.index.pages.get(key_of(method, revision, cursor))) is None:
+            return None
+        offset, size, expected = page
+        if not 0 <= size <= longest:
+            return None
+        try:
+            os.lseek(self._descriptor, self._start + offset, os.SEEK_SET)
+            found = os.read(self._descriptor, size)
+        except (OSError, OverflowError):
+            return None
+        return found if digest(found) == expected else None
+
+    def withdraw(self) -> bool:
+        """
+        Mark the pages as unverified, and return whether that was possible.
+
+        No other process sends them until `confirm` is called, however this process ends.
+        """
+        return self._write_mark(WITHDRAWN)
+
+    def confirm(self) -> None:
+        """Mark the pages as verified."""
+        self._write_mark(CONFIRMED)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def _write_mark(self, mark: bytes) -> bool:
+        try:
+            os.lseek(self._descriptor, len(_MAGIC), os.SEEK_SET)
+            return os.write(self._descriptor, mark) == len(mark)
+        except OSError:
+            return False
 
 
 class Store:
     """
-    Keeps one compiled set.
+    Reads and writes the file for one folder of recipes.
 
     Args:
         folder:
-            The folder of the recipes, an absolute path free of links.
+            An absolute path without links.
 
         *purpose:
-            What else the set depends on: the target, and how it is served.
+            What else the pages depend on: the target, and how it is served.
     """
 
     def __init__(self, folder: str, *purpose: object) -> None:
         self.folder = folder
-        # The folder itself is a part of that: a copy of it may bring the sets of the first along.
+        # The name depends on the folder, as a copy of a folder may bring along the files of the original.
         name = digest(repr((folder, *purpose)).encode(errors="surrogateescape"))[:6].hex()
-        self.file = cache_from_source(os.path.join(folder, f"promptkit-{name}.py")).removesuffix(".pyc")
-        self.file += ".compiled"
+        optimized = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
+        file = f"promptkit-{name}.{sys.implementation.cache_tag}{optimized}.compiled"
+        self.file = os.path.join(_bytecode_folder(folder), file)
 
     def read(self) -> Listings | None:
         """
-        Return the set, if there is one that can be trusted and that nothing has made stale.
+        Open the file, if it can be trusted and is up to date. The caller closes it.
 
-        A set that cannot be withdrawn, as it lies where nothing can be written, is none. The caller
-        closes it.
+        It must be writable, or its pages could not be withdrawn.
         """
         try:
             descriptor = os.open(self.file, os.O_RDWR | _FLAGS)
         except (OSError, ValueError):
             return None
         try:
-            found = _index(descriptor)
+            found = _read_index(descriptor)
         except _UNREADABLE:
             found = None
         if found is None:
             os.close(descriptor)
             return None
         index, start = found
-        return Listings(index, descriptor, start, len(_MAGIC))
+        return Listings(index, descriptor, start)
 
     def write(self, inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]) -> None:
         """
-        Keep a set, in place of the one before.
+        Replace the file, all at once, whoever else reads or writes it. Each page has its key before it.
 
-        It takes its place at once and whole, whoever else reads or writes. Where nothing can be
-        written, or Python was told to write no bytecode, nothing is.
-
-        Args:
-            inputs:
-                What it was made from.
-
-            capabilities:
-                What the server declares that it can do.
-
-            pages:
-                The pages of all lists, and before each what it is called.
+        Nothing is written where that is impossible, or if Python was told to write no bytecode.
         """
         if sys.dont_write_bytecode:
             return
         scratch = f"{self.file}.{os.getpid()}-{os.urandom(4).hex()}"
-        with suppress(OSError, ValueError):  # a path may be of bytes that are no text
+        with suppress(OSError, ValueError):  # the path may hold bytes that are not text
             index, body = _packed(inputs, capabilities, pages)
-            if len(index) > _LONGEST_INDEX:
+            if len(index) > _MAX_INDEX_BYTES:
                 return
             head = _MAGIC + CONFIRMED + len(index).to_bytes(8, "big") + digest(index)
             os.makedirs(os.path.dirname(self.file), exist_ok=True)
@@ -129,26 +209,29 @@ class Store:
                 raise
 
     def discard(self) -> None:
-        """
-        Keep no set any more.
-        """
+        """Remove the file."""
         with suppress(OSError, ValueError):
             os.unlink(self.file)
+
+
+def _bytecode_folder(folder: str) -> str:
+    # `importlib.util` would tell, but takes long to import.
+    if sys.pycache_prefix is None:
+        return os.path.join(folder, "__pycache__")
+    return os.path.join(sys.pycache_prefix, os.path.splitdrive(folder)[1].lstrip("\\/"))
 
 
 def _packed(
     inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]
 ) -> tuple[bytes, list[bytes]]:
-    """
-    Return the index of a set, and its pages one after the other, each once.
-    """
+    """Return the index and the pages. Pages that are equal are kept once: most revisions have the same."""
     places: dict[bytes, Page] = {}
     found: dict[str, Page] = {}
     body: list[bytes] = []
     size = 0
     for name, page in pages:
         key = digest(page)
-        if key not in places:  # revisions say mostly the same
+        if key not in places:
             places[key] = size, len(page), key
             body.append(page)
             size += len(page)
@@ -156,25 +239,20 @@ def _packed(
     return msgspec.msgpack.encode(Index(_MADE_BY, inputs, capabilities, found)), body
 
 
-def _index(descriptor: int) -> tuple[Index, int] | None:
-    """
-    Return the index in an open file, and where the pages begin; None if it is not to be used.
-
-    Raises:
-        Exception: One of `_UNREADABLE`, if it cannot be read.
-    """
+def _read_index(descriptor: int) -> tuple[Index, int] | None:
+    """Return the index, and where the pages begin; None if the file must not be used."""
     status = os.fstat(descriptor)
     shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and hasattr(os, "geteuid")
     if not stat.S_ISREG(status.st_mode) or shared or status.st_uid not in _TRUSTED:
         return None
-    if not 0 <= time.time() - status.st_mtime < _LIFETIME:
+    if not 0 <= time.time() - status.st_mtime < _MAX_AGE_S:
         return None
-    head = os.read(descriptor, _HEAD)
+    head = os.read(descriptor, _HEAD_BYTES)
     size = int.from_bytes(head[-24:-16], "big")
-    if not head.startswith(_MAGIC + CONFIRMED) or size > _LONGEST_INDEX:
+    if not head.startswith(_MAGIC + CONFIRMED) or size > _MAX_INDEX_BYTES:
         return None
     data = os.read(descriptor, size)
     if digest(data) != head[-16:]:
         return None
     index = msgspec.msgpack.decode(data, type=Index)
-    return (index, _HEAD + size) if index.version == _MADE_BY and index.inputs.hold else None
+    return (index, _HEAD_BYTES + size) if index.version == _MADE_BY and index.inputs.is_current else None

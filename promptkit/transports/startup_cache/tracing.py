@@ -1,8 +1,8 @@
 """
-Observation: what recipes read while they are imported, besides what they import.
+Tracing: what recipes read while they are imported, besides modules.
 
-Whatever the interpreter tells of that is not known to be harmless, or to be looked at again, makes an
-import one that cannot be repeated in thought.
+Most of it is known from the interpreter's audit events. If one is neither harmless nor understood, the trace
+is incomplete, and nothing is cached.
 """
 
 import os
@@ -17,20 +17,21 @@ from typing import Any, Final
 import promptkit
 from promptkit.transports.startup_cache.fingerprints import (
     ABSENT,
-    LARGE,
+    MAX_READ_BYTES,
     Inputs,
-    content_of,
+    Stamp,
     current_folder,
-    modules_in,
-    names_in,
-    stamp_of,
-    value_of,
+    file_digest,
+    file_stamp,
+    folder_digest,
+    modules_digest,
+    value_digest,
 )
 from promptkit.transports.startup_cache.patches import noted_environment, noted_links
 
-__all__ = ["Observation", "observe"]
+__all__ = ["ImportTrace", "trace_imports"]
 
-#: Events of the interpreter that say nothing of the world outside.
+#: Events that reveal nothing about the world outside.
 _HARMLESS: Final = frozenset(
     """
     array.__new__ builtins.id code.__new__ compile exec function.__new__ glob.glob import marshal.dumps
@@ -39,31 +40,31 @@ _HARMLESS: Final = frozenset(
     """.split()  # noqa: SIM905 (a list of words)
 )
 
-#: Variables that Python, or C, reads by itself: files are decoded by them, and times and warnings go by them.
+#: Variables that Python or C reads by itself: encodings, times and warnings depend on them.
 _ALWAYS_READ: Final = ("LANG", "LC_ALL", "LC_CTYPE", "PYTHONTZPATH", "PYTHONWARNINGS", "TZ")
 
 _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
-#: How exactly file systems tell when a file was written, in nanoseconds.
-_GRAIN: Final = 20_000_000
+#: How precise the timestamps of file systems are.
+_TIMESTAMP_PRECISION_NS: Final = 20_000_000
 
-_MAGIC: Final = frozenset("*?[")
+_WILDCARDS: Final = frozenset("*?[")
 
 #: Functions whose results depend on the current folder.
 _RELATIVE: Final = frozenset({"absolute", "abspath", "realpath", "relpath", "resolve"})
 
-#: How the names of modules end whose code cannot be looked at.
+#: The suffixes of modules whose bytecode cannot be examined.
 _NO_BYTECODE: Final = (".pyc", ".pyd", ".so")
 
-#: Where modules lie that are installed: they stay as they are as long as their files do.
+#: Where installed modules lie. They are the same as long as their stamps are.
 _INSTALLED: Final = ("site-packages", "dist-packages")
 _LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__))
 _OURS: Final = os.path.dirname(os.path.abspath(promptkit.__file__))
 
 
-class Observation:
+class ImportTrace:
     """
-    What recipes have read while they were imported.
+    What recipes read while they are imported.
 
     Args:
         folder:
@@ -71,7 +72,7 @@ class Observation:
 
     Attributes:
         is_complete:
-            Whether nothing happened that is not known to be harmless, and is not looked at again.
+            Whether every event was either harmless or noted.
     """
 
     def __init__(self, folder: str) -> None:
@@ -85,43 +86,29 @@ class Observation:
         self._opened: set[str] = set()
         self._names: dict[str, bytes] = {}
         self._links: dict[str, str] = {}
-        self._recipes = modules_in(folder)
+        self._recipes = modules_digest(folder)
         self._loaded = set(map(_file_of, list(sys.modules.values())))
         self.is_complete = True
         self._begun = time.time_ns()
 
     def note_variable(self, name: str) -> None:
-        """
-        Note that a variable of the environment was asked for.
-        """
+        """Note that an environment variable was read."""
         self._variables.add(name)
 
     def note_variables(self) -> None:
-        """
-        Note that somebody looked through the names of all variables.
-        """
+        """Note that the names of all variables were listed."""
         self._looks_through_variables = True
 
     def note_link(self, path: str, real: str, frame: FrameType | None) -> None:
         """
-        Note where a path leads, if authors want to know.
+        Note where a link leads, if a recipe asked.
         """
         if self._is_authors(frame):
             self._links[self._absolute(path)] = real
 
     def note(self, event: str, args: tuple[Any, ...], frame: FrameType | None) -> None:
         """
-        Note an event of the interpreter, if it says that something is read.
-
-        Args:
-            event:
-                Its name.
-
-            args:
-                What is told of it.
-
-            frame:
-                Whose doing it is.
+        Note what an audit event says was read. The *frame* is the one that caused the event.
 
         See Also:
             https://docs.python.org/3/library/audit_events.html
@@ -131,7 +118,7 @@ class Observation:
         elif _is_importing(frame) or not self._is_authors(frame):
             return
         elif event == "_thread.start_new_thread" and _is_ours(frame):
-            return  # which writes what is printed
+            return  # it writes what is printed
         elif event in ("os.listdir", "os.scandir"):
             self._note_listing(args[0])
         elif event in ("pathlib.Path.glob", "pathlib.Path.rglob"):
@@ -143,55 +130,52 @@ class Observation:
 
     def inputs(self) -> Inputs | None:
         """
-        Return what was read, as it is now; None if that may not be what was read, or not be all.
+        Fingerprint what was read; None if something is missing, or may have changed since.
         """
-        if not self.is_complete or modules_in(self._folder) != self._recipes:
+        if not self.is_complete or modules_digest(self._folder) != self._recipes:
             return None
-        names = {path: names_in(path) for path in sorted(self._names)}
+        names = {path: folder_digest(path) for path in sorted(self._names)}
         modules = set(filter(None, map(_file_of, list(sys.modules.values()))))
         files = self._opened | modules
         own = {path for path in files if self._is_own(path)}
-        contents = {path: content_of(path) for path in sorted(own | (self._opened - modules))}
-        stamps = {path: stamp_of(path) for path in sorted(files - contents.keys())}
-        for path in [path for path, content in contents.items() if content is None]:
-            del contents[path]
-            stamps[path] = stamp = stamp_of(path)
-            if (stamp is None or stamp[1] <= LARGE) and path != os.devnull:  # it is no file
-                return None
-        if names != self._names or any(map(self._is_new, (*contents, *stamps))):
+        contents = {path: file_digest(path) for path in sorted(own | (self._opened - modules))}
+        stamps = {path: file_stamp(path) for path in sorted(files - contents.keys())}
+        unread = {path: file_stamp(path) for path, content in contents.items() if content is None}
+        if not all(map(_is_large, unread, unread.values())):
             return None
-        used = self._names_used(own)
-        if used is None:
+        stamps |= unread
+        if names != self._names or any(map(self._is_new, files)):
             return None
-        # What is installed later, in place of a module that was missing, shows in these folders.
+        if (used := self._names_used(own)) is None:
+            return None
+        # If a missing module is installed later, these folders change.
         folders = sorted({self._folder, *map(os.path.abspath, list(sys.path_importer_cache))})
-        # An archive is one of them.
-        stamps.update((f, stamp_of(f)) for f in folders if not self._is_own(f) or os.path.isfile(f))
+        # Some of them are archives.
+        stamps.update((f, file_stamp(f)) for f in folders if not self._is_own(f) or os.path.isfile(f))
         key = os.urandom(16)
         all_names = repr(sorted(self._environment)) if self._looks_through_variables else None
         return Inputs(
             contents={path: content for path, content in contents.items() if content is not None},
             names=names,
-            modules={folder: modules_in(folder) for folder in folders if folder not in stamps},
+            modules={folder: modules_digest(folder) for folder in folders if folder not in stamps},
             stamps=stamps,
-            links={path: value_of(real, key) for path, real in sorted(self._links.items())},
-            variables={name: value_of(self._environment.get(name), key) for name in sorted(self._variables)},
-            all_variables=value_of(all_names, key),
-            path=value_of(repr(self._path), key),
-            here=value_of(self._here if self._is_relative or used & _RELATIVE else None, key),
+            links={path: value_digest(real, key) for path, real in sorted(self._links.items())},
+            variables={
+                name: value_digest(self._environment.get(name), key) for name in sorted(self._variables)
+            },
+            all_variables=value_digest(all_names, key),
+            path=value_digest(repr(self._path), key),
+            here=value_digest(self._here if self._is_relative or used & _RELATIVE else None, key),
             key=key,
         )
 
     def _note_open(self, path: object, mode: str | None, flags: int, frame: FrameType | None) -> None:
-        """
-        Note that a file is opened, if that is to read it.
-        """
         writes = flags & _WRITING if mode is None else not {"w", "a", "x", "+"}.isdisjoint(mode)
         if not isinstance(path, str | bytes) or writes:
-            # The interpreter writes bytecode.
+            # Importing writes bytecode.
             self.is_complete = self.is_complete and (_is_importing(frame) or not self._is_authors(frame))
-        elif mode is None and not os.path.isabs(path):  # in a folder that is not told
-            # What is ours is noted as a whole.
+        elif mode is None and not os.path.isabs(path):  # the event does not say in which folder
+            # Modules of promptkit are noted as a whole.
             self.is_complete = self.is_complete and (_is_ours(frame) or not self._is_authors(frame))
         else:
             found = _source_of(self._absolute(os.fsdecode(path)))
@@ -199,47 +183,34 @@ class Observation:
                 self._opened.add(found)
 
     def _note_listing(self, path: object) -> None:
-        """
-        Note that a folder is looked through.
-        """
         if isinstance(path, str | bytes | None):
             self._note_names(self._absolute(os.fsdecode(path or ".")))
         else:
             self.is_complete = False
 
     def _note_names(self, folder: str) -> None:
-        """
-        Note that the names in a folder matter.
-        """
         if folder not in self._names and os.path.basename(folder) != "__pycache__":
-            self._names[folder] = ABSENT  # to look through it is such an event, too
-            self._names[folder] = names_in(folder)
+            self._names[folder] = ABSENT  # as the next line causes such an event itself
+            self._names[folder] = folder_digest(folder)
 
     def _note_pattern(self, folder: str, pattern: str) -> None:
-        """
-        Note that files are looked for whose paths have a pattern.
-        """
         parts = os.path.join(folder, pattern).split(os.sep)
-        plain = next((n for n, part in enumerate(parts) if not _MAGIC.isdisjoint(part)), len(parts) - 1)
-        if any(_MAGIC.isdisjoint(part) for part in parts[plain + 1 :]):
-            self.is_complete = False  # it is only asked for, in each folder that is found
+        plain = next((n for n, part in enumerate(parts) if not _WILDCARDS.isdisjoint(part)), len(parts) - 1)
+        if any(_WILDCARDS.isdisjoint(part) for part in parts[plain + 1 :]):
+            self.is_complete = False  # `glob` only checks whether it exists in each folder, without an event
         place = self._absolute(os.sep.join(parts[:plain]) or ("." if parts[0] else os.sep))
         self._note_names(place)
         while self._names.get(place) == ABSENT and place != os.path.dirname(place):
-            place = os.path.dirname(place)  # it may be made later
+            place = os.path.dirname(place)  # the folder may be created later
             self._note_names(place)
 
     def _absolute(self, path: str) -> str:
-        """
-        Return *path* as it is wherever the current folder is, and note if that matters.
-        """
+        """Make *path* absolute, and note if it depends on the current folder."""
         self._is_relative = self._is_relative or not os.path.isabs(path)
         return os.path.abspath(path)
 
     def _is_own(self, path: str) -> bool:
-        """
-        Return whether something is the authors', and neither installed nor part of Python.
-        """
+        """Whether a file is neither installed, nor part of Python or promptkit."""
         within = path == self._folder or path.startswith(self._folder + os.sep)
         rest = path.removeprefix(self._folder) if within else path
         if any(f"{os.sep}{name}" in rest for name in _INSTALLED):
@@ -247,22 +218,18 @@ class Observation:
         return within or not (path + os.sep).startswith((_LIBRARY + os.sep, _OURS + os.sep))
 
     def _is_authors(self, frame: FrameType | None) -> bool:
-        """
-        Return whether something happens as recipes want it, and not because something is installed.
-        """
+        """Whether a recipe caused an event, and not the import of an installed module."""
         while frame is not None:
             file = frame.f_code.co_filename
             if not file.startswith("<") and self._is_own(file):
-                return frame.f_globals.get("__name__") != "__main__"  # a script that serves
+                return frame.f_globals.get("__name__") != "__main__"  # a script that calls promptkit
             if frame.f_code.co_name == "<module>" and not file.startswith("<"):
                 return False
             frame = frame.f_back
         return False
 
     def _names_used(self, own: set[str]) -> set[str] | None:
-        """
-        Return the names that recipes use; None if they may ask for something that nobody is told of.
-        """
+        """The names that recipes use; None if they may read something that cannot be traced."""
         from promptkit.transports.startup_cache.purity import names_used
 
         imported = own - self._loaded
@@ -271,44 +238,40 @@ class Observation:
         called = [key for key, module in list(sys.modules.items()) if _file_of(module) in own]
         try:
             return names_used([path for path in imported if path.endswith(".py")], called)
-        except Exception:  # noqa: BLE001 (whatever is wrong with a file that has just been imported)
+        except Exception:  # noqa: BLE001 (a file that was just imported may have changed in any way)
             return None
 
     def _is_new(self, path: str) -> bool:
-        """
-        Return whether a file may have been written since the import began.
-        """
-        stamp = stamp_of(path)
-        return stamp is not None and max(stamp[0], stamp[3]) > self._begun - _GRAIN and path != os.devnull
+        """Whether a file may have been written since the import began."""
+        stamp = file_stamp(path)
+        return (
+            stamp is not None
+            and max(stamp[0], stamp[3]) > self._begun - _TIMESTAMP_PRECISION_NS
+            and path != os.devnull
+        )
 
 
 def _file_of(module: object) -> str:
-    """
-    Return the file of a module, ``""`` if it has none.
-    """
-    # To ask what is no plain module may run anything.
+    # What is not a plain module may run anything when it is asked for an attribute.
     file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
     return os.path.abspath(file) if isinstance(file, str) else ""
 
 
+def _is_large(path: str, stamp: Stamp | None) -> bool:
+    """Whether a file was too large to be read. Else it is no regular file, or may not be read."""
+    return path == os.devnull or (stamp is not None and stamp[1] > MAX_READ_BYTES)
+
+
 def _is_importing(frame: FrameType | None) -> bool:
-    """
-    Return whether something is the doing of the import system itself, which looks for modules.
-    """
     return frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
 
 
 def _is_ours(frame: FrameType | None) -> bool:
-    """
-    Return whether something is the doing of promptkit's own code.
-    """
     return frame is not None and frame.f_code.co_filename.startswith(_OURS + os.sep)
 
 
 def _source_of(path: str) -> str:
-    """
-    Return the source of which a file is the bytecode; the file itself if it is none, or has no source.
-    """
+    """The source of a file of bytecode, or any other file itself."""
     if path.endswith(".pyc") and os.path.basename(os.path.dirname(path)) == "__pycache__":
         try:
             return source_from_cache(path)
@@ -318,37 +281,34 @@ def _source_of(path: str) -> str:
 
 
 _hooked = False
-_current: Observation | None = None
+_current: ImportTrace | None = None
 
 
 @contextmanager
-def observe(folder: str) -> Iterator[Observation]:
+def trace_imports(folder: str) -> Iterator[ImportTrace]:
     """
-    Observe what is read within the ``with`` block, by whatever thread.
+    Trace what is read within the ``with`` block, by any thread.
 
     Args:
         folder:
             The absolute path of the folder of the recipes.
     """
-    global _hooked, _current  # noqa: PLW0603 (the interpreter has one set of hooks, which stay)
-    observation = Observation(folder)
+    global _hooked, _current  # noqa: PLW0603 (audit hooks cannot be removed)
+    trace = ImportTrace(folder)
     if not _hooked:
-        sys.addaudithook(_hear)
+        sys.addaudithook(_audit)
         _hooked = True
-    _current = observation
+    _current = trace
     try:
-        with noted_environment(observation), noted_links(observation):
-            yield observation
+        with noted_environment(trace), noted_links(trace):
+            yield trace
     finally:
         _current = None
 
 
-def _hear(event: str, args: tuple[Any, ...]) -> None:
-    """
-    Pass on what the interpreter does to whoever observes it.
-    """
-    if event not in _HARMLESS and (observation := _current) is not None:
+def _audit(event: str, args: tuple[Any, ...]) -> None:
+    if event not in _HARMLESS and (trace := _current) is not None:
         try:
-            observation.note(event, args, sys._getframe(1))  # noqa: SLF001 (whose doing it is)
-        except Exception:  # noqa: BLE001 (it would be raised by whatever a recipe calls)
-            observation.is_complete = False
+            trace.note(event, args, sys._getframe(1))  # noqa: SLF001 (the frame that caused the event)
+        except Exception:  # noqa: BLE001 (it would surface in a recipe)
+            trace.is_complete = False
