@@ -980,4 +980,4 @@ class TestPatience:
         asked = told.count("elicitation/create")
         assert (told.count(5), told.count("notifications/cancelled"), len(told)) == (1, asked, 1 + 2 * asked)
         assert not asked or told.index("elicitation/create") < told.index("notifications/cancelled")
-        assert (elicitation._open, server._connection._asked) == ({}, set())
+        assert (elicitation._open, server._connection._expected) == ({}, set())
