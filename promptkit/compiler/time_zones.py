@@ -15,7 +15,7 @@ from msgspec import inspect as mi
 
 from promptkit.compiler.signature import Parameter
 from promptkit.conversion.descriptions import bare, type_tree
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.readers import is_literal, is_union, plain, reader_of
 from promptkit.conversion.scalars import HAS_OFFSET, NO_OFFSET, InZone
 from promptkit.conversion.unstructuring import json_of
@@ -145,8 +145,8 @@ def check_default(parameter: Parameter, annotation: Any, report: Report) -> None
         reader = reader_of(asked) if _asks(type_tree(asked), frozenset()) else None
         if reader is not None:
             reader.read(json_of(default))
-    except Misfit as misfit:
-        faults = {part.reason for part in misfit.parts}
+    except ConversionError as error:
+        faults = {part.reason for part in error.parts}
     except TypeError:  # of a type, or a value, that JSON does not have
         return
     else:

@@ -13,7 +13,7 @@ from itertools import groupby, islice
 from operator import eq
 from typing import Any, Final, TypeVar
 
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 
 __all__ = ["FEW", "dict_of", "set_of"]
 
@@ -44,7 +44,7 @@ def set_of(kind: Callable[[list[Any]], S], values: list[Any]) -> S:
             What a client chose, repetitions included.
 
     Raises:
-        Misfit: If too many of them collide.
+        ConversionError: If too many of them collide.
 
         TypeError: If one of them cannot be hashed.
     """
@@ -60,7 +60,7 @@ def dict_of(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
     Return a dict of *keys* and *values*; of equal keys the last counts.
 
     Raises:
-        Misfit: If too many of the keys collide, or are equal.
+        ConversionError: If too many of the keys collide, or are equal.
 
         TypeError: If one of them cannot be hashed.
     """
@@ -68,13 +68,13 @@ def dict_of(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
         hashes = list(map(hash, keys))
         ordered = sorted(hashes)
         if any(map(eq, ordered, islice(ordered, FEW, None))):
-            raise Misfit(reason=_COLLIDES)
+            raise ConversionError(reason=_COLLIDES)
         _check_walks(hashes, _dict_sizes(len(hashes)), _DICT_WINDOW)
     return dict(zip(keys, values, strict=True))
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    """Return each of *values* once. Raises `Misfit` if many that differ share a hash."""
+    """Return each of *values* once. Raises `ConversionError` if many that differ share a hash."""
     hashes = list(map(hash, values))
     ordered = sorted(hashes)
     if not any(map(eq, ordered, islice(ordered, 1, None))):
@@ -86,16 +86,16 @@ def _distinct(values: list[Any]) -> list[Any]:
             if values[place] not in alike:
                 alike.append(values[place])
                 if len(alike) > FEW:
-                    raise Misfit(reason=_COLLIDES)
+                    raise ConversionError(reason=_COLLIDES)
         found += alike
     return found
 
 
 def _check_walks(hashes: list[int], sizes: Iterator[tuple[int, int]], window: int) -> None:
-    """Raise `Misfit` if a table that takes *hashes*, and grows through *sizes*, takes far too many steps."""
+    """Raise `ConversionError` if a table that takes *hashes*, and grows through *sizes*, takes far too many steps."""
     for size, held in sizes:
         if held > FEW and _walks_far(hashes[:held], size, window):
-            raise Misfit(reason=_COLLIDES)
+            raise ConversionError(reason=_COLLIDES)
 
 
 def _walks_far(hashes: list[int], size: int, window: int) -> bool:

@@ -3,16 +3,16 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["ABSENT", "ENOUGH", "Misfit", "Misfits"]
+__all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "ConversionErrors"]
 
 #: Stands for a value that is not there at all.
 ABSENT: Final = object()
 
 #: Of how many parts of a value it is told what is wrong with them. A client may send millions.
-ENOUGH: Final = 100
+MAX_FAULTS: Final = 100
 
 
-class Misfit(ValueError):
+class ConversionError(ValueError):
     """
     A value, or a part of one, that is not what its type takes.
 
@@ -58,17 +58,17 @@ class Misfit(ValueError):
         return self.find_nearest() if callable(self.find_nearest) else self.find_nearest
 
     @property
-    def parts(self) -> "tuple[Misfit, ...]":
+    def parts(self) -> "tuple[ConversionError, ...]":
         """
         Every part that is at fault.
         """
         return (self,)
 
-    def at(self, path: str) -> "Misfit":
+    def at(self, path: str) -> "ConversionError":
         """
         Return the same fault, of a value that stands at *path* in a larger one.
         """
-        return Misfit(
+        return ConversionError(
             self.expected,
             got=self.got,
             nearest=self.find_nearest,
@@ -77,17 +77,17 @@ class Misfit(ValueError):
         )
 
 
-class Misfits(Misfit):
+class ConversionErrors(ConversionError):
     """
     Several parts of one value that do not fit.
     """
 
-    def __init__(self, parts: tuple[Misfit, ...]) -> None:
+    def __init__(self, parts: tuple[ConversionError, ...]) -> None:
         super().__init__()
         self._parts = parts
 
     @property
-    def parts(self) -> tuple[Misfit, ...]:
+    def parts(self) -> tuple[ConversionError, ...]:
         """
         Every part that is at fault.
         """

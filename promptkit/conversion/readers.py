@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec import inspect as mi
 
 from promptkit.conversion.descriptions import bare, example_text, expectation, type_tree
-from promptkit.conversion.errors import ENOUGH, Misfit, Misfits
+from promptkit.conversion.errors import MAX_FAULTS, ConversionError, ConversionErrors
 from promptkit.conversion.json_extent import holds_more
 from promptkit.conversion.registry import CUSTOMS, expectations
 from promptkit.conversion.scalars import (
@@ -108,14 +108,14 @@ def _choice(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
         if type(value) is str and value in texts:
             return texts[value]
         if not isinstance(value, str | int | float | bool):
-            raise Misfit
+            raise ConversionError
         if isinstance(value, float) and value.is_integer() and (float, value) not in exact:
             value = int(value)  # 1.0 is an integer, to JSON Schema
         key = (type(value), value)
         if key in exact:
             return exact[key]
         if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
-            raise Misfit(nearest=partial(_nearest, value, shown) if isinstance(value, str) else None)
+            raise ConversionError(nearest=partial(_nearest, value, shown) if isinstance(value, str) else None)
         return folded[text]
 
     names = tuple(str(names[0]) for _, names in choices)
@@ -171,13 +171,13 @@ def _union_reader(annotation: Any) -> Reader | None:
         for reader in known:
             try:
                 return reader.read(value)
-            except Misfit as misfit:
+            except ConversionError as misfit:
                 misfits.append(misfit)
         # The member that was meant is the one whose parts are at fault, or that says why it refuses.
         deep = [misfit for misfit in misfits if all(part.path or part.reason for part in misfit.parts)]
         if len(deep) == 1:
             raise deep[0]
-        raise Misfit(nearest=next((misfit.nearest for misfit in misfits if misfit.nearest), None))
+        raise ConversionError(nearest=next((misfit.nearest for misfit in misfits if misfit.nearest), None))
 
     expected = " or ".join(reader.expected for reader in known)
     hint = "" if _TEXT in known else " or ".join(reader.hint or reader.expected for reader in known)
@@ -212,12 +212,12 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         found = inner.read(value)
         if sized:
             if not limits[0] <= len(found) <= (len(found) if limits[1] is None else limits[1]):
-                raise Misfit(expected)
+                raise ConversionError(expected)
             return found
         try:
             return msgspec.convert(found, annotation)
         except (msgspec.ValidationError, ValueError):
-            raise Misfit(expected, reason=offset_fault(found, annotation)) from None
+            raise ConversionError(expected, reason=offset_fault(found, annotation)) from None
 
     hint = expected if expected != "text" else ""
     return Reader(read, expected, hint, inner.values, exceeds=inner.exceeds)
@@ -255,21 +255,21 @@ def _list_reader(annotation: Any) -> Reader | None:
     def read(value: Any) -> Any:
         items = _split_list(value, separators) if isinstance(value, str) else value
         if not isinstance(items, list):
-            raise Misfit
+            raise ConversionError
         found, faults = [], []
         for i, part in enumerate(items):
             try:
                 found.append(None if part is None and nullable else read_member(part))
-            except Misfit as misfit:
+            except ConversionError as misfit:
                 faults += [_of(fault, member, part).at(f"[{i}]") for fault in misfit.parts]
-                if len(faults) >= ENOUGH:
+                if len(faults) >= MAX_FAULTS:
                     break
         if faults:
-            raise Misfits(tuple(faults))
+            raise ConversionErrors(tuple(faults))
         try:
             return make(found)
         except TypeError:  # what an author has registered may not be hashable
-            raise Misfit from None
+            raise ConversionError from None
 
     expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
     separated = "several, one a line" if member is _BYTES else "several, separated by commas"
@@ -277,11 +277,11 @@ def _list_reader(annotation: Any) -> Reader | None:
     return Reader(read, expected, hint, exceeds=partial(_list_exceeds, separators))
 
 
-def _of(fault: Misfit, reader: Reader, value: Any) -> Misfit:
+def _of(fault: ConversionError, reader: Reader, value: Any) -> ConversionError:
     """
     Return *fault* with what its reader expects and what it got, if it does not say.
     """
-    return Misfit(
+    return ConversionError(
         fault.expected or reader.expected,
         got=value if fault.got is None else fault.got,
         nearest=fault.find_nearest,
@@ -330,7 +330,7 @@ def _decode(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, ValueError):
-        raise Misfit from None
+        raise ConversionError from None
 
 
 def _json_reader(annotation: Any) -> Reader | None:

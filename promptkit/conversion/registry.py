@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 
 __all__ = ["CUSTOMS", "Custom", "expectations", "register_type"]
 
@@ -17,7 +17,7 @@ class Custom(Struct, frozen=True):
 
     Args:
         read:
-            From a JSON value to a value of the type; raises `Misfit`.
+            From a JSON value to a value of the type; raises `ConversionError`.
 
         expected:
             What *read* takes, in a few words that end a sentence.
@@ -69,11 +69,11 @@ def register_type(
 
     def checked(value: Any) -> Any:
         if not isinstance(value, str):
-            raise Misfit(expected, got=value)
+            raise ConversionError(expected, got=value)
         try:
             return read(value)
         except Exception:  # noqa: BLE001 (an author's function may refuse in any way)
-            raise Misfit(expected, got=value) from None
+            raise ConversionError(expected, got=value) from None
 
     CUSTOMS[kind] = Custom(checked, expected, schema or {"type": "string"}, write)
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 
 __all__ = [
     "HAS_OFFSET",
@@ -40,32 +40,32 @@ _TOO_LONG: Final = f"has more than {MOST_DIGITS:,} digits: send a number that pe
 #: What may be a number, or say one.
 _NUMBERS: Final = (str, int, float)
 
-#: Takes what a client sent, a string or another JSON value; raises `Misfit`.
+#: Takes what a client sent, a string or another JSON value; raises `ConversionError`.
 Read: TypeAlias = Callable[[Any], Any]
 
 
 def read_text(value: Any) -> str:
     """
-    Return text as it is. Raises `Misfit`.
+    Return text as it is. Raises `ConversionError`.
     """
     if not isinstance(value, str):
-        raise Misfit
+        raise ConversionError
     return value
 
 
 def read_int(value: Any) -> int:
     """
-    Return a whole number; 5.0 is one, to JSON. Raises `Misfit`.
+    Return a whole number; 5.0 is one, to JSON. Raises `ConversionError`.
     """
     if isinstance(value, str):
         try:
             return int(value)
         except ValueError:
-            raise Misfit(_SHORTER if _has_too_many_digits(value) else None) from None
+            raise ConversionError(_SHORTER if _has_too_many_digits(value) else None) from None
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise Misfit
+        raise ConversionError
     return value
 
 
@@ -76,16 +76,16 @@ def _has_too_many_digits(text: str) -> bool:
 
 def read_float(value: Any) -> float:
     """
-    Return a number that is neither infinite nor none. Raises `Misfit`.
+    Return a number that is neither infinite nor none. Raises `ConversionError`.
     """
     if isinstance(value, bool) or not isinstance(value, _NUMBERS):
-        raise Misfit
+        raise ConversionError
     try:
         number = float(value)
     except (ValueError, OverflowError):
-        raise Misfit from None
+        raise ConversionError from None
     if not isfinite(number):
-        raise Misfit
+        raise ConversionError
     return number
 
 
@@ -97,40 +97,40 @@ _BOOLEANS: Final = {
 
 def read_bool(value: Any) -> bool:
     """
-    Return what people mean by yes, on, true, 1 and their opposites. Raises `Misfit`.
+    Return what people mean by yes, on, true, 1 and their opposites. Raises `ConversionError`.
     """
     if isinstance(value, bool):
         return value
     found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
     if found is None:
-        raise Misfit
+        raise ConversionError
     return found
 
 
 def read_decimal(value: Any) -> Decimal:
     """
-    Return an exact number. Raises `Misfit`.
+    Return an exact number. Raises `ConversionError`.
     """
     if isinstance(value, bool) or not isinstance(value, _NUMBERS):
-        raise Misfit
+        raise ConversionError
     try:
         number = Decimal(str(value).strip())
     except (ArithmeticError, ValueError):
-        raise Misfit from None
+        raise ConversionError from None
     if not number.is_finite():
-        raise Misfit
+        raise ConversionError
     return checked_decimal(number)
 
 
 def checked_decimal(number: Decimal) -> Decimal:
     """
-    Return *number*, unless it would fill the memory once it is written out. Raises `Misfit`.
+    Return *number*, unless it would fill the memory once it is written out. Raises `ConversionError`.
     """
     exponent = int(number.as_tuple().exponent)
     if not number:
         return number if abs(exponent) <= MOST_DIGITS else Decimal()
     if abs(number.adjusted()) > MOST_DIGITS or exponent < -MOST_DIGITS:
-        raise Misfit(reason=_TOO_LONG)
+        raise ConversionError(reason=_TOO_LONG)
     return number
 
 
@@ -141,11 +141,11 @@ def parsed(parse: Callable[[str], Any]) -> Read:
 
     def read(value: Any) -> Any:
         if not isinstance(value, str):
-            raise Misfit
+            raise ConversionError
         try:
             return parse(value.strip())
         except (ValueError, OverflowError):
-            raise Misfit from None
+            raise ConversionError from None
 
     return read
 
@@ -237,17 +237,17 @@ def offset_fault(value: Any, annotation: Any, *, seconds: str = "") -> str | Non
 
 def read_bytes(value: Any) -> bytes:
     """
-    Return the bytes of base64, or of a data: URI. Raises `Misfit`.
+    Return the bytes of base64, or of a data: URI. Raises `ConversionError`.
     """
     from pybase64 import b64decode
 
     if not isinstance(value, str):
-        raise Misfit
+        raise ConversionError
     is_base64 = True
     if value[:5].lower() == "data:":
         head, comma, value = value.partition(",")
         if not comma:
-            raise Misfit
+            raise ConversionError
         is_base64 = head.lower().endswith(";base64")
     try:
         if is_base64:
@@ -257,4 +257,4 @@ def read_bytes(value: Any) -> bytes:
 
         return unescaped(value)  # as RFC 2397 has it
     except ValueError:
-        raise Misfit from None
+        raise ConversionError from None

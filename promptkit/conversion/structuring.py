@@ -29,14 +29,14 @@ from cattrs.preconf.msgspec import make_converter
 
 from promptkit.conversion.collisions import dict_of, set_of
 from promptkit.conversion.descriptions import DECIMAL, INTEGER_KEY, expectation, type_tree
-from promptkit.conversion.errors import ABSENT, ENOUGH, Misfit, Misfits
+from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, ConversionErrors
 from promptkit.conversion.registry import CUSTOMS, expectations
 from promptkit.conversion.scalars import checked_decimal, located, offset_fault, zone_of
 from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = ["forget_types", "structurer"]
 
-#: Takes a JSON value; raises `Misfit`.
+#: Takes a JSON value; raises `ConversionError`.
 Structure = Callable[[Any, Any], Any]
 
 _LEAVES: Final = frozenset(
@@ -56,7 +56,7 @@ def structurer(annotation: Any) -> Callable[[Any], Any]:
     """
     Return the function that makes values of a type from JSON values.
 
-    It raises `Misfit` for what does not fit, with all of its parts that are at fault.
+    It raises `ConversionError` for what does not fit, with all of its parts that are at fault.
     """
 
     def structure(value: Any) -> Any:
@@ -64,32 +64,32 @@ def structurer(annotation: Any) -> Callable[[Any], Any]:
             return _converter.structure(value, annotation)
         except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
             parts = tuple(_parts(error, ""))
-        raise Misfits(parts)
+        raise ConversionErrors(parts)
 
     return structure
 
 
-def _parts(error: BaseException, path: str) -> Iterable[Misfit]:
+def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
     """
     Return what is at fault, with its place below *path*.
     """
-    if isinstance(error, Misfit):
+    if isinstance(error, ConversionError):
         return (part.at(path) for part in error.parts)
     if isinstance(error, RecursionError):
-        return [Misfit(path=path, reason="is nested too deeply")]
+        return [ConversionError(path=path, reason="is nested too deeply")]
     if isinstance(error, ClassValidationError):
         named, others = error.group_exceptions()
         found = [
             part
             for inner, note in named
             for part in (
-                [Misfit(_expected(note.type), got=ABSENT, path=f"{path}.{note.name}")]
+                [ConversionError(_expected(note.type), got=ABSENT, path=f"{path}.{note.name}")]
                 if isinstance(inner, KeyError)
                 else _parts(inner, f"{path}.{note.name}")
             )
         ]
         return [*found, *(part for inner in others for part in _parts(inner, path))]
-    return [Misfit(path=path, reason=f"is refused: {error}")]
+    return [ConversionError(path=path, reason=f"is refused: {error}")]
 
 
 def _expected(annotation: Any) -> str:
@@ -104,16 +104,16 @@ def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
     Structure several parts, each a value, its type and its place; raise all their faults at once.
     """
     found: list[Any] = []
-    faults: list[Misfit] = []
+    faults: list[ConversionError] = []
     for value, annotation, path in items:
         try:
             found.append(_converter.structure(value, annotation))
         except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
             faults += _parts(error, path)
-            if len(faults) >= ENOUGH:
+            if len(faults) >= MAX_FAULTS:
                 break
     if faults:
-        raise Misfits(tuple(faults))
+        raise ConversionErrors(tuple(faults))
     return found
 
 
@@ -130,7 +130,7 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
         if integral and isinstance(value, float) and value.is_integer():
             value = int(value)  # 1.0 is an integer, to JSON Schema
         if exact and isinstance(value, str) and not re.match(DECIMAL, value):
-            raise Misfit(_expected(annotation), got=value)
+            raise ConversionError(_expected(annotation), got=value)
         try:
             found = msgspec.convert(value, annotation)
             if zone is not None:
@@ -139,7 +139,7 @@ def _leaf(annotation: Any, _: Converter) -> Structure:
         except (msgspec.ValidationError, ValueError, OverflowError):
             near = partial(nearest, value, choices) if choices and isinstance(value, str) else None
             reason = offset_fault(value, annotation, seconds=":00")
-            raise Misfit(_expected(annotation), got=value, nearest=near, reason=reason) from None
+            raise ConversionError(_expected(annotation), got=value, nearest=near, reason=reason) from None
 
     return structure
 
@@ -165,12 +165,12 @@ def _sequence(annotation: Any, _: Converter) -> Structure:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
-            raise Misfit(_expected(annotation), got=value)
+            raise ConversionError(_expected(annotation), got=value)
         found = _collect((part, item, f"[{i}]") for i, part in enumerate(value))
         try:
             return set_of(make, found) if may_collide else make(found)
         except TypeError:  # of a set, whose items may have to be hashable
-            raise Misfit(_expected(annotation), got=value) from None
+            raise ConversionError(_expected(annotation), got=value) from None
 
     return structure
 
@@ -191,7 +191,7 @@ def _fixed(annotation: Any, _: Converter) -> Structure:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list) or not least <= len(value) <= len(types):
-            raise Misfit(_expected(annotation), got=value)
+            raise ConversionError(_expected(annotation), got=value)
         found = _collect(zip(value, types, paths, strict=False))
         return make([*found, *list(defaults.values())[len(defaults) - len(types) + len(found) :]])
 
@@ -207,22 +207,22 @@ def _mapping(annotation: Any, _: Converter) -> Structure:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise Misfit(_expected(annotation), got=value)
+            raise ConversionError(_expected(annotation), got=value)
         keys: list[Any] = []
-        faults: list[Misfit] = []
+        faults: list[ConversionError] = []
         for key in value:
             try:
                 keys.append(_key(key, key_type))
-            except Misfit as misfit:
+            except ConversionError as misfit:
                 faults += misfit.parts
-                if len(faults) >= ENOUGH:
+                if len(faults) >= MAX_FAULTS:
                     break
         try:
             values = _collect((part, value_type, _at(key)) for key, part in value.items())
-        except Misfit as misfit:
+        except ConversionError as misfit:
             faults += misfit.parts
         if faults:
-            raise Misfits(tuple(faults))
+            raise ConversionErrors(tuple(faults))
         return dict_of(keys, values) if may_collide else dict(zip(keys, values, strict=True))
 
     return structure
@@ -239,7 +239,7 @@ def _sized(annotation: Any, converter: Converter) -> Structure:
     def structure(value: Any, _: Any) -> Any:
         found = converter.structure(value, inner)
         if (least is not None and len(found) < least) or (most is not None and len(found) > most):
-            raise Misfit(_expected(annotation), got=value)
+            raise ConversionError(_expected(annotation), got=value)
         return found
 
     return structure
@@ -254,12 +254,12 @@ def _key(text: Any, annotation: Any) -> Any:
     if annotation in CUSTOMS:
         return CUSTOMS[annotation].read(text)
     if annotation is int and not re.match(INTEGER_KEY, text):
-        raise Misfit(_expected(annotation), got=text, path=_at(text))
+        raise ConversionError(_expected(annotation), got=text, path=_at(text))
     try:
         key = next(iter(msgspec.convert({text: None}, dict[annotation, None], str_keys=True)))
     except msgspec.ValidationError:
         reason = offset_fault(text, annotation, seconds=":00")
-        raise Misfit(_expected(annotation), got=text, path=_at(text), reason=reason) from None
+        raise ConversionError(_expected(annotation), got=text, path=_at(text), reason=reason) from None
     zone = zone_of(annotation)
     return key if zone is None else located(key, zone)
 
@@ -289,8 +289,8 @@ def _union(annotation: Any, _: Converter) -> Structure:
         # The member that was meant is the one whose parts are at fault, or that says why it refuses.
         deep = [parts for parts in faults if all(part.path or part.reason for part in parts)]
         if len(deep) == 1:
-            raise Misfits(tuple(deep[0]))
-        raise Misfit(_expected(annotation), got=value)
+            raise ConversionErrors(tuple(deep[0]))
+        raise ConversionError(_expected(annotation), got=value)
 
     return structure
 
@@ -322,7 +322,7 @@ def _record(annotation: Any, converter: Converter) -> Structure:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise Misfit(_expected(annotation), got=value)
+            raise ConversionError(_expected(annotation), got=value)
         return structure_members(value, annotation)
 
     return structure
@@ -336,23 +336,23 @@ def _struct(value: Any, annotation: Any) -> Any:
     if config.array_like:
         return _struct_of_array(value, annotation)
     if not isinstance(value, dict) or (config.tag_field and value.get(config.tag_field) != config.tag):
-        raise Misfit(_expected(annotation), got=value)
+        raise ConversionError(_expected(annotation), got=value)
     fields = msgspec.structs.fields(annotation)
     missing = [
-        Misfit(_expected(field.type), got=ABSENT, path=f".{field.encode_name}")
+        ConversionError(_expected(field.type), got=ABSENT, path=f".{field.encode_name}")
         for field in fields
         if field.required and field.encode_name not in value
     ]
     known = [field for field in fields if field.encode_name in value]
     unknown = value.keys() - {field.encode_name for field in fields} - {config.tag_field}
     if config.forbid_unknown_fields and unknown:
-        missing.append(Misfit(reason=f"has no member {shortened(min(unknown))!r}"))
+        missing.append(ConversionError(reason=f"has no member {shortened(min(unknown))!r}"))
     try:
         found = _collect((value[f.encode_name], f.type, f".{f.encode_name}") for f in known)
-    except Misfit as misfit:
-        raise Misfits((*missing, *misfit.parts)) from None
+    except ConversionError as misfit:
+        raise ConversionErrors((*missing, *misfit.parts)) from None
     if missing:
-        raise Misfits(tuple(missing))
+        raise ConversionErrors(tuple(missing))
     return annotation(**dict(zip((field.name for field in known), found, strict=True)))
 
 
@@ -360,14 +360,14 @@ def _struct_of_array(value: Any, annotation: Any) -> Any:
     """Take a JSON array for a struct that is written so: its tag, if it has one, then its members."""
     config, fields = annotation.__struct_config__, msgspec.structs.fields(annotation)
     if not isinstance(value, list):
-        raise Misfit(_expected(annotation), got=value)
+        raise ConversionError(_expected(annotation), got=value)
     if config.tag_field:
         if value[:1] != [config.tag]:
-            raise Misfit(_expected(annotation), got=value)
+            raise ConversionError(_expected(annotation), got=value)
         value = value[1:]
     least = max((at for at, field in enumerate(fields, start=1) if field.required), default=0)
     if len(value) < least or (config.forbid_unknown_fields and len(value) > len(fields)):
-        raise Misfit(_expected(annotation), got=value)
+        raise ConversionError(_expected(annotation), got=value)
     known = fields[: len(value)]
     found = _collect((part, f.type, f".{f.name}") for part, f in zip(value, known, strict=False))
     return annotation(**dict(zip((field.name for field in known), found, strict=True)))

@@ -16,7 +16,7 @@ import msgspec
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.readers import (
     Reader,
     is_constrained,
@@ -290,7 +290,7 @@ def _format(reader: Reader, annotation: Any, schema: Schema) -> str | None:
     Return what the text of a type is said to be, if forms have a word for it.
     """
     if annotation is datetime:
-        with suppress(Misfit):  # of a type that has no time zone
+        with suppress(ConversionError):  # of a type that has no time zone
             reader.read("2026-01-31T12:00:00Z")
             return "date-time"
         return None
