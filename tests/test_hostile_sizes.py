@@ -9,7 +9,7 @@ import pytest
 
 from promptkit import user
 from promptkit.catalog.completion import rank
-from promptkit.conversion import readers
+from promptkit.conversion import choices
 from promptkit.conversion.errors import MAX_FAULTS, ConversionError
 from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors
@@ -120,7 +120,7 @@ class TestFaults:
         """
         Of a union, a member that declines looks for no nearest value as long as another may take it.
         """
-        monkeypatch.setattr(readers, "nearest", lambda *_: pytest.fail("it was sought"))
+        monkeypatch.setattr(choices, "nearest", lambda *_: pytest.fail("it was sought"))
 
         assert reader_of(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from promptkit.conversion import escapes
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.readers import is_enum, is_literal, is_union, reader_of
+from promptkit.conversion.kinds import is_enum, is_literal, is_union
+from promptkit.conversion.readers import reader_of
 from tests.ids import shown
 
 

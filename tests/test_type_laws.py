@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from promptkit import Arg, prompt
 from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.offsets import InZone
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.scalars import InZone
 from promptkit.conversion.unstructuring import text_of
 
 #: With `--whole`, ten times as much is tried of each type.

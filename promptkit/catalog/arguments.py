@@ -11,8 +11,9 @@ from msgspec import Struct
 
 from promptkit.catalog.completion import Completer
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.conversion.readers import Reader, is_constrained, plain
-from promptkit.conversion.scalars import Read
+from promptkit.conversion.kinds import is_constrained, plain
+from promptkit.conversion.parsing import Read
+from promptkit.conversion.scalars import Reader
 from promptkit.errors.exceptions import ArgumentErrors, Fault, nearest
 from promptkit.language.arg import NO_DEFAULT, Arg
 

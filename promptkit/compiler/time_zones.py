@@ -14,10 +14,10 @@ import msgspec
 from msgspec import inspect as mi
 
 from promptkit.compiler.signature import Parameter
-from promptkit.conversion.descriptions import bare, type_tree
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.readers import is_literal, is_union, plain, reader_of
-from promptkit.conversion.scalars import HAS_OFFSET, NO_OFFSET, InZone
+from promptkit.conversion.kinds import bare, is_literal, is_union, plain, type_tree
+from promptkit.conversion.offsets import HAS_OFFSET, NO_OFFSET, InZone
+from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest

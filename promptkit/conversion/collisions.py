@@ -92,7 +92,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 def _check_walks(hashes: list[int], sizes: Iterator[tuple[int, int]], window: int) -> None:
-    """Raise `ConversionError` if a table that takes *hashes*, and grows through *sizes*, takes far too many steps."""
+    """Raise `ConversionError` if a table that grows through *sizes* takes too many steps for *hashes*."""
     for size, held in sizes:
         if held > FEW and _walks_far(hashes[:held], size, window):
             raise ConversionError(reason=_COLLIDES)

@@ -1,260 +1,337 @@
-"""Text, and other JSON values, as the scalars that people mean by them."""
+"""
+Scalar types: all that promptkit knows of a type whose values have no parts, in one record a type.
 
-import re
-from collections.abc import Callable
-from datetime import datetime, time, timedelta, tzinfo
+A new scalar type is one entry in `SCALARS`. `register_type` adds those of authors.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from math import isfinite
+from pathlib import Path
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
+from msgspec import inspect as mi
 
+from promptkit.conversion import constraints, parsing
 from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.parsing import Read, parsed
 
-__all__ = [
-    "HAS_OFFSET",
-    "NO_OFFSET",
-    "InZone",
-    "Read",
-    "checked_decimal",
-    "located",
-    "offset_fault",
-    "parse_duration",
-    "parsed",
-    "read_bool",
-    "read_bytes",
-    "read_decimal",
-    "read_float",
-    "read_int",
-    "read_text",
-    "zone_of",
-]
+__all__ = ["BUILT_IN", "SCALARS", "Reader", "ScalarType", "registered", "scalar_of", "scalar_of_value"]
 
-#: Digits that a number may have before or behind the point; of whole numbers Python takes as many.
-MOST_DIGITS: Final = 4300
+#: Takes a JSON value and a type, maybe with constraints. Raises an error of msgspec, or `ConversionError`.
+Convert: TypeAlias = Callable[[Any, Any], Any]
 
-_SHORTER: Final = f"a whole number of at most {MOST_DIGITS:,} digits"
-_TOO_LONG: Final = f"has more than {MOST_DIGITS:,} digits: send a number that people use"
+Schema: TypeAlias = Mapping[str, Any]
 
-#: What may be a number, or say one.
-_NUMBERS: Final = (str, int, float)
-
-#: Takes what a client sent, a string or another JSON value; raises `ConversionError`.
-Read: TypeAlias = Callable[[Any], Any]
+#: What is the same for all types of a kind, or depends on constraints, which are in the type's tree.
+Words: TypeAlias = str | Callable[[Any], str]
+Facets: TypeAlias = Schema | Callable[[Any], Schema]
 
 
-def read_text(value: Any) -> str:
+class Reader(Struct, frozen=True):
     """
-    Return text as it is. Raises `ConversionError`.
-    """
-    if not isinstance(value, str):
-        raise ConversionError
-    return value
-
-
-def read_int(value: Any) -> int:
-    """
-    Return a whole number; 5.0 is one, to JSON. Raises `ConversionError`.
-    """
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            raise ConversionError(_SHORTER if _has_too_many_digits(value) else None) from None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise ConversionError
-    return value
-
-
-def _has_too_many_digits(text: str) -> bool:
-    """Return whether *text* is a whole number that Python does not read, as that takes quadratic time."""
-    return len(text) > MOST_DIGITS and text.strip().lstrip("+-").replace("_", "").isdecimal()
-
-
-def read_float(value: Any) -> float:
-    """
-    Return a number that is neither infinite nor none. Raises `ConversionError`.
-    """
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
-        raise ConversionError
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise ConversionError from None
-    if not isfinite(number):
-        raise ConversionError
-    return number
-
-
-_BOOLEANS: Final = {
-    **dict.fromkeys(("true", "yes", "on", "1"), True),
-    **dict.fromkeys(("false", "no", "off", "0"), False),
-}
-
-
-def read_bool(value: Any) -> bool:
-    """
-    Return what people mean by yes, on, true, 1 and their opposites. Raises `ConversionError`.
-    """
-    if isinstance(value, bool):
-        return value
-    found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
-    if found is None:
-        raise ConversionError
-    return found
-
-
-def read_decimal(value: Any) -> Decimal:
-    """
-    Return an exact number. Raises `ConversionError`.
-    """
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
-        raise ConversionError
-    try:
-        number = Decimal(str(value).strip())
-    except (ArithmeticError, ValueError):
-        raise ConversionError from None
-    if not number.is_finite():
-        raise ConversionError
-    return checked_decimal(number)
-
-
-def checked_decimal(number: Decimal) -> Decimal:
-    """
-    Return *number*, unless it would fill the memory once it is written out. Raises `ConversionError`.
-    """
-    exponent = int(number.as_tuple().exponent)
-    if not number:
-        return number if abs(exponent) <= MOST_DIGITS else Decimal()
-    if abs(number.adjusted()) > MOST_DIGITS or exponent < -MOST_DIGITS:
-        raise ConversionError(reason=_TOO_LONG)
-    return number
-
-
-def parsed(parse: Callable[[str], Any]) -> Read:
-    """
-    Return what reads text with *parse*, which raises ValueError for what it is not.
-    """
-
-    def read(value: Any) -> Any:
-        if not isinstance(value, str):
-            raise ConversionError
-        try:
-            return parse(value.strip())
-        except (ValueError, OverflowError):
-            raise ConversionError from None
-
-    return read
-
-
-#: ``1d 2h 30m``, ``90 s``, ``1.5 hours``; ``1:30`` and ``1 day, 2:03:04``, as Python writes them.
-_UNITS: Final = re.compile(
-    r"(?:([\d.]+)\s*w(?:eeks?)?)?\s*(?:([\d.]+)\s*d(?:ays?)?,?)?\s*(?:([\d.]+)\s*h(?:ours?)?)?\s*"
-    r"(?:([\d.]+)\s*m(?:in(?:utes?)?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:onds?)?)?)?",
-    re.IGNORECASE,
-)
-#: Characters of what names a duration: more is none, and would be cut into many words.
-_LONGEST_DURATION: Final = 1000
-
-_CLOCK: Final = re.compile(r"(?:(-?\d+) days?,\s*)?(\d+):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?", re.IGNORECASE)
-
-
-def parse_duration(text: str) -> timedelta:
-    """
-    Return the duration that *text* names: ISO 8601, units, or a clock. Raises ValueError.
-    """
-    if len(text) > _LONGEST_DURATION:
-        raise ValueError(text[:_LONGEST_DURATION])
-    if text.lstrip("+-")[:1] in ("P", "p"):
-        return msgspec.convert(text, timedelta)
-    if clock := _CLOCK.fullmatch(text):
-        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
-        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    units = _UNITS.fullmatch(" ".join(text.split()))  # long blanks would be tried in every division
-    if not text or units is None:
-        raise ValueError(text)
-    names = ("weeks", "days", "hours", "minutes", "seconds")
-    return timedelta(**{name: float(part or 0) for name, part in zip(names, units.groups(), strict=True)})
-
-
-NO_OFFSET: Final = "has no offset"
-HAS_OFFSET: Final = "has an offset"
-
-
-class InZone(Struct, frozen=True):
-    """
-    Says, in ``Annotated``, that a `datetime` without an offset is a time in *zone*.
-    """
-
-    zone: tzinfo
-
-
-def zone_of(annotation: Any) -> tzinfo | None:
-    """
-    Return the zone that `InZone` says of a type; None if it says nothing.
-    """
-    notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, InZone))
-    return next((note.zone for note in notes), None)
-
-
-def located(value: datetime, zone: tzinfo) -> datetime:
-    """
-    Return a time in *zone*, if it does not say where it holds.
-    """
-    return value.replace(tzinfo=zone) if value.tzinfo is None else value
-
-
-def offset_fault(value: Any, annotation: Any, *, seconds: str = "") -> str | None:
-    """
-    Return what is wrong with the offset of a time that its type refuses; None if something else is.
+    How the values of one type are read from what a client sends for an argument.
 
     Args:
-        value:
-            The time, or what a client wrote for it.
+        read:
+            From what a client sent to the value.
 
-        annotation:
-            Its type, which may ask for an offset, or for none.
+        expected:
+            What *read* takes, in a few words that end a sentence: ``a whole number``.
 
-        seconds:
-            The seconds in the example, where they have to be there.
+        hint:
+            The same where people choose a value; ``""`` where the description says enough.
+
+        values:
+            Every text that is a value, if there are few: what completion offers.
+
+        is_json:
+            Whether people have to write JSON.
+
+        exceeds:
+            Tells whether a text holds more values than a number; None for what is always one value.
     """
-    kind = getattr(annotation, "__origin__", None)
-    asked = [note.tz for note in getattr(annotation, "__metadata__", ()) if isinstance(note, msgspec.Meta)]
-    if kind not in (datetime, time) or not {True, False}.intersection(asked):
-        return None
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return None
-    example = f"{'2026-01-31T' if kind is datetime else ''}12:00{seconds}"
-    if True in asked:
-        return f"{NO_OFFSET}: add an offset, as in {example}+01:00"
-    return f"{HAS_OFFSET}: leave it out, as in {example}"
+
+    read: Read
+    expected: str
+    hint: str = ""
+    values: tuple[str, ...] = ()
+    is_json: bool = False
+    exceeds: Callable[[str, int], bool] | None = None
 
 
-def read_bytes(value: Any) -> bytes:
+class ScalarType(Reader, frozen=True, kw_only=True):
     """
-    Return the bytes of base64, or of a data: URI. Raises `ConversionError`.
+    All that is known of one scalar type.
+
+    Args:
+        tree:
+            How `msgspec.inspect` sees the type; None for a type that msgspec does not know.
+
+        convert:
+            From a JSON value inside of another to the value. It takes what *schema* describes; only
+            *read* takes more, as people write it.
+
+        described:
+            What *convert* takes, in a few words; None if they are those of `expected`.
+
+        example:
+            A value, as JSON has it.
+
+        schema:
+            The JSON Schema of what *convert* takes.
+
+        facets:
+            What constraints add to *schema* where msgspec does not.
+
+        key_schema:
+            The JSON Schema of the type as the key of an object; None if it cannot be one.
+
+        convert_key:
+            From the key of a JSON object to the value.
+
+        write:
+            From a value to the text that *read* takes.
+
+        show:
+            From a value to the text that people are shown; None if it is that of *write*.
+
+        shown_in_row:
+            Whether several values are shown separated by commas, and not as JSON.
+
+        one_a_line:
+            Whether several values are written one a line, as their text may hold commas.
+
+        hash_is_salted:
+            Whether clients cannot choose values whose hashes collide.
+
+        may_have_offset:
+            Whether a value may have an offset from UTC.
     """
-    from pybase64 import b64decode
 
-    if not isinstance(value, str):
-        raise ConversionError
-    is_base64 = True
-    if value[:5].lower() == "data:":
-        head, comma, value = value.partition(",")
-        if not comma:
-            raise ConversionError
-        is_base64 = head.lower().endswith(";base64")
-    try:
-        if is_base64:
-            # Base64 is often wrapped at 76 characters, as e-mail does.
-            return b64decode("".join(value.split()), validate=True)
-        from promptkit.conversion.escapes import unescaped
+    tree: type[mi.Type] | None = None
+    convert: Convert = msgspec.convert
+    described: Words | None = None
+    example: Any = "text"
+    schema: Schema
+    facets: Facets = {}
+    key_schema: Facets | None = None
+    convert_key: Convert = parsing.convert_key
+    write: Callable[[Any], str]
+    show: Callable[[Any], str] | None = None
+    shown_in_row: bool = False
+    one_a_line: bool = False
+    hash_is_salted: bool = False
+    may_have_offset: bool = False
 
-        return unescaped(value)  # as RFC 2397 has it
-    except ValueError:
-        raise ConversionError from None
+    def describe(self, tree: mi.Type) -> str:
+        """Return what `convert` takes, in words, with the constraints of *tree*."""
+        words = self.expected if self.described is None else self.described
+        return words(tree) if callable(words) else words
+
+    def example_of(self, tree: mi.Type) -> Any:
+        """Return an example that meets the constraints of *tree*."""
+        return self.example(tree) if callable(self.example) else self.example
+
+    def facets_of(self, tree: mi.Type) -> Schema:
+        """Return what the JSON Schema says of the constraints of *tree*, beside what msgspec says."""
+        return self.facets(tree) if callable(self.facets) else self.facets
+
+    def key_schema_of(self, tree: mi.Type) -> Schema:
+        """Return the JSON Schema of a key with the constraints of *tree*."""
+        return self.key_schema(tree) if callable(self.key_schema) else self.key_schema or {}
+
+
+def registered(
+    read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
+) -> ScalarType:
+    """Make the record of a type that msgspec does not know. Its values are text, in JSON too."""
+
+    def checked(value: Any, _: Any = None) -> Any:
+        if not isinstance(value, str):
+            raise ConversionError(expected, got=value)
+        try:
+            return read(value)
+        except Exception:  # noqa: BLE001 (an author's function may refuse in any way)
+            raise ConversionError(expected, got=value) from None
+
+    return ScalarType(
+        checked,
+        expected,
+        expected,
+        convert=checked,
+        schema=schema,
+        key_schema=schema,
+        convert_key=checked,
+        write=write,
+    )
+
+
+_NUMBER: Final = "a number"
+_WHOLE: Final = "a whole number"
+_YES_OR_NO: Final = "yes or no"
+_BASE64: Final = "base64 or a data: URI"
+_DATE: Final = "a date, as in 2026-01-31"
+_DATETIME: Final = "a date and time, as in 2026-01-31T12:00"
+_TIME: Final = "a time of day, as in 12:00"
+_DURATION: Final = "a duration, as in 1h 30m"
+_UUID: Final = "a UUID"
+
+#: The scalar types, built in and registered.
+SCALARS: Final[dict[type, ScalarType]] = {
+    str: ScalarType(
+        parsing.read_text,
+        "text",
+        tree=mi.StrType,
+        described=constraints.describe_text,
+        schema={"type": "string"},
+        key_schema={},
+        write=str,
+        shown_in_row=True,
+        hash_is_salted=True,
+    ),
+    bool: ScalarType(
+        parsing.read_bool,
+        _YES_OR_NO,
+        _YES_OR_NO,
+        ("yes", "no"),
+        tree=mi.BoolType,
+        described="true or false",
+        example=True,
+        schema={"type": "boolean"},
+        write=lambda value: "true" if value else "false",
+        show=lambda value: "yes" if value else "no",
+        shown_in_row=True,
+    ),
+    int: ScalarType(
+        parsing.read_int,
+        _WHOLE,
+        _WHOLE,
+        tree=mi.IntType,
+        described=constraints.number_described(_WHOLE),
+        example=constraints.number_example(1),
+        schema={"type": "integer"},
+        key_schema={"pattern": parsing.INTEGER_KEY},
+        convert_key=parsing.convert_int_key,
+        write=str,
+        shown_in_row=True,
+    ),
+    float: ScalarType(
+        parsing.read_float,
+        _NUMBER,
+        _NUMBER,
+        tree=mi.FloatType,
+        described=constraints.number_described(_NUMBER),
+        example=constraints.number_example(1.5),
+        schema={"type": "number"},
+        key_schema={"pattern": parsing.DECIMAL},
+        write=str,
+        shown_in_row=True,
+    ),
+    bytes: ScalarType(
+        parsing.read_bytes,
+        _BASE64,
+        _BASE64,
+        tree=mi.BytesType,
+        described=constraints.describe_base64,
+        example="aGVsbG8=",
+        schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
+        write=msgspec.to_builtins,
+        one_a_line=True,
+        hash_is_salted=True,
+    ),
+    Decimal: ScalarType(
+        parsing.read_decimal,
+        _NUMBER,
+        _NUMBER,
+        tree=mi.DecimalType,
+        convert=parsing.convert_decimal,
+        example="1.50",
+        schema={"type": ["string", "number"], "format": "decimal", "pattern": parsing.DECIMAL},
+        key_schema={"pattern": parsing.DECIMAL},
+        write=str,
+        shown_in_row=True,
+    ),
+    date: ScalarType(
+        parsed(parsing.parse_date),
+        _DATE,
+        _DATE,
+        tree=mi.DateType,
+        example="2026-01-31",
+        schema={"type": "string", "format": "date"},
+        key_schema={"format": "date"},
+        write=date.isoformat,
+        shown_in_row=True,
+    ),
+    datetime: ScalarType(
+        parsed(parsing.parse_datetime),
+        _DATETIME,
+        f"{_DATETIME}, read as it is written, with an offset (+01:00) or without",
+        tree=mi.DateTimeType,
+        described=constraints.moment_described("a date and time"),
+        example=constraints.moment_example,
+        schema={"type": "string"},
+        facets=constraints.moment_pattern,
+        key_schema=constraints.moment_pattern,
+        write=datetime.isoformat,
+        shown_in_row=True,
+        may_have_offset=True,
+    ),
+    time: ScalarType(
+        parsed(parsing.parse_time),
+        _TIME,
+        _TIME,
+        tree=mi.TimeType,
+        described=constraints.moment_described("a time of day"),
+        example=constraints.moment_example,
+        schema={"type": "string"},
+        facets=constraints.moment_pattern,
+        key_schema=constraints.moment_pattern,
+        write=time.isoformat,
+        shown_in_row=True,
+        may_have_offset=True,
+    ),
+    timedelta: ScalarType(
+        parsed(parsing.parse_duration),
+        _DURATION,
+        _DURATION,
+        tree=mi.TimeDeltaType,
+        described="a duration, as in PT1H30M",
+        example="PT1H30M",
+        schema={"type": "string", "format": "duration", "pattern": parsing.DURATION},
+        write=str,
+    ),
+    UUID: ScalarType(
+        parsed(UUID),
+        _UUID,
+        _UUID,
+        tree=mi.UUIDType,
+        example="12345678-1234-5678-1234-567812345678",
+        schema={"type": "string", "format": "uuid"},
+        key_schema={"format": "uuid"},
+        write=str,
+    ),
+    Path: registered(
+        parsing.parse_path,
+        expected="a path",
+        schema={"type": "string", "minLength": 1, "pattern": r"^[^\u0000]*$"},
+    ),
+}
+
+#: The types that promptkit brings.
+BUILT_IN: Final = tuple(SCALARS)
+
+_BY_TREE: Final = {scalar.tree: scalar for scalar in SCALARS.values() if scalar.tree is not None}
+
+
+def scalar_of(tree: mi.Type) -> ScalarType | None:
+    """Return the record of a type as `msgspec.inspect` sees it; None if it is no scalar type."""
+    return SCALARS.get(tree.cls) if isinstance(tree, mi.CustomType) else _BY_TREE.get(type(tree))
+
+
+def scalar_of_value(value: Any) -> ScalarType | None:
+    """Return the record of the type of *value*, or of the nearest type that it inherits from."""
+    return next((SCALARS[kind] for kind in type(value).__mro__ if kind in SCALARS), None)

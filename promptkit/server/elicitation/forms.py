@@ -17,16 +17,9 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.readers import (
-    Reader,
-    is_constrained,
-    is_enum,
-    is_list,
-    is_literal,
-    is_union,
-    plain,
-    reader_of,
-)
+from promptkit.conversion.kinds import is_constrained, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.readers import reader_of
+from promptkit.conversion.scalars import Reader
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.protocol.jsonrpc import InvalidParams
 
