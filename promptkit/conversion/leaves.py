@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from types import NoneType
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 from cattrs import Converter
@@ -14,7 +14,7 @@ from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import type_tree
 from promptkit.conversion.offsets import located, offset_fault, zone_of
 from promptkit.conversion.parsing import convert_key
-from promptkit.conversion.scalars import SCALARS, Convert
+from promptkit.conversion.scalars import SCALARS
 from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = [
@@ -24,14 +24,12 @@ __all__ = [
     "is_registered",
     "key_converter",
     "leaf",
-    "registered",
+    "registered_leaf",
     "step",
 ]
 
 #: Takes a JSON value, and a type, which it knows already; raises `ConversionError`.
 Structure: TypeAlias = Callable[[Any, Any], Any]
-
-_REFUSALS: Final = (msgspec.ValidationError, ValueError, OverflowError)
 
 
 def is_registered(annotation: Any) -> bool:
@@ -39,7 +37,7 @@ def is_registered(annotation: Any) -> bool:
     return isinstance(annotation, type) and annotation in SCALARS and SCALARS[annotation].tree is None
 
 
-def registered(annotation: Any, _: Converter) -> Structure:
+def registered_leaf(annotation: Any, _: Converter) -> Structure:
     """Make what takes the JSON value for a registered type, which may be registered anew later."""
     return lambda value, _: SCALARS[annotation].convert(value, annotation)
 
@@ -57,30 +55,23 @@ def is_leaf(annotation: Any) -> bool:
 
 def leaf(annotation: Any, _: Converter) -> Structure:
     """Make what takes one JSON value that has no parts."""
-    convert, zone = _convert_of(annotation), zone_of(annotation)
-
-    def structure(value: Any, _: Any) -> Any:
-        try:
-            found = convert(value, annotation)
-        except _REFUSALS:
-            if not (isinstance(value, float) and value.is_integer()):
-                raise _refusal(value, annotation) from None
-            found = integral(value)
-        return found if zone is None else located(found, zone)
-
-    def integral(value: float) -> Any:
-        try:
-            return convert(int(value), annotation)  # 1.0 is an integer, to JSON Schema
-        except _REFUSALS:
-            raise _refusal(value, annotation) from None
-
-    return structure
-
-
-def _convert_of(annotation: Any) -> Convert:
     kind = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
-    return msgspec.convert if scalar is None else scalar.convert
+    convert = msgspec.convert if scalar is None else scalar.convert
+    # 1.0 is an integer, to JSON Schema. Choices may be integers, too.
+    takes_integers = scalar is None or scalar.schema["type"] == "integer"
+    zone = zone_of(annotation)
+
+    def structure(value: Any, _: Any) -> Any:
+        if takes_integers and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        try:
+            found = convert(value, annotation)
+        except (msgspec.ValidationError, ValueError, OverflowError):
+            raise _refusal(value, annotation) from None
+        return found if zone is None else located(found, zone)
+
+    return structure
 
 
 def _refusal(value: Any, annotation: Any) -> ConversionError:

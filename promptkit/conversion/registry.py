@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from promptkit.conversion.scalars import SCALARS, registered
+from promptkit.conversion.scalars import SCALARS, text_scalar
 
 __all__ = ["register_type"]
 
@@ -37,4 +37,4 @@ def register_type(
     """
     known = SCALARS.get(kind)
     if known is None or known.tree is None:  # what msgspec knows it reads and writes itself
-        SCALARS[kind] = registered(read, expected=expected, schema=schema or {"type": "string"}, write=write)
+        SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)

@@ -19,7 +19,7 @@ from promptkit.conversion import constraints, parsing
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.parsing import Read, parsed
 
-__all__ = ["BUILT_IN", "SCALARS", "Reader", "ScalarType", "registered", "scalar_of", "scalar_of_value"]
+__all__ = ["BUILT_IN", "SCALARS", "Reader", "ScalarType", "scalar_of", "scalar_of_value", "text_scalar"]
 
 #: Takes a JSON value and a type, maybe with constraints. Raises an error of msgspec, or `ConversionError`.
 Convert: TypeAlias = Callable[[Any, Any], Any]
@@ -145,7 +145,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
         return self.key_schema(tree) if callable(self.key_schema) else self.key_schema or {}
 
 
-def registered(
+def text_scalar(
     read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
 ) -> ScalarType:
     """Make the record of a type that msgspec does not know. Its values are text, in JSON too."""
@@ -314,7 +314,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         key_schema={"format": "uuid"},
         write=str,
     ),
-    Path: registered(
+    Path: text_scalar(
         parsing.parse_path,
         expected="a path",
         schema={"type": "string", "minLength": 1, "pattern": r"^[^\u0000]*$"},

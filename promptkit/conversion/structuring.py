@@ -30,7 +30,7 @@ from promptkit.conversion.leaves import (
     is_registered,
     key_converter,
     leaf,
-    registered,
+    registered_leaf,
     step,
 )
 from promptkit.conversion.scalars import BUILT_IN, SCALARS
@@ -302,7 +302,7 @@ def _is_record(annotation: Any) -> bool:
 
 #: What recognises a type, and what makes the function that structures it. The first row that fits counts.
 _HOOKS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Converter], Structure]], ...]] = (
-    (is_registered, registered),
+    (is_registered, registered_leaf),
     (is_leaf, leaf),
     (is_constrained, _sized),
     (_is_sequence, _sequence),
@@ -315,7 +315,7 @@ _HOOKS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Converter], Stru
 _converter: Final = make_converter(detailed_validation=True)
 # Where the converter has a hook for the very type, it asks no factory.
 for _kind in (*BUILT_IN, NoneType):
-    _make = registered if is_registered(_kind) else leaf
+    _make = registered_leaf if is_registered(_kind) else leaf
     _converter.register_structure_hook(_kind, _make(_kind, _converter))
 _converter.register_structure_hook(msgspec.Struct, _struct)
 for _recognises, _factory in reversed(_HOOKS):  # the converter asks the newest first
