@@ -59,7 +59,7 @@ def leaf(annotation: Any, _: Converter) -> Structure:
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert
     # 1.0 is an integer, to JSON Schema. Choices may be integers, too.
-    takes_integers = scalar is None or scalar.schema["type"] == "integer"
+    takes_integers = scalar is None or scalar.schema.get("type") == "integer"
     zone = zone_of(annotation)
 
     def structure(value: Any, _: Any) -> Any:

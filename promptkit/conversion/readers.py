@@ -100,7 +100,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
     except TypeError:
         return None
     expected = describe(tree)
-    if not isinstance(tree, mi.StrType | mi.BytesType) and hasattr(tree, "min_length"):
+    if scalar_of(tree) is None and hasattr(tree, "min_length"):
         read = _sized_read(inner.read, tree, expected)
     else:
 
