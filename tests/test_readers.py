@@ -649,7 +649,7 @@ class TestEscapes:
 
         with pytest.MonkeyPatch.context() as patch:
             for size in (3, 4, 5):
-                patch.setattr(escapes, "_PIECE", size)
+                patch.setattr(escapes, "_PIECE_LENGTH", size)
                 assert escapes.unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):

@@ -1,37 +1,37 @@
-"""What does not fit its type, and where in a value it stands."""
+"""Errors of conversion: a value, or parts of one, that do not fit their type."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
 __all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "ConversionErrors"]
 
-#: Stands for a value that is not there at all.
+#: Stands for a value that is missing.
 ABSENT: Final = object()
 
-#: Of how many parts of a value it is told what is wrong with them. A client may send millions.
+#: How many faults of one value are reported. A client may send millions.
 MAX_FAULTS: Final = 100
 
 
 class ConversionError(ValueError):
     """
-    A value, or a part of one, that is not what its type takes.
+    A value, or a part of one, that does not fit its type.
 
     Args:
         expected:
-            What would fit, in a few words; None for what the whole type takes.
+            What would fit, in a few words; None if the reader's own words hold.
 
         got:
-            The part at fault, or `ABSENT` if it is missing; None for the whole value.
+            The part that does not fit, or `ABSENT` if it is missing; None for the whole value.
 
         nearest:
-            The value that was probably meant, if one is similar; or what finds it, which takes
-            too long to be done for each member of a union that declines.
+            The value that was probably meant, if one is similar; or a function that finds it. That takes
+            too long to be done for each member of a union that does not fit.
 
         path:
-            Where the part stands, as code would have it: ``.points[2].x``.
+            The place of the part, as code would write it: ``.points[2].x``.
 
         reason:
-            What is wrong with it in the words of the author's own code, if it said.
+            What is wrong, if there is more to say than what was expected.
     """
 
     def __init__(
@@ -52,22 +52,16 @@ class ConversionError(ValueError):
 
     @property
     def nearest(self) -> str | None:
-        """
-        The value that was probably meant, if one is similar.
-        """
+        """The value that was probably meant, if one is similar."""
         return self.find_nearest() if callable(self.find_nearest) else self.find_nearest
 
     @property
     def parts(self) -> "tuple[ConversionError, ...]":
-        """
-        Every part that is at fault.
-        """
+        """Every part that does not fit."""
         return (self,)
 
     def at(self, path: str) -> "ConversionError":
-        """
-        Return the same fault, of a value that stands at *path* in a larger one.
-        """
+        """Return the same error for a value at *path* in a larger one."""
         return ConversionError(
             self.expected,
             got=self.got,
@@ -78,9 +72,7 @@ class ConversionError(ValueError):
 
 
 class ConversionErrors(ConversionError):
-    """
-    Several parts of one value that do not fit.
-    """
+    """Several parts of one value that do not fit."""
 
     def __init__(self, parts: tuple[ConversionError, ...]) -> None:
         super().__init__()
@@ -88,7 +80,5 @@ class ConversionErrors(ConversionError):
 
     @property
     def parts(self) -> tuple[ConversionError, ...]:
-        """
-        Every part that is at fault.
-        """
+        """Every part that does not fit."""
         return self._parts

@@ -1,4 +1,4 @@
-"""Offsets of dates and times: what `Arg(timezone=...)` adds, and what is wrong with one that does not fit."""
+"""Offsets from UTC: those that `Arg(timezone=...)` adds, and those that do not fit a type."""
 
 from datetime import datetime, time, tzinfo
 from typing import Any, Final
@@ -13,41 +13,35 @@ HAS_OFFSET: Final = "has an offset"
 
 
 class InZone(Struct, frozen=True):
-    """
-    Says, in ``Annotated``, that a `datetime` without an offset is a time in *zone*.
-    """
+    """In ``Annotated``: a `datetime` without an offset is local time in *zone*."""
 
     zone: tzinfo
 
 
 def zone_of(annotation: Any) -> tzinfo | None:
-    """
-    Return the zone that `InZone` says of a type; None if it says nothing.
-    """
+    """Return the zone of the `InZone` in an annotation, if there is one."""
     notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, InZone))
     return next((note.zone for note in notes), None)
 
 
 def located(value: datetime, zone: tzinfo) -> datetime:
-    """
-    Return a time in *zone*, if it does not say where it holds.
-    """
+    """Return *value*, in *zone* if it has no offset."""
     return value.replace(tzinfo=zone) if value.tzinfo is None else value
 
 
 def offset_fault(value: Any, annotation: Any, *, seconds: str = "") -> str | None:
     """
-    Return what is wrong with the offset of a time that its type refuses; None if something else is.
+    Return what is wrong with the offset of a time that its type refuses; None if something else is wrong.
 
     Args:
         value:
             The time, or what a client wrote for it.
 
         annotation:
-            Its type, which may ask for an offset, or for none.
+            Its type, which may require an offset, or refuse one.
 
         seconds:
-            The seconds in the example, where they have to be there.
+            The seconds in the example, where they are required.
     """
     kind = getattr(annotation, "__origin__", None)
     asked = [note.tz for note in getattr(annotation, "__metadata__", ()) if isinstance(note, msgspec.Meta)]
