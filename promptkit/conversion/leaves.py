@@ -1,4 +1,4 @@
-"""JSON values, and keys of JSON objects, to values without parts."""
+"""JSON values, and keys of JSON objects, to values that have no parts."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -19,7 +19,7 @@ from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = [
     "Structure",
-    "described",
+    "expected_of",
     "is_leaf",
     "is_registered",
     "key_converter",
@@ -28,7 +28,7 @@ __all__ = [
     "step",
 ]
 
-#: Takes a JSON value, and a type, which it knows already; raises `ConversionError`.
+#: Takes a JSON value, and a type, as cattrs calls it. Raises `ConversionError`.
 Structure: TypeAlias = Callable[[Any, Any], Any]
 
 
@@ -38,7 +38,7 @@ def is_registered(annotation: Any) -> bool:
 
 
 def registered_leaf(annotation: Any, _: Converter) -> Structure:
-    """Make what takes the JSON value for a registered type, which may be registered anew later."""
+    """Structure a JSON value as a registered type. The type may be registered again later."""
     return lambda value, _: SCALARS[annotation].convert(value, annotation)
 
 
@@ -54,7 +54,7 @@ def is_leaf(annotation: Any) -> bool:
 
 
 def leaf(annotation: Any, _: Converter) -> Structure:
-    """Make what takes one JSON value that has no parts."""
+    """Structure a JSON value as a type whose values have no parts."""
     kind = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert
@@ -78,11 +78,11 @@ def _refusal(value: Any, annotation: Any) -> ConversionError:
     choices = _choices(annotation)
     near = partial(nearest, value, choices) if choices and isinstance(value, str) else None
     reason = offset_fault(value, annotation, seconds=":00")
-    return ConversionError(described(annotation), got=value, nearest=near, reason=reason)
+    return ConversionError(expected_of(annotation), got=value, nearest=near, reason=reason)
 
 
 def _choices(annotation: Any) -> list[str]:
-    """Return the texts that a leaf can be, if they are few."""
+    """Return all texts that can be structured, if there are few."""
     if get_origin(annotation) is Literal:
         return [str(value) for value in get_args(annotation)]
     if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -91,7 +91,7 @@ def _choices(annotation: Any) -> list[str]:
 
 
 def key_converter(annotation: Any) -> Callable[[str], Any]:
-    """Make what takes the key of a JSON object for a value of *annotation*."""
+    """Make a function that reads the key of a JSON object as a value of *annotation*."""
     if annotation in (Any, str):
         return str
     if is_registered(annotation):
@@ -104,7 +104,7 @@ def key_converter(annotation: Any) -> Callable[[str], Any]:
             key = convert(text, annotation)
         except (msgspec.ValidationError, ConversionError):
             reason = offset_fault(text, annotation, seconds=":00")
-            raise ConversionError(described(annotation), got=text, path=step(text), reason=reason) from None
+            raise ConversionError(expected_of(annotation), got=text, path=step(text), reason=reason) from None
         return key if zone is None else located(key, zone)
 
     return structure
@@ -115,6 +115,6 @@ def step(key: str) -> str:
     return f"[{shortened(key)!r}]"
 
 
-def described(annotation: Any) -> str:
+def expected_of(annotation: Any) -> str:
     """Return what *annotation* takes, in words."""
     return describe(type_tree(annotation))

@@ -1,7 +1,7 @@
 """
-Scalar types: all that promptkit knows of a type whose values have no parts, in one record a type.
+Scalar types: all that promptkit knows of each type whose values have no parts, in one record.
 
-A new scalar type is one entry in `SCALARS`. `register_type` adds those of authors.
+A new scalar type is one entry in `SCALARS`. `register_type` adds the types of authors.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,12 +21,12 @@ from promptkit.conversion.parsing import Read, parsed
 
 __all__ = ["BUILT_IN", "SCALARS", "Reader", "ScalarType", "scalar_of", "scalar_of_value", "text_scalar"]
 
-#: Takes a JSON value and a type, maybe with constraints. Raises an error of msgspec, or `ConversionError`.
+#: Takes a JSON value and the type, with its constraints. Raises `ConversionError`, or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]
 
 Schema: TypeAlias = Mapping[str, Any]
 
-#: What is the same for all types of a kind, or depends on constraints, which are in the type's tree.
+#: Either the same for every constraint, or made of the constraints, which are in the tree of a type.
 Words: TypeAlias = str | Callable[[Any], str]
 Facets: TypeAlias = Schema | Callable[[Any], Schema]
 
@@ -43,16 +43,16 @@ class Reader(Struct, frozen=True):
             What *read* takes, in a few words that end a sentence: ``a whole number``.
 
         hint:
-            The same where people choose a value; ``""`` where the description says enough.
+            The same in the description of an argument; ``""`` if it need not be said there.
 
         values:
-            Every text that is a value, if there are few: what completion offers.
+            All texts that can be read, if there are few. Completion offers them.
 
         is_json:
             Whether people have to write JSON.
 
         exceeds:
-            Tells whether a text holds more values than a number; None for what is always one value.
+            Tells whether a text holds more than so many values; None if it always holds one.
     """
 
     read: Read
@@ -72,14 +72,14 @@ class ScalarType(Reader, frozen=True, kw_only=True):
             How `msgspec.inspect` sees the type; None for a type that msgspec does not know.
 
         convert:
-            From a JSON value inside of another to the value. It takes what *schema* describes; only
-            *read* takes more, as people write it.
+            From a JSON value, a part of a larger one, to the value. It takes what *schema* describes, while
+            *read* also takes what people write.
 
         described:
             What *convert* takes, in a few words; None if they are those of `expected`.
 
         example:
-            A value, as JSON has it.
+            An example in JSON.
 
         schema:
             The JSON Schema of what *convert* takes.
@@ -97,16 +97,16 @@ class ScalarType(Reader, frozen=True, kw_only=True):
             From a value to the text that *read* takes.
 
         show:
-            From a value to the text that people are shown; None if it is that of *write*.
+            From a value to the text in descriptions, if it is not that of *write*.
 
         shown_in_row:
-            Whether several values are shown separated by commas, and not as JSON.
+            Whether descriptions show several values separated by commas, and not as JSON.
 
         one_a_line:
-            Whether several values are written one a line, as their text may hold commas.
+            Whether people write several values on a line each, as the text of one may hold commas.
 
         hash_is_salted:
-            Whether clients cannot choose values whose hashes collide.
+            Whether Python salts the hashes, so that clients cannot choose values that collide.
 
         may_have_offset:
             Whether a value may have an offset from UTC.
@@ -148,7 +148,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
 def text_scalar(
     read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
 ) -> ScalarType:
-    """Make the record of a type that msgspec does not know. Its values are text, in JSON too."""
+    """Make the record of a type that msgspec does not know. Its values are written as text, in JSON too."""
 
     def checked(value: Any, _: Any = None) -> Any:
         if not isinstance(value, str):

@@ -25,7 +25,7 @@ from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, Con
 from promptkit.conversion.kinds import is_constrained, is_union, type_tree
 from promptkit.conversion.leaves import (
     Structure,
-    described,
+    expected_of,
     is_leaf,
     is_registered,
     key_converter,
@@ -76,7 +76,7 @@ def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
             part
             for inner, note in named
             for part in (
-                [ConversionError(described(note.type), got=ABSENT, path=f"{path}.{note.name}")]
+                [ConversionError(expected_of(note.type), got=ABSENT, path=f"{path}.{note.name}")]
                 if isinstance(inner, KeyError)
                 else _parts(inner, f"{path}.{note.name}")
             )
@@ -109,12 +109,12 @@ def _sequence(annotation: Any, _: Converter) -> Structure:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
-            raise ConversionError(described(annotation), got=value)
+            raise ConversionError(expected_of(annotation), got=value)
         found = _collect((part, item, f"[{i}]") for i, part in enumerate(value))
         try:
             return set_of(make, found) if may_collide else make(found)
         except TypeError:  # of a set, whose items may have to be hashable
-            raise ConversionError(described(annotation), got=value) from None
+            raise ConversionError(expected_of(annotation), got=value) from None
 
     return structure
 
@@ -133,7 +133,7 @@ def _fixed(annotation: Any, _: Converter) -> Structure:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list) or not least <= len(value) <= len(types):
-            raise ConversionError(described(annotation), got=value)
+            raise ConversionError(expected_of(annotation), got=value)
         found = _collect(zip(value, types, paths, strict=False))
         return make([*found, *list(defaults.values())[len(defaults) - len(types) + len(found) :]])
 
@@ -148,7 +148,7 @@ def _mapping(annotation: Any, _: Converter) -> Structure:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise ConversionError(described(annotation), got=value)
+            raise ConversionError(expected_of(annotation), got=value)
         keys: list[Any] = []
         faults: list[ConversionError] = []
         for key in value:
@@ -178,7 +178,7 @@ def _sized(annotation: Any, converter: Converter) -> Structure:
     def structure(value: Any, _: Any) -> Any:
         found = converter.structure(value, inner)
         if (least is not None and len(found) < least) or (most is not None and len(found) > most):
-            raise ConversionError(described(annotation), got=value)
+            raise ConversionError(expected_of(annotation), got=value)
         return found
 
     return structure
@@ -203,7 +203,7 @@ def _union(annotation: Any, _: Converter) -> Structure:
         deep = [parts for parts in faults if all(part.path or part.reason for part in parts)]
         if len(deep) == 1:
             raise ConversionErrors(tuple(deep[0]))
-        raise ConversionError(described(annotation), got=value)
+        raise ConversionError(expected_of(annotation), got=value)
 
     return structure
 
@@ -229,7 +229,7 @@ def _record(annotation: Any, converter: Converter) -> Structure:
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, dict):
-            raise ConversionError(described(annotation), got=value)
+            raise ConversionError(expected_of(annotation), got=value)
         return structure_members(value, annotation)
 
     return structure
@@ -241,10 +241,10 @@ def _struct(value: Any, annotation: Any) -> Any:
     if config.array_like:
         return _struct_of_array(value, annotation)
     if not isinstance(value, dict) or (config.tag_field and value.get(config.tag_field) != config.tag):
-        raise ConversionError(described(annotation), got=value)
+        raise ConversionError(expected_of(annotation), got=value)
     fields = msgspec.structs.fields(annotation)
     missing = [
-        ConversionError(described(field.type), got=ABSENT, path=f".{field.encode_name}")
+        ConversionError(expected_of(field.type), got=ABSENT, path=f".{field.encode_name}")
         for field in fields
         if field.required and field.encode_name not in value
     ]
@@ -265,14 +265,14 @@ def _struct_of_array(value: Any, annotation: Any) -> Any:
     """Structure a JSON array as an ``array_like`` struct: its tag, if it has one, then its fields."""
     config, fields = annotation.__struct_config__, msgspec.structs.fields(annotation)
     if not isinstance(value, list):
-        raise ConversionError(described(annotation), got=value)
+        raise ConversionError(expected_of(annotation), got=value)
     if config.tag_field:
         if value[:1] != [config.tag]:
-            raise ConversionError(described(annotation), got=value)
+            raise ConversionError(expected_of(annotation), got=value)
         value = value[1:]
     least = max((at for at, field in enumerate(fields, start=1) if field.required), default=0)
     if len(value) < least or (config.forbid_unknown_fields and len(value) > len(fields)):
-        raise ConversionError(described(annotation), got=value)
+        raise ConversionError(expected_of(annotation), got=value)
     known = fields[: len(value)]
     found = _collect((part, f.type, f".{f.name}") for part, f in zip(value, known, strict=False))
     return annotation(**dict(zip((field.name for field in known), found, strict=True)))
