@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "ConversionErrors"]
+__all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "ConversionErrors", "error_of_union"]
 
 #: Stands for a value that is missing.
 ABSENT: Final = object()
@@ -82,3 +82,10 @@ class ConversionErrors(ConversionError):
     def parts(self) -> tuple[ConversionError, ...]:
         """Every part that does not fit."""
         return self._parts
+
+
+def error_of_union(errors: list[ConversionError]) -> ConversionError | None:
+    """Return the error of the member of a union that was probably meant; None if that cannot be told."""
+    # It is the one member whose parts do not fit, or that gives a reason.
+    meant = [error for error in errors if all(part.path or part.reason for part in error.parts)]
+    return meant[0] if len(meant) == 1 else None

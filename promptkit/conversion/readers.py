@@ -15,7 +15,7 @@ import msgspec
 from msgspec import inspect as mi
 
 from promptkit.conversion.choices import enum_reader, literal_reader
-from promptkit.conversion.errors import MAX_FAULTS, ConversionError, ConversionErrors
+from promptkit.conversion.errors import MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
 from promptkit.conversion.kinds import (
     bare,
     has_parts,
@@ -66,12 +66,15 @@ def _union_reader(annotation: Any) -> Reader | None:
                 return reader.read(value)
             except ConversionError as error:
                 errors.append(error)
-        # The member that was meant is the one whose parts are at fault, or that says why it refuses.
-        deep = [error for error in errors if all(part.path or part.reason for part in error.parts)]
-        if len(deep) == 1:
-            raise deep[0]
+        if (meant := error_of_union(errors)) is not None:
+            raise meant
         raise ConversionError(nearest=next((error.nearest for error in errors if error.nearest), None))
 
+    return _united(known, read)
+
+
+def _united(known: list[Reader], read: Read) -> Reader:
+    """Make the reader of a union out of the readers of its members."""
     expected = " or ".join(reader.expected for reader in known)
     takes_any_text = any(reader is SCALARS[str] for reader in known)
     hint = "" if takes_any_text else " or ".join(reader.hint or reader.expected for reader in known)
@@ -143,17 +146,26 @@ def _list_reader(annotation: Any) -> Reader | None:
     member = reader_of(item)
     if member is None or member.is_json or is_list(item):
         return _json_reader(annotation)
-    read_member = member.read
-    nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
     scalar = member if isinstance(member, ScalarType) else None
-    only_lines = scalar is not None and scalar.one_a_line
+    one_a_line = scalar is not None and scalar.one_a_line
     if make in (set, frozenset) and not (scalar is not None and scalar.hash_is_salted):
         from promptkit.conversion.collisions import set_of
 
         make = partial(set_of, make)
+    nullable = is_union(plain(item)) and types.NoneType in get_args(plain(item))
+    expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
+    separated = "several, one a line" if one_a_line else "several, separated by commas"
+    hint = f"{separated}; each {member.hint}" if member.hint else separated
+    read = _list_read(member, make, nullable=nullable, one_a_line=one_a_line)
+    return Reader(read, expected, hint, exceeds=partial(_list_exceeds, one_a_line=one_a_line))
+
+
+def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bool, one_a_line: bool) -> Read:
+    """Make a function that reads every item with *member*, and raises all faults together."""
+    read_member = member.read
 
     def read(value: Any) -> Any:
-        items = _split_list(value, only_lines=only_lines) if isinstance(value, str) else value
+        items = _split_list(value, one_a_line=one_a_line) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise ConversionError
         found, faults = [], []
@@ -171,10 +183,7 @@ def _list_reader(annotation: Any) -> Reader | None:
         except TypeError:  # values of a registered type may not be hashable
             raise ConversionError from None
 
-    expected = f"a list, each {member.expected}" if member.expected != "text" else "a list"
-    separated = "several, one a line" if only_lines else "several, separated by commas"
-    hint = f"{separated}; each {member.hint}" if member.hint else separated
-    return Reader(read, expected, hint, exceeds=partial(_list_exceeds, only_lines=only_lines))
+    return read
 
 
 def _of_member(fault: ConversionError, reader: Reader, value: Any) -> ConversionError:
@@ -188,21 +197,21 @@ def _of_member(fault: ConversionError, reader: Reader, value: Any) -> Conversion
     )
 
 
-def _split_list(text: str, *, only_lines: bool) -> Any:
+def _split_list(text: str, *, one_a_line: bool) -> Any:
     if _is_array(text):
         return _decode(text)
-    items = text.splitlines() if _is_by_line(text, only_lines=only_lines) else text.split(",")
+    items = text.splitlines() if _is_by_line(text, one_a_line=one_a_line) else text.split(",")
     return [item.strip() for item in items if item.strip()]
 
 
-def _list_exceeds(text: str, most: int, *, only_lines: bool) -> bool:
+def _list_exceeds(text: str, most: int, *, one_a_line: bool) -> bool:
     """Tell whether a list has more than *most* items, blank ones too."""
     if _is_array(text):
         from promptkit.conversion.json_extent import holds_more
 
         return holds_more(text, most)
     text = text.strip()
-    if _is_by_line(text, only_lines=only_lines):
+    if _is_by_line(text, one_a_line=one_a_line):
         return sum(map(text.count, _LINE_ENDS)) - text.count("\r\n") >= most
     return text.count(",") >= most
 
@@ -211,8 +220,8 @@ def _is_array(text: str) -> bool:
     return text.lstrip().startswith("[")
 
 
-def _is_by_line(text: str, *, only_lines: bool) -> bool:
-    return only_lines or "\n" in text.strip()
+def _is_by_line(text: str, *, one_a_line: bool) -> bool:
+    return one_a_line or "\n" in text.strip()
 
 
 def _decode(text: str) -> Any:

@@ -21,7 +21,7 @@ from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_struc
 from cattrs.preconf.msgspec import make_converter
 
 from promptkit.conversion.collisions import dict_of, set_of
-from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, ConversionErrors
+from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
 from promptkit.conversion.kinds import is_constrained, is_union, type_tree
 from promptkit.conversion.leaves import (
     Structure,
@@ -191,18 +191,16 @@ def _union(annotation: Any, _: Converter) -> Structure:
     def structure(value: Any, _: Any) -> Any:
         if value is None and NoneType in members:
             return None
-        faults = []
+        errors: list[ConversionError] = []
         for member in members:
             if member is NoneType:
                 continue
             try:
                 return _converter.structure(value, member)
             except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
-                faults.append(list(_parts(error, "")))
-        # The member that was meant is the one whose parts are at fault, or that says why it refuses.
-        deep = [parts for parts in faults if all(part.path or part.reason for part in parts)]
-        if len(deep) == 1:
-            raise ConversionErrors(tuple(deep[0]))
+                errors.append(ConversionErrors(tuple(_parts(error, ""))))
+        if (meant := error_of_union(errors)) is not None:
+            raise meant
         raise ConversionError(expected_of(annotation), got=value)
 
     return structure
