@@ -66,7 +66,7 @@ def _schema(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = msgspec.json.decode(_literal_schema(annotation))
         return found
     scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
-    if scalar is not None and not scalar.facets:
+    if scalar is not None and scalar.tree is not None and not scalar.facets:
         return dict(scalar.schema)
     return _made(annotation, definitions)
 

@@ -31,7 +31,7 @@ def text_of(value: Any) -> str:
     """
     if isinstance(value, Enum):
         return str(json_of(value))
-    if (scalar := scalar_of_value(value)) is not None:
+    if (scalar := scalar_of_value(value)) is not None and scalar.tree is not None:
         return scalar.write(value)
     written = json_of(value)
     return written if isinstance(written, str) else msgspec.json.encode(written).decode()
