@@ -16,7 +16,7 @@ from msgspec import inspect as mi
 
 from promptkit.catalog.arguments import Argument
 from promptkit.conversion.kinds import bare, is_enum, is_list, is_literal, is_union, plain, type_tree
-from promptkit.conversion.scalars import BUILT_IN, SCALARS, scalar_of
+from promptkit.conversion.scalars import BUILT_IN, SCALARS, Schema, scalar_of
 from promptkit.conversion.unstructuring import json_of
 
 __all__ = ["schema_of"]
@@ -24,13 +24,13 @@ __all__ = ["schema_of"]
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-def _mark(schema: dict[str, Any]) -> Any:
+def _mark(schema: Schema) -> Any:
+    """Return how msgspec marks text that has a form."""
     return schema.get("format") or schema.get("contentEncoding")
 
 
-#: What msgspec says less exactly, by the mark that it puts on it.
-_EXACT: Final = {_mark(dict(SCALARS[kind].schema)): SCALARS[kind].schema for kind in BUILT_IN}
-_EXACT.pop(None)
+#: More exact schemas than those of msgspec, by its mark.
+_EXACT: Final = {mark: SCALARS[kind].schema for kind in BUILT_IN if (mark := _mark(SCALARS[kind].schema))}
 
 
 def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:

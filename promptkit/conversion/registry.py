@@ -1,4 +1,4 @@
-"""Registering types of authors' own."""
+"""How authors teach promptkit their own types."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -19,7 +19,16 @@ from promptkit.conversion import constraints, parsing
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.parsing import Read, parsed
 
-__all__ = ["BUILT_IN", "SCALARS", "Reader", "ScalarType", "scalar_of", "scalar_of_value", "text_scalar"]
+__all__ = [
+    "BUILT_IN",
+    "SCALARS",
+    "Reader",
+    "ScalarType",
+    "Schema",
+    "scalar_of",
+    "scalar_of_value",
+    "text_scalar",
+]
 
 #: Takes a JSON value and the type, with its constraints. Raises `ConversionError`, or an error of msgspec.
 Convert: TypeAlias = Callable[[Any, Any], Any]
@@ -64,67 +73,36 @@ class Reader(Struct, frozen=True):
 
 
 class ScalarType(Reader, frozen=True, kw_only=True):
-    """
-    All that is known of one scalar type.
+    """All that is known of one scalar type. Facts that depend on constraints are functions of its tree."""
 
-    Args:
-        tree:
-            How `msgspec.inspect` sees the type; None for a type that msgspec does not know.
-
-        convert:
-            From a JSON value, a part of a larger one, to the value. It takes what *schema* describes, while
-            *read* also takes what people write.
-
-        described:
-            What *convert* takes, in a few words; None if they are those of `expected`.
-
-        example:
-            An example in JSON.
-
-        schema:
-            The JSON Schema of what *convert* takes.
-
-        facets:
-            What constraints add to *schema* where msgspec does not.
-
-        key_schema:
-            The JSON Schema of the type as the key of an object; None if it cannot be one.
-
-        convert_key:
-            From the key of a JSON object to the value.
-
-        write:
-            From a value to the text that *read* takes.
-
-        show:
-            From a value to the text in descriptions, if it is not that of *write*.
-
-        shown_in_row:
-            Whether descriptions show several values separated by commas, and not as JSON.
-
-        one_a_line:
-            Whether people write several values on a line each, as the text of one may hold commas.
-
-        hash_is_salted:
-            Whether Python salts the hashes, so that clients cannot choose values that collide.
-
-        may_have_offset:
-            Whether a value may have an offset from UTC.
-    """
-
+    #: How `msgspec.inspect` sees the type; None for a type that msgspec does not know.
     tree: type[mi.Type] | None = None
+    #: From a JSON value, a part of a larger one, to the value. It takes what *schema* describes, while *read*
+    #: also takes what people write.
     convert: Convert = msgspec.convert
+    #: What *convert* takes, in a few words; None if they are those of *expected*.
     described: Words | None = None
+    #: An example in JSON.
     example: Any = "text"
+    #: The JSON Schema of what *convert* takes.
     schema: Schema
+    #: What constraints add to *schema* where msgspec does not.
     facets: Facets = {}
+    #: The JSON Schema of the type as the key of an object; None if it cannot be one.
     key_schema: Facets | None = None
+    #: From the key of a JSON object to the value.
     convert_key: Convert = parsing.convert_key
+    #: From a value to the text that *read* takes.
     write: Callable[[Any], str]
+    #: From a value to the text in descriptions, if it is not that of *write*.
     show: Callable[[Any], str] | None = None
+    #: Whether descriptions show several values separated by commas, and not as JSON.
     shown_in_row: bool = False
+    #: Whether people write several values on a line each, as the text of one may hold commas.
     one_a_line: bool = False
+    #: Whether Python salts the hashes, so that clients cannot choose values that collide.
     hash_is_salted: bool = False
+    #: Whether a value may have an offset from UTC.
     may_have_offset: bool = False
 
     def describe(self, tree: mi.Type) -> str:
