@@ -327,3 +327,52 @@ def test_requests_share_no_context():
 
     assert [loop.start(look(), lambda _: None).result(20) for _ in range(2)] == ["nothing", "nothing"]
     loop.end()
+
+
+def test_whoever_is_told_harms_no_other_work(capfd):
+    """
+    If telling what has come of some work fails, stderr says so, the work is over, and the loop goes on.
+    """
+    loop, over = Background(), threading.Event()
+
+    async def work():
+        return "done"
+
+    def fail(_future):
+        raise MemoryError
+
+    loop.start(work(), fail, over.set)
+
+    assert over.wait(50)
+    assert loop.start(work(), lambda _: None).result(50) == "done"
+    assert capfd.readouterr().err == "promptkit: what a prompt came to could not be told: MemoryError()\n"
+    loop.end()
+
+
+def test_work_that_ends_with_its_loop_is_over_once():
+    """
+    If an author's code breaks the loop under other prompts they are told, and end, once each.
+    """
+    loop, told, over = Background(), [], []
+
+    async def wait():
+        await asyncio.sleep(3600)
+
+    async def break_loop():
+        running = asyncio.get_running_loop()
+
+        def fail():
+            del running._run_once
+            raise OSError
+
+        running._run_once = fail
+        await asyncio.sleep(3600)
+
+    for work in (wait, wait, break_loop):
+        loop.start(work(), told.append, lambda: over.append(1))
+    deadline = time.monotonic() + 50
+    while not loop.over and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+    assert [str(future.exception()) for future in told] == ["the event loop was closed under the prompt"] * 3
+    assert len(over) == 3

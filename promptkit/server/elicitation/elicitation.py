@@ -270,7 +270,7 @@ def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> Argument
     try:
         prompt.arguments.read(given)
     except ArgumentErrors as errors:
-        return errors
+        return errors.with_traceback(None)  # it leads to the frame of whoever keeps them
     return None
 
 

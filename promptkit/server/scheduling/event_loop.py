@@ -40,10 +40,14 @@ _STOPPING: Final = 1.0
 class _Work:
     """
     A coroutine, whoever runs it, and who is told what.
+
+    Its future does not lead to who is told, who may lead to the future: a circle would be garbage that
+    only a rare, full collection finds.
     """
 
     coroutine: Coroutine[Any, Any, Any]
     future: Future[Any]
+    done: Callable[[Future[Any]], object]
     over: Callable[[], object]
 
     def end(self, error: BaseException | None, result: Any = None) -> None:
@@ -57,6 +61,9 @@ class _Work:
                 self.future.set_result(result)
             else:
                 self.future.set_exception(error)
+            self.done(self.future)
+        except Exception as failure:  # noqa: BLE001 (the other work on the loop goes on)
+            say(f"what a prompt came to could not be told: {failure!r}")
         finally:
             self.over()
 
@@ -100,7 +107,7 @@ class Background:
     def start(
         self,
         coroutine: Coroutine[Any, Any, T],
-        done: Callable[[Future[T]], None],
+        done: Callable[[Future[T]], object],
         over: Callable[[], object] = lambda: None,
     ) -> Future[T]:
         """
@@ -111,7 +118,7 @@ class Background:
                 What is run.
 
             done:
-                Called once it has finished, failed or been cancelled.
+                Called once it has finished or failed, with the future, unless that was cancelled.
 
             over:
                 Called once it runs no more; what was cancelled may go on for a while.
@@ -123,8 +130,7 @@ class Background:
             RuntimeError: If an author's code has closed the loop.
         """
         future: Future[T] = Future()
-        future.add_done_callback(done)
-        work = _Work(coroutine, future, over)
+        work = _Work(coroutine, future, done, over)
         try:
             self._begin(work)
         except RuntimeError:
@@ -201,8 +207,8 @@ class Background:
             except BaseException:  # noqa: BLE001, S112 (a task that exits stops its loop; the others go on)
                 continue
         self.stuck = True
-        for work in list(self._running):
-            work.end(RuntimeError("the event loop was closed under the prompt"))
+        while self._running:
+            self._running.pop().end(RuntimeError("the event loop was closed under the prompt"))
         if not self._loop.is_closed():
             self._close()
         self.over = True
@@ -258,17 +264,20 @@ class Background:
             return
         work = self._waiting.popleft()
         self._running.add(work)
-        outcome: BaseException | None = None
-        result = None
         try:
             work.future.add_done_callback(self._canceller())
             result = await _contained(work.coroutine, work.future)
         except BaseException as error:  # noqa: BLE001 (authors raise anything)
-            outcome = error
+            self._finish(work, error)  # not kept here: it leads to this frame
+        else:
+            self._finish(work, None, result)
+
+    def _finish(self, work: _Work, error: BaseException | None, result: Any = None) -> None:
         if os.getpid() != self._pid:  # a child that an author's code has not ended: its parent serves
             os._exit(0)
-        self._running.discard(work)
-        work.end(outcome, result)
+        if work in self._running:  # else it has ended with the loop
+            self._running.remove(work)
+            work.end(error, result)
         self._end_soon()
 
     def _canceller(self) -> Callable[[Future[Any]], None]:

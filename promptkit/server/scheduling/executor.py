@@ -212,10 +212,9 @@ class Executor:
 
     def _done(self, job: Job, finish: Callable[[Callable[[], T]], bytes], future: "Future[T]") -> None:
         """
-        Answer *job*, if its client still wants that.
+        Answer *job* with what has come of the coroutine.
         """
-        if not future.cancelled():
-            self._answer(job, lambda: finish(future.result))
+        self._answer(job, lambda: finish(future.result))
 
     def _answer(self, job: Job, work: Callable[[], bytes]) -> None:
         """
