@@ -1,6 +1,7 @@
 """Event loops: how many there are, and that those that are not needed end."""
 
 import asyncio
+import ctypes
 import sys
 import threading
 import time
@@ -15,6 +16,11 @@ from promptkit.server.scheduling.loops import Loops
 from tests.test_stalls import BUSY, Process
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
+
+
+def has_arenas():
+    """Whether the C library's memory is that of glibc."""
+    return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_info")
 
 
 @pytest.fixture
@@ -130,6 +136,47 @@ def test_a_loop_that_is_blocked_by_what_was_left_behind(start):
     assert {error["code"] for error in refusals} == {429}
     told = [error["message"] for error in refusals]
     assert any("event loops are held up by prompts that block" in message for message in told)
+
+
+@pytest.mark.skipif(not has_arenas(), reason="arenas are glibc's")
+def test_threads_share_memory(start, tmp_path):
+    """
+    The threads of the loops have no arenas of their own, each of which would keep what was freed in it.
+    """
+    source = f"""
+        import asyncio, ctypes, threading
+        from pathlib import Path
+        from promptkit import prompt
+
+        library, report = ctypes.CDLL(None), Path({str(tmp_path / "arenas")!r})
+        library.fopen.restype = ctypes.c_void_p
+        all_there = threading.Barrier(32)
+
+        @prompt
+        def arenas():
+            file = ctypes.c_void_p(library.fopen(bytes(report), b"w"))
+            library.malloc_info(0, file)
+            library.fclose(file)
+            return str(report.read_text().count("<heap "))
+
+        def allocate():
+            held = bytes(5_000)
+            all_there.wait(50)
+            return len(held)
+
+        @prompt
+        async def fills():
+            return str(sum(await asyncio.gather(*(asyncio.to_thread(allocate) for _ in range(32)))))
+    """
+    client = start("--no-watch", source=source)
+    said = []
+    for number, name in enumerate(["arenas", "fills", "arenas"], 1):
+        client.ask(number, "prompts/get", {"name": name})
+        said.append(int(client.wait_for(number)["result"]["messages"][0]["content"]["text"]))
+    before, allocated, after = said
+
+    assert allocated == 32 * 5_000
+    assert after <= before + 1
 
 
 def look_until(loops, condition):

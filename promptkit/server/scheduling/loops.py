@@ -4,6 +4,7 @@ The event loops of one server: one, and others for as long as that one is stuck.
 Importing this module imports asyncio, so it is done when the first asynchronous prompt is called.
 """
 
+import sys
 import time
 from contextlib import suppress
 from threading import Lock
@@ -16,6 +17,9 @@ __all__ = ["Loops"]
 
 #: How long a substitute is kept after it was last used, in seconds, as it may be needed again.
 _KEPT: Final = 1.0
+
+#: What sets how many arenas glibc's `malloc` may have, as `mallopt` knows it.
+_ARENA_MAX: Final = -8
 
 
 class Loops:
@@ -36,6 +40,7 @@ class Loops:
         self._ending: list[Background] = []
         self._used = 0.0
         self._lock = Lock()
+        _share_memory()
 
     @property
     def unsettled(self) -> bool:
@@ -112,3 +117,20 @@ class Loops:
         """
         self._loops = [loop for loop in self._loops if not loop.over]
         self._ending = [loop for loop in self._ending if not loop.over]
+
+
+def _share_memory() -> None:
+    """
+    Let the many threads to come allocate from what the few before them do, where the C library is glibc.
+
+    It would give most an arena of their own, which keeps what was freed in it. That is for
+    threads which allocate at the same time; Python's lock lets one after the other do so.
+
+    See Also:
+        https://man7.org/linux/man-pages/man3/mallopt.3.html
+    """
+    if sys.platform == "linux":
+        import ctypes  # servers without loops never need it
+
+        if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
+            mallopt(_ARENA_MAX, 1)
