@@ -20,7 +20,7 @@ from promptkit.protocol.wire import Params
 from promptkit.server import Server
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.watchdog import Supervisor
+from promptkit.server.scheduling.watchdog import Watchdog
 from promptkit.server.scheduling.workers import Worker
 from tests.test_stalls import BUSY, Process
 from tests.wire import initialize, line, modern, request
@@ -171,7 +171,7 @@ class TestExecutor:
         assert ended.wait(50)
 
 
-class TestSupervisor:
+class TestWatchdog:
     def test_a_look_that_fails(self, capsys):
         """
         It is told of, and looked again.
@@ -185,7 +185,7 @@ class TestSupervisor:
                 raise ValueError(msg)
             again.set()
 
-        Supervisor(look).wake()
+        Watchdog(look).wake()
 
         assert again.wait(50)
         assert "looking after requests failed: ValueError('no')" in capsys.readouterr().err
@@ -197,12 +197,12 @@ class TestSupervisor:
         waits = threading.Event()
 
         def look():
-            if supervisor.asleep:
+            if watchdog.asleep:
                 waits.set()
             return 60.0
 
-        supervisor = Supervisor(look)
-        supervisor.wake()
+        watchdog = Watchdog(look)
+        watchdog.wake()
 
         assert waits.wait(50)
 
@@ -248,7 +248,7 @@ def test_a_thread_that_is_relieved_before_it_begins(monkeypatch):
     serve = server._handlers.serve
 
     def serve_relieved(asked_for):
-        server._shifts.relieve(asked_for, server._handlers.detach)
+        server._leader_followers.relieve(asked_for, server._handlers.detach)
         return serve(asked_for)
 
     monkeypatch.setattr(server._handlers, "serve", serve_relieved)

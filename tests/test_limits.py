@@ -31,8 +31,8 @@ from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import handlers
 from promptkit.server.rate_limit import TokenBucket
+from promptkit.server.read_history import ReadHistory
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
-from promptkit.server.staleness import Readings
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 
@@ -668,13 +668,13 @@ class TestKept:
         """
         Of a resource that was read at a URI of any length, nothing is kept, and every update is told.
         """
-        readings, catalog = Readings(), CATALOG
+        read_history, catalog = ReadHistory(), CATALOG
         long, short = (EmbeddedResource(f"notes://{'x' * size}", text="x" * 3 * size) for size in (5000, 5))
-        readings.note(long)
-        readings.note(short)
+        read_history.note(long)
+        read_history.note(short)
 
-        assert readings.is_stale(long.uri, catalog)
-        assert list(readings._read) == [short.uri]
+        assert read_history.is_stale(long.uri, catalog)
+        assert list(read_history._read) == [short.uri]
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def test_an_answer_for_a_request_that_was_withdrawn(reading):
     """
     An answer that comes too late is dropped, and reading goes on.
     """
-    reading.server._shifts._events.append(Response("nobody", None))
+    reading.server._leader_followers._events.append(Response("nobody", None))
 
     assert b'"result":{}' in reading.ask(request(1, "ping"))
 

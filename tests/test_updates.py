@@ -126,7 +126,7 @@ def test_one_reader_at_most(release):
         reading.server.replace(catalog_of(a=lambda: release.wait(60) and ""))
         assert reading.updated(1) == {"notes://a"}
 
-    assert threading.active_count() <= threads + 2  # the reader, and perhaps the supervisor
+    assert threading.active_count() <= threads + 2  # the reader, and perhaps the watchdog
     reading.end()
 
 

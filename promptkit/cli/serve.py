@@ -45,7 +45,7 @@ def run(options: Namespace) -> int:
         LoadError: If there is nothing at the target.
     """
     try:
-        wire = stdio.take(options.grace)
+        wire = stdio.redirect_stdio(options.grace)
     except OSError as error:
         print(f"promptkit: standard input and output must be open: {error}", file=sys.stderr)
         return Exit.USAGE

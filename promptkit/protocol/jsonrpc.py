@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
 
 __all__ = [
-    "TOLD",
+    "CLIENT_ERRORS",
     "Code",
     "Incoming",
     "InternalError",
@@ -144,7 +144,7 @@ CODES: Final[dict[type[PromptkitError], Code]] = {
 }
 
 #: The same, to be caught.
-TOLD: Final = tuple(CODES)
+CLIENT_ERRORS: Final = tuple(CODES)
 
 
 #: How long a message may be. It quotes what clients send, which may be of any length.

@@ -26,7 +26,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
-from promptkit.server.lookup import Subject, subject_of
+from promptkit.server.lookup import RequestTarget, target_of
 
 if sys.platform != "win32":
     import fcntl
@@ -245,37 +245,37 @@ def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
         "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
         "id": _short(request.id) if isinstance(request.id, str) else request.id,
         "method": _short(request.method),
-        **_asked(subject_of(request, begun.catalog)),
+        **_asked(target_of(request, begun.catalog)),
         "revision": request.revision.date,
         "duration_ms": round((time.perf_counter() - begun.started) * 1000, 3),
         **outcome,
     }
 
 
-def _asked(subject: Subject | None) -> dict[str, Any]:
+def _asked(target: RequestTarget | None) -> dict[str, Any]:
     """
     Return what a request is about, and how large its arguments are.
 
     A URI holds the values of variables, so its template is noted. If there is none, only its
     scheme and its length are.
     """
-    if subject is None:
+    if target is None:
         return {}
-    arguments = {"arguments": _sizes(subject)}
-    if subject.kind == "prompt":
-        return {"prompt": _short(subject.asked), **arguments}
-    if subject.name is not None:
-        return {"resource": subject.name, **arguments}
-    scheme = _SCHEME.match(subject.asked)
-    return {"resource": None, "scheme": scheme and scheme.group(), "size": len(subject.asked), **arguments}
+    arguments = {"arguments": _sizes(target)}
+    if target.kind == "prompt":
+        return {"prompt": _short(target.asked), **arguments}
+    if target.name is not None:
+        return {"resource": target.name, **arguments}
+    scheme = _SCHEME.match(target.asked)
+    return {"resource": None, "scheme": scheme and scheme.group(), "size": len(target.asked), **arguments}
 
 
-def _sizes(subject: Subject) -> dict[str, int | None]:
+def _sizes(target: RequestTarget) -> dict[str, int | None]:
     """
     Return how many characters each argument has, as text or JSON. Of a secret that is not told.
     """
-    given = list(subject.given.items())[:MOST]
-    return {_short(name): None if name in subject.secrets else _size(value) for name, value in given}
+    given = list(target.given.items())[:MOST]
+    return {_short(name): None if name in target.secrets else _size(value) for name, value in given}
 
 
 def _size(value: Any) -> int:

@@ -25,12 +25,12 @@ from promptkit.server.context import context_of
 from promptkit.server.elicitation.elicitation import Elicitation, Question
 from promptkit.server.lookup import completer_of, hide, resource_of
 from promptkit.server.rate_limit import TokenBucket
+from promptkit.server.read_history import ReadHistory
 from promptkit.server.replies import MISUSE, called, misused, reply_to
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import Worker
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.staleness import Readings
 
 __all__ = ["Handlers"]
 
@@ -67,7 +67,7 @@ class Handlers:
         relieved:
             Whether a thread that is stuck in an author's code is relieved of reading.
 
-        telling:
+        notify_lock:
             Held while the client is told of changes: nothing may come before the
             acknowledgement of a stream, or after its end.
     """
@@ -84,8 +84,8 @@ class Handlers:
     ) -> None:
         self.snapshot = snapshot
         self.relieved = False
-        self.telling = Lock()
-        self.readings = Readings()
+        self.notify_lock = Lock()
+        self.read_history = ReadHistory()
         self._connection = connection
         self._in_flight = in_flight
         self._executor = executor
@@ -376,7 +376,7 @@ class Handlers:
 
         def work() -> bytes:
             content = called(resource.content, params.uri, values)
-            self.readings.note(content)
+            self.read_history.note(content)
             return self._lowering(request).contents(content)
 
         return self._call(request, work)
@@ -403,7 +403,7 @@ class Handlers:
         """
         self._in_flight.check_room()
         subscriptions, offered = self._connection.subscriptions, self._connection.capabilities
-        with self.telling:
+        with self.notify_lock:
             acknowledgement = subscriptions.listen(request.id, request.params.notifications, offered)
             self._in_flight.hold(Job(request, partial(subscriptions.cancel, request.id), works=False))
             self._send(acknowledgement)

@@ -15,11 +15,11 @@ from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
 
-__all__ = ["Subject", "completer_of", "hide", "resource_of", "subject_of"]
+__all__ = ["RequestTarget", "completer_of", "hide", "resource_of", "target_of"]
 
 
 @attrs.frozen
-class Subject:
+class RequestTarget:
     """
     What a request is about.
 
@@ -58,7 +58,7 @@ class Subject:
         return self.arguments.secret if self.arguments else frozenset()
 
 
-def subject_of(request: Request, catalog: Catalog) -> Subject | None:
+def target_of(request: Request, catalog: Catalog) -> RequestTarget | None:
     """
     Return what *request* is about; None if that is no single prompt or resource.
 
@@ -83,37 +83,37 @@ def subject_of(request: Request, catalog: Catalog) -> Subject | None:
     return _template(catalog, params.ref.uri, given)
 
 
-def _prompt(catalog: Catalog, name: str, given: Mapping[str, Any]) -> Subject:
+def _prompt(catalog: Catalog, name: str, given: Mapping[str, Any]) -> RequestTarget:
     """
     Return the prompt that a client calls *name*.
     """
     try:
-        return Subject("prompt", name, name, catalog[name].arguments, given)
+        return RequestTarget("prompt", name, name, catalog[name].arguments, given)
     except UnknownPrompt:
-        return Subject("prompt", name, given=given)
+        return RequestTarget("prompt", name, given=given)
 
 
-def _resource(catalog: Catalog, uri: str) -> Subject:
+def _resource(catalog: Catalog, uri: str) -> RequestTarget:
     """
     Return the resource at *uri*, and the variables in it.
     """
     try:
         resource, variables = catalog.resource(uri)
     except UnknownResource:
-        return Subject("resource", uri)
-    return Subject("resource", uri, resource.uri_template, resource.arguments, variables, resource)
+        return RequestTarget("resource", uri)
+    return RequestTarget("resource", uri, resource.uri_template, resource.arguments, variables, resource)
 
 
-def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> Subject:
+def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> RequestTarget:
     """
     Return the resource that was declared with *uri_template*.
     """
     try:
-        return Subject(
+        return RequestTarget(
             "resource", uri_template, uri_template, catalog.template(uri_template).arguments, given
         )
     except UnknownResource:
-        return Subject("resource", uri_template, given=given)
+        return RequestTarget("resource", uri_template, given=given)
 
 
 def completer_of(catalog: Catalog, request: Request, params: wire.CompleteParams) -> Completer | None:
@@ -146,7 +146,7 @@ def completer_of(catalog: Catalog, request: Request, params: wire.CompleteParams
 
 
 def resource_of(
-    catalog: Catalog, request: Request, params: wire.ResourceParams, subject: Subject | None = None
+    catalog: Catalog, request: Request, params: wire.ResourceParams, target: RequestTarget | None = None
 ) -> tuple[CompiledResource, dict[str, Any]]:
     """
     Return the resource of a URI, and the values of its variables. Notes what *request* is about.
@@ -161,8 +161,8 @@ def resource_of(
         params:
             Its parameters.
 
-        subject:
-            What `subject_of` has found already, so that the URI is matched once.
+        target:
+            What `target_of` has found already, so that the URI is matched once.
 
     Raises:
         ResourceNotFound: If there is none, and the revision has a code for that.
@@ -171,8 +171,8 @@ def resource_of(
 
         ArgumentErrors: If a variable does not fit.
     """
-    if subject is not None and subject.resource is not None:
-        return subject.resource, subject.resource.bind(subject.given)
+    if target is not None and target.resource is not None:
+        return target.resource, target.resource.bind(target.given)
     try:
         resource, variables = catalog.resource(params.uri)
     except UnknownResource as error:

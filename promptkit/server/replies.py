@@ -21,8 +21,8 @@ from promptkit.errors.exceptions import (
 from promptkit.errors.standard_error import say
 from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import TOLD, InternalError, encode_error, encode_result
-from promptkit.server.lookup import Subject, subject_of
+from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_error, encode_result
+from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.scheduling.workers import Abandoned
 
 __all__ = ["MISUSE", "called", "misused", "reply_to"]
@@ -116,8 +116,8 @@ def _told(request: Request, error: BaseException, catalog: Catalog) -> Promptkit
     """
     if isinstance(error, PromptError):
         with suppress(Exception):  # an author's class may be unable to show itself
-            return PromptError(_redacted(str(error), subject_of(request, catalog)))
-    elif isinstance(error, TOLD):
+            return PromptError(_redacted(str(error), target_of(request, catalog)))
+    elif isinstance(error, CLIENT_ERRORS):
         return error
     return _internal_error(request, error, catalog)
 
@@ -127,30 +127,30 @@ def _internal_error(request: Request, error: BaseException, catalog: Catalog) ->
     Return what a client is told of any other exception, and print the rest on stderr.
     """
     correlation = os.urandom(4).hex()
-    subject = subject_of(request, catalog)
-    shown = _shown(request, subject)
+    target = target_of(request, catalog)
+    shown = _shown(request, target)
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
-        trace = _redacted(format_exception(error), subject)
+        trace = _redacted(format_exception(error), target)
     say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
 
 
-def _shown(request: Request, subject: Subject | None) -> str:
+def _shown(request: Request, target: RequestTarget | None) -> str:
     """
     Return what failed, as people call it. A URI that may hold a secret is not repeated.
     """
-    if subject is None or request.method == "completion/complete":
+    if target is None or request.method == "completion/complete":
         return request.method
-    return f"{subject.kind} {(subject.name if subject.secrets else subject.asked)!r}"
+    return f"{target.kind} {(target.name if target.secrets else target.asked)!r}"
 
 
-def _redacted(text: str, subject: Subject | None) -> str:
+def _redacted(text: str, target: RequestTarget | None) -> str:
     """
-    Return *text* without the secrets that a request gives to its subject.
+    Return *text* without the secrets that a request gives to its target.
     """
-    if subject is None or subject.arguments is None or not subject.secrets:
+    if target is None or target.arguments is None or not target.secrets:
         return text
     from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail
 
-    return Redactor.of(subject.arguments, subject.given).redacted(text)
+    return Redactor.of(target.arguments, target.given).redacted(text)

@@ -19,10 +19,10 @@ from promptkit.protocol.revisions import MODERN
 from promptkit.server.handlers import Handlers
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight
-from promptkit.server.scheduling.kernel_timer import Watchdog
-from promptkit.server.scheduling.leader import Shifts, Turn
-from promptkit.server.scheduling.switch_interval import Switching
-from promptkit.server.scheduling.watchdog import Supervisor
+from promptkit.server.scheduling.kernel_timer import KernelTimer
+from promptkit.server.scheduling.leader import LeaderFollowers, Leadership
+from promptkit.server.scheduling.switch_interval import SwitchInterval
+from promptkit.server.scheduling.watchdog import Watchdog
 from promptkit.server.snapshot import Snapshot
 from promptkit.server.updates import Updates
 from promptkit.version import VERSION
@@ -98,7 +98,7 @@ class Server:
         self._connection.capabilities = snapshot.capabilities
         if audit is not None:
             self._connection.observe = self._note
-        self._supervisor = Supervisor(self._look)
+        self._watchdog = Watchdog(self._look)
         self._in_flight = InFlight(send, self._wake)
         self._executor = Executor(self._in_flight, limits.renders)
         self._handlers = Handlers(
@@ -110,10 +110,10 @@ class Server:
             limits=limits,
         )
         self._updates = Updates(
-            self._handlers.readings, self._executor, limits.seconds, partial(self._tell, ())
+            self._handlers.read_history, self._executor, limits.seconds, partial(self._tell, ())
         )
-        self._shifts = Shifts(self._follow, send, self._in_flight)
-        self._switching: Switching | None = None
+        self._leader_followers = LeaderFollowers(self._follow, send, self._in_flight)
+        self._switching: SwitchInterval | None = None
         self._seen: Request | None = None
         self._seen_since = 0.0
         self._idle = 0
@@ -145,7 +145,7 @@ class Server:
         Raises:
             Exception: Whatever *send* raises.
         """
-        self._shifts.work_off(self._connection.receive_data(data))
+        self._leader_followers.work_off(self._connection.receive_data(data))
 
     def read_from(
         self,
@@ -177,28 +177,28 @@ class Server:
             RuntimeError: If there can be no more threads.
         """
 
-        def read_on(turn: Turn) -> None:
+        def read_on(turn: Leadership) -> None:
             data = b"-"
             while data:
                 data = read()
                 events = self._connection.receive_data(data)
                 turn.failures = 0
-                if not self._shifts.work_off(events, turn):
+                if not self._leader_followers.work_off(events, turn):
                     return
             ended()
 
         self._handlers.relieved = True
         if owns_process:
-            self._supervisor.watchdog = Watchdog()
-            self._switching = Switching()
-        self._shifts.start(read_on, before)
+            self._watchdog.kernel_timer = KernelTimer()
+            self._switching = SwitchInterval()
+        self._leader_followers.start(read_on, before)
 
     @property
     def reads(self) -> bool:
         """
         Whether a thread reads, or is going to. It ends at the end, or if reading fails again and again.
         """
-        return self._shifts.staffed
+        return self._leader_followers.staffed
 
     def replace(self, catalog: Catalog) -> None:
         """
@@ -218,12 +218,12 @@ class Server:
         if not new.capabilities.changes:
             return
         lists = {method for method in LISTS if new.differs(old, method)}
-        uris, readings = sorted(self._connection.subscriptions.uris), handlers.readings
+        uris, read_history = sorted(self._connection.subscriptions.uris), handlers.read_history
         if not handlers.relieved:
-            self._tell(lists, [uri for uri in uris if readings.is_stale(uri, catalog)])
+            self._tell(lists, [uri for uri in uris if read_history.is_stale(uri, catalog)])
             return
-        self._tell(lists, [uri for uri in uris if uri not in readings])
-        self._updates.find(catalog, [uri for uri in uris if uri in readings])
+        self._tell(lists, [uri for uri in uris if uri not in read_history])
+        self._updates.find(catalog, [uri for uri in uris if uri in read_history])
         self._wake()
 
     def confirm(self, told: Mapping[PageKey, bytes], wrong: Iterable[str] = ()) -> bool:
@@ -245,7 +245,7 @@ class Server:
         changed.update(wrong)
         if changed:
             prompts, resources = "prompts/list" in changed, changed != {"prompts/list"}
-            with self._handlers.telling:
+            with self._handlers.notify_lock:
                 told_now = self._connection.subscriptions.correct(prompts=prompts, resources=resources)
                 if told_now:
                     self._send(told_now)
@@ -268,7 +268,7 @@ class Server:
         if "resources/list" in lists or "resources/templates/list" in lists:
             changes.append(subscriptions.resources_changed)
         changes += [partial(subscriptions.updated, uri) for uri in stale]
-        with self._handlers.telling:
+        with self._handlers.notify_lock:
             if told := b"".join(change() for change in changes):
                 self._send(told)
 
@@ -281,16 +281,16 @@ class Server:
                 How long the prompts that still run are waited for at most, in seconds.
         """
         deadline = time.monotonic() + grace
-        for request in self._shifts.settle(deadline):
+        for request in self._leader_followers.settle(deadline):
             self._send(request.answer(encode_error(request.id, _unfinished(request))))
         (revision,) = MODERN.values()
-        with self._handlers.telling:
+        with self._handlers.notify_lock:
             results = lowering_for(revision, self._identity).results
             if told := self._connection.subscriptions.end(results):
                 self._send(told)
         self._in_flight.close(max(0.0, deadline - time.monotonic()), _unfinished)
         self._executor.end()
-        self._supervisor.end()
+        self._watchdog.end()
 
     def _follow(self, event: Event) -> tuple[Request | None, bytes | None]:
         """
@@ -316,8 +316,8 @@ class Server:
             return None, None
         else:
             request, answer = question.request, event.result
-        self._shifts.turn.current = request  # from now on somebody looks after this thread
-        if self._supervisor.asleep and self._handlers.relieved:
+        self._leader_followers.turn.current = request  # from now on somebody looks after this thread
+        if self._watchdog.asleep and self._handlers.relieved:
             self._wake()
         if question is None:
             return request, self._handlers.serve(request)
@@ -335,7 +335,7 @@ class Server:
         Have somebody look, again and again for a while.
         """
         self._idle = 0
-        self._supervisor.wake()
+        self._watchdog.wake()
 
     def _look(self) -> float | None:
         """
@@ -351,21 +351,21 @@ class Server:
         busy = self._executor.busy
         current = None
         if self._handlers.relieved:
-            current = self._shifts.current
+            current = self._leader_followers.current
         if self._switching is not None:
             self._switching.adapt(busy=busy)
         self._idle = 0 if current is not None else self._idle + 1
         if current is not self._seen:
             self._seen, self._seen_since = current, now
         elif current is not None and now - self._seen_since >= _ROUND * 0.9:
-            self._shifts.relieve(current, self._handlers.detach)
+            self._leader_followers.relieve(current, self._handlers.detach)
         if self._idle < _PATIENCE and self._handlers.relieved:
             return _ROUND
         deadline = self._in_flight.next_deadline
         due = inf if deadline is None else max(0.0, deadline - now)
         if busy:  # authors' code may block an event loop, or come to hold Python's lock, at any time
-            watchdog = self._supervisor.watchdog
-            due = min(due, _CALM if watchdog is None else watchdog.round)
+            kernel_timer = self._watchdog.kernel_timer
+            due = min(due, _CALM if kernel_timer is None else kernel_timer.round)
         return None if due == inf else due
 
 

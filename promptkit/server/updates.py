@@ -7,9 +7,9 @@ from threading import Lock
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.jsonrpc import TooManyRequests
+from promptkit.server.read_history import ReadHistory
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.workers import Worker
-from promptkit.server.staleness import Readings
 
 __all__ = ["Updates"]
 
@@ -19,7 +19,7 @@ class Updates:
     Reads resources anew, on one thread, and tells of those that are stale.
 
     Args:
-        readings:
+        read_history:
             What the client has read.
 
         executor:
@@ -34,9 +34,9 @@ class Updates:
     """
 
     def __init__(
-        self, readings: Readings, executor: Executor, seconds: float, tell: Callable[[list[str]], None]
+        self, read_history: ReadHistory, executor: Executor, seconds: float, tell: Callable[[list[str]], None]
     ) -> None:
-        self._readings = readings
+        self._read_history = read_history
         self._executor = executor
         self._seconds = seconds
         self._tell = tell
@@ -85,7 +85,7 @@ class Updates:
     def _read(self) -> None:
         while (found := self._next()) is not None:
             uri, catalog = found
-            stale = self._readings.is_stale(uri, catalog)
+            stale = self._read_history.is_stale(uri, catalog)
             with self._lock:
                 told = [uri] if self._left and self._left[0] == uri and self._catalog is catalog else []
                 if told:

@@ -1,7 +1,7 @@
 """
 The stdio transport: one JSON message a line, and nothing else on the wire.
 
-`take` must be called before any recipe is imported: it moves the wire to private
+`redirect_stdio` must be called before any recipe is imported: it moves the wire to private
 descriptors, so that no ``print``, C extension or child process can touch it.
 
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from promptkit.server import Server
     from promptkit.transports.startup_cache.early import EarlyServer
 
-__all__ = ["GRACE", "Wire", "exit_after", "exit_now", "serve", "take"]
+__all__ = ["GRACE", "Wire", "exit_after", "exit_now", "redirect_stdio", "serve"]
 
 #: How long running prompts are waited for at the end, in seconds.
 GRACE: Final = 1.0
@@ -132,7 +132,7 @@ def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
         os.close(null)
 
 
-def take(grace: float = GRACE) -> Wire:
+def redirect_stdio(grace: float = GRACE) -> Wire:
     """
     Move the wire to private descriptors that no child process inherits.
 
@@ -180,7 +180,7 @@ def serve(
             What answers; it sends with the wire's `write`.
 
         wire:
-            What `take` returned.
+            What `redirect_stdio` returned.
 
         grace:
             How long running prompts are waited for at the end, in seconds.

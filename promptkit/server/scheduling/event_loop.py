@@ -18,7 +18,7 @@ import attrs
 
 from promptkit.errors.standard_error import say
 
-__all__ = ["Background"]
+__all__ = ["EventLoopThread"]
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class _Work:
             self.over()
 
 
-class Background:
+class EventLoopThread:
     """
     Runs coroutines beside the caller.
 
@@ -99,7 +99,7 @@ class Background:
         self._patience: asyncio.TimerHandle | None = None
         self._pid = os.getpid()
         try:
-            Thread(target=self._run, name="promptkit-background", daemon=True).start()
+            Thread(target=self._run, name="promptkit-event-loop", daemon=True).start()
         except RuntimeError:
             self._loop.close()
             raise
@@ -138,7 +138,7 @@ class Background:
             raise
         return future
 
-    def take_over(self, other: "Background") -> None:
+    def take_over(self, other: "EventLoopThread") -> None:
         """
         Begin what *other*, which is stuck, has not begun.
         """

@@ -16,8 +16,8 @@ from promptkit.server.scheduling.workers import Abandoned, Worker
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from promptkit.server.scheduling.event_loop import Background
-    from promptkit.server.scheduling.loops import Loops
+    from promptkit.server.scheduling.event_loop import EventLoopThread
+    from promptkit.server.scheduling.loops import EventLoops
 
 __all__ = ["Executor"]
 
@@ -46,7 +46,7 @@ class Executor:
         self._working = 0
         self.full = False
         self._lock = Lock()
-        self._loops: Loops | None = None
+        self._loops: EventLoops | None = None
 
     def check_room(self) -> None:
         """
@@ -199,15 +199,15 @@ class Executor:
         if self._loops is not None:
             self._loops.end()
 
-    def _free_loop(self) -> "Background":
+    def _free_loop(self) -> "EventLoopThread":
         """
         Return an event loop that is not stuck, as far as is known.
         """
-        from promptkit.server.scheduling.loops import Loops  # most servers never need a loop
+        from promptkit.server.scheduling.loops import EventLoops  # most servers never need a loop
 
         with self._lock:
             if self._loops is None:
-                self._loops = Loops(self._limit)
+                self._loops = EventLoops(self._limit)
         return self._loops.free()
 
     def _done(self, job: Job, finish: Callable[[Callable[[], T]], bytes], future: "Future[T]") -> None:

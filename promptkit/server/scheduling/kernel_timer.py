@@ -5,7 +5,7 @@ import signal
 import time
 from typing import Final
 
-__all__ = ["Watchdog"]
+__all__ = ["KernelTimer"]
 
 #: How long a process may work without running Python code of ours, in seconds of one processor. No call
 #: that anybody waits for is that long. It is time of processors, and no time of day: a machine that
@@ -19,7 +19,7 @@ _ROUND: Final = 1.0
 _MEASURED: Final = 0.001
 
 
-class Watchdog:
+class KernelTimer:
     """
     A timer of the kernel's that ends the process unless it is put back in time.
 

@@ -1,5 +1,5 @@
 """
-Shifts: one thread at a time works off what a client sends, and hands over when it is stuck.
+LeaderFollowers: one thread at a time works off what a client sends, and hands over when it is stuck.
 
 What is quick is answered right where it was read. Only when a thread does not come back from an
 author's code another one goes on with the rest, and with reading.
@@ -20,7 +20,7 @@ from promptkit.protocol.jsonrpc import InternalError, encode_error
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import Worker
 
-__all__ = ["Shifts", "Turn"]
+__all__ = ["LeaderFollowers", "Leadership"]
 
 #: How long a late reply waits for those before it at most, in seconds.
 _PATIENCE: Final = 1.0
@@ -34,7 +34,7 @@ _PAUSE: Final = 0.01
 _LARGE: Final = 1 << 16
 
 
-class Turn:
+class Leadership:
     """
     The time during which one thread works off what is read, and reads.
 
@@ -67,7 +67,7 @@ class Turn:
         self.failures = 0
 
 
-class Shifts:
+class LeaderFollowers:
     """
     What is to be done, and who does it.
 
@@ -102,8 +102,8 @@ class Shifts:
         self._in_flight = in_flight
         self._events: deque[Event] = deque()
         self._replies: list[bytes] = []
-        self.turn = Turn()
-        self._read_on: Callable[[Turn], None] | None = None
+        self.turn = Leadership()
+        self._read_on: Callable[[Leadership], None] | None = None
         self._worker: Worker | None = None
         self._lock = Lock()
         self.forked = False
@@ -131,7 +131,7 @@ class Shifts:
         """
         return self._read_on is not None and not self.staffed
 
-    def start(self, read_on: Callable[[Turn], None], before: Iterable[Event] = ()) -> None:
+    def start(self, read_on: Callable[[Leadership], None], before: Iterable[Event] = ()) -> None:
         """
         Start the first thread.
 
@@ -148,7 +148,7 @@ class Shifts:
         _STARTED.add(self)
         self._worker = self._begin(self.turn)
 
-    def work_off(self, events: Iterable[Event], turn: Turn | None = None) -> bool:
+    def work_off(self, events: Iterable[Event], turn: Leadership | None = None) -> bool:
         """
         Do what follows from *events*, and send what is answered at once, in one piece unless that is large.
 
@@ -236,7 +236,7 @@ class Shifts:
             before.ends = True
             try:
                 if before.current is stuck and self._worker is not None:
-                    turn = Turn()
+                    turn = Leadership()
                     # It waits for the lock; if it cannot be started all stays as it was.
                     worker = self._begin(turn, before)
                     before.job = late(stuck, self._worker)
@@ -244,14 +244,14 @@ class Shifts:
             finally:
                 before.ends = before.job is not None
 
-    def _relieved(self, turn: Turn) -> Job | None:
+    def _relieved(self, turn: Leadership) -> Job | None:
         """
         Return what a thread works on still if its *turn* is over, once that is settled.
         """
         with self._lock:
             return turn.job
 
-    def _begin(self, turn: Turn, before: Turn | None = None) -> Worker:
+    def _begin(self, turn: Leadership, before: Leadership | None = None) -> Worker:
         """
         Start a thread that works while it is its *turn*, which follows the one *before*.
         """
@@ -274,7 +274,7 @@ class Shifts:
         worker.start()
         return worker
 
-    def _goes_on(self, turn: Turn, error: BaseException) -> bool:
+    def _goes_on(self, turn: Leadership, error: BaseException) -> bool:
         """
         Return whether a thread goes on after an *error*, and answer what it was working off.
         """
@@ -298,7 +298,9 @@ class Shifts:
         time.sleep(turn.failures * _PAUSE)
         return True
 
-    def _refused(self, turn: Turn, event: Event, error: BaseException) -> tuple[Request | None, bytes | None]:
+    def _refused(
+        self, turn: Leadership, event: Event, error: BaseException
+    ) -> tuple[Request | None, bytes | None]:
         """
         Return what is answered if there is a fault in what works off *event*; reading goes on.
         """
@@ -320,7 +322,7 @@ class Shifts:
 
 
 #: What was started in this process. Python never forgets what it calls after a fork.
-_STARTED: Final[weakref.WeakSet[Shifts]] = weakref.WeakSet()
+_STARTED: Final[weakref.WeakSet[LeaderFollowers]] = weakref.WeakSet()
 
 
 def _note_fork() -> None:

@@ -11,9 +11,9 @@ from threading import Lock
 from typing import Final
 
 from promptkit.protocol.jsonrpc import TooManyRequests
-from promptkit.server.scheduling.event_loop import Background
+from promptkit.server.scheduling.event_loop import EventLoopThread
 
-__all__ = ["Loops"]
+__all__ = ["EventLoops"]
 
 #: How long a substitute is kept after it was last used, in seconds, as it may be needed again.
 _KEPT: Final = 1.0
@@ -22,7 +22,7 @@ _KEPT: Final = 1.0
 _ARENA_MAX: Final = -8
 
 
-class Loops:
+class EventLoops:
     """
     Finds a loop for each coroutine.
 
@@ -36,8 +36,8 @@ class Loops:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._loops: list[Background] = []
-        self._ending: list[Background] = []
+        self._loops: list[EventLoopThread] = []
+        self._ending: list[EventLoopThread] = []
         self._used = 0.0
         self._lock = Lock()
         _share_memory()
@@ -49,7 +49,7 @@ class Loops:
         """
         return len(self._loops) > 1 or bool(self._ending) or any(loop.stuck for loop in self._loops)
 
-    def free(self) -> Background:
+    def free(self) -> EventLoopThread:
         """
         Return a loop that is not stuck, as far as is known.
 
@@ -65,7 +65,7 @@ class Loops:
                 if (held_up := len(self._loops) + len(self._ending)) > self._limit:
                     msg = f"{held_up} event loops are held up by prompts that block: try again later"
                     raise TooManyRequests(msg)
-                found = Background()
+                found = EventLoopThread()
                 self._loops.append(found)
             if found is not self._loops[0]:
                 self._used = time.monotonic()

@@ -1,9 +1,9 @@
-"""Switching: how long a thread keeps Python's lock while others wait for it."""
+"""SwitchInterval: how long a thread keeps Python's lock while others wait for it."""
 
 import sys
 from typing import Final
 
-__all__ = ["Switching"]
+__all__ = ["SwitchInterval"]
 
 #: The interval while authors' code runs beside that of the server, in seconds. Each turn of a thread of
 #: ours waits for one of every thread that works: at Python's 5 ms and 64 of them that is a third of a
@@ -11,7 +11,7 @@ __all__ = ["Switching"]
 _SHORT: Final = 0.0005
 
 
-class Switching:
+class SwitchInterval:
     """
     Keeps the interval short while authors' code runs beside the server's.
     """

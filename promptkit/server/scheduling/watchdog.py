@@ -5,15 +5,15 @@ from threading import Event, Lock, Thread
 from typing import Final
 
 from promptkit.errors.standard_error import say
-from promptkit.server.scheduling.kernel_timer import Watchdog
+from promptkit.server.scheduling.kernel_timer import KernelTimer
 
-__all__ = ["Supervisor"]
+__all__ = ["Watchdog"]
 
 #: Who looks again so soon, in seconds, needs not be woken.
 _NAP: Final = 0.02
 
 
-class Supervisor:
+class Watchdog:
     """
     Looks, again and again, as often as there is reason to.
 
@@ -33,7 +33,7 @@ class Supervisor:
 
     def __init__(self, look: Callable[[], float | None]) -> None:
         self.asleep = True
-        self.watchdog: Watchdog | None = None
+        self.kernel_timer: KernelTimer | None = None
         self._look = look
         self._woken = Event()
         self._lock = Lock()
@@ -47,8 +47,8 @@ class Supervisor:
         """
         with self._lock:
             # Not by the thread that wakes up: whoever calls may keep it from ever running.
-            if self.watchdog is not None:
-                self.watchdog.put_back()
+            if self.kernel_timer is not None:
+                self.kernel_timer.put_back()
             self._woken.set()
             if self._thread is None or not self._thread.is_alive():
                 self._start()
@@ -61,13 +61,13 @@ class Supervisor:
         self._woken.set()
 
     def _start(self) -> None:
-        thread = Thread(target=self._run, name="promptkit-supervisor", daemon=True)
+        thread = Thread(target=self._run, name="promptkit-watchdog", daemon=True)
         try:
             thread.start()
         except RuntimeError as error:  # there can be no more threads; who wakes it next tries again
             self._say(f"no time limits hold for now: {error}")
-            if self.watchdog is not None:
-                self.watchdog.stop()
+            if self.kernel_timer is not None:
+                self.kernel_timer.stop()
         else:
             self._thread = thread
 
@@ -104,7 +104,7 @@ class Supervisor:
         Stop the watchdog if this thread is about to sleep for so long that it could not be put back.
         """
         with self._lock:
-            watchdog = self.watchdog
+            watchdog = self.kernel_timer
             if watchdog and not self._woken.is_set() and (seconds is None or seconds > watchdog.round):
                 watchdog.stop()
 
@@ -113,8 +113,8 @@ class Supervisor:
         Look; whatever fails there, it is looked again soon.
         """
         try:
-            if self.watchdog is not None:
-                self.watchdog.put_back()
+            if self.kernel_timer is not None:
+                self.kernel_timer.put_back()
             seconds = self._look()
         except Exception as error:  # noqa: BLE001 (without it nothing would hold any more)
             self._say(f"looking after requests failed: {error!r}")

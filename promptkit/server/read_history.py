@@ -1,4 +1,4 @@
-"""Readings: what a client has read, so that it is told of an update only where there is one."""
+"""ReadHistory: what a client has read, so that it is told of an update only where there is one."""
 
 from collections import OrderedDict
 from typing import Final
@@ -7,7 +7,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.language.content import EmbeddedResource
 from promptkit.server.scheduling.workers import Abandoned
 
-__all__ = ["Readings"]
+__all__ = ["ReadHistory"]
 
 #: How many resources are remembered, and how long the URI of one may be, in characters. Of what
 #: was forgotten every update is told.
@@ -15,7 +15,7 @@ _REMEMBERED: Final = 1024
 _LONGEST: Final = 2048
 
 
-class Readings:
+class ReadHistory:
     """
     What one client has read last of each resource.
     """
