@@ -29,7 +29,8 @@ from promptkit.protocol.pages import PAGE_SIZE
 from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
-from promptkit.server import handlers
+from promptkit.server import rate_limit
+from promptkit.server.methods import completion
 from promptkit.server.rate_limit import TokenBucket
 from promptkit.server.read_history import ReadHistory
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
@@ -674,13 +675,15 @@ class TestKept:
         read_history.note(short)
 
         assert read_history.is_stale(long.uri, catalog)
-        assert list(read_history._read) == [short.uri]
+        assert list(read_history._digests) == [short.uri]
 
 
 @pytest.fixture
 def stopped(monkeypatch):
     """Rates are counted by a clock that stands still."""
-    monkeypatch.setattr(handlers, "TokenBucket", partial(TokenBucket, clock=lambda: 0.0))
+    standing = partial(TokenBucket, clock=lambda: 0.0)
+    for module in (completion, rate_limit):
+        monkeypatch.setattr(module, "TokenBucket", standing)
 
 
 class TestRates:

@@ -192,7 +192,7 @@ def test_the_first_loop_is_used_again(monkeypatch):
     """
     Once it comes round, it is the one that is used, and its substitute ends.
     """
-    monkeypatch.setattr("promptkit.server.scheduling.loops._KEPT", 0.0)
+    monkeypatch.setattr("promptkit.server.scheduling.loops._KEEP_SUBSTITUTE_S", 0.0)
     loops, release = EventLoops(9), threading.Event()
     first = loops.free()
 
@@ -292,7 +292,7 @@ def test_what_never_ends_is_cancelled(monkeypatch):
     """
     What was left behind on a loop that is to end has its time, and is cancelled then.
     """
-    monkeypatch.setattr("promptkit.server.scheduling.event_loop._LEFT_BEHIND", 0.05)
+    monkeypatch.setattr("promptkit.server.scheduling.event_loop._LEFT_TASKS_S", 0.05)
     loop, tasks, cancelled = EventLoopThread(), [], threading.Event()
 
     async def forever():
@@ -392,7 +392,7 @@ def test_whoever_is_told_harms_no_other_work(capfd):
 
     assert over.wait(50)
     assert loop.start(work(), lambda _: None).result(50) == "done"
-    assert capfd.readouterr().err == "promptkit: what a prompt came to could not be told: MemoryError()\n"
+    assert capfd.readouterr().err == "promptkit: the result of a prompt could not be handled: MemoryError()\n"
     loop.end()
 
 

@@ -1,4 +1,4 @@
-"""ReadHistory: what a client has read, so that it is told of an update only where there is one."""
+"""What a client has read of resources, so that it is told of updates only where there are any."""
 
 from collections import OrderedDict
 from typing import Final
@@ -9,49 +9,40 @@ from promptkit.server.scheduling.workers import Abandoned
 
 __all__ = ["ReadHistory"]
 
-#: How many resources are remembered, and how long the URI of one may be, in characters. Of what
-#: was forgotten every update is told.
-_REMEMBERED: Final = 1024
-_LONGEST: Final = 2048
+#: How many resources are remembered, and how long the URI of one may be. The client is told of every
+#: change of a catalog that may concern what is not remembered.
+_MAX_RESOURCES: Final = 1024
+_MAX_URI_CHARACTERS: Final = 2048
 
 
 class ReadHistory:
-    """
-    What one client has read last of each resource.
-    """
+    """What one client has read last of each resource."""
 
     def __init__(self) -> None:
-        self._read: OrderedDict[str, int] = OrderedDict()
+        self._digests: OrderedDict[str, int] = OrderedDict()
 
     def note(self, content: EmbeddedResource) -> None:
-        """
-        Remember *content*, which the client is sent.
-        """
-        if len(content.uri) > _LONGEST:
+        """Remember *content*, which the client is sent."""
+        if len(content.uri) > _MAX_URI_CHARACTERS:
             return
-        self._read[content.uri] = _digest(content)
-        self._read.move_to_end(content.uri)
-        while len(self._read) > _REMEMBERED:
-            self._read.popitem(last=False)
+        self._digests[content.uri] = _digest(content)
+        self._digests.move_to_end(content.uri)
+        while len(self._digests) > _MAX_RESOURCES:
+            self._digests.popitem(last=False)
 
     def __contains__(self, uri: object) -> bool:
-        """
-        Return whether it is remembered what the client has read there.
-        """
-        return uri in self._read
+        return uri in self._digests
 
     def is_stale(self, uri: str, catalog: Catalog) -> bool:
-        """
-        Return whether the client would read something else now, as far as that can be known.
-        """
-        read = self._read.get(uri)
-        if read is None:
+        """Whether the client would read something else now; True if that cannot be known."""
+        digest = self._digests.get(uri)
+        if digest is None:
             return True
         try:
-            return read != _digest(catalog.read(uri))
-        except Abandoned:  # nobody wants to know any more
+            return digest != _digest(catalog.read(uri))
+        except Abandoned:  # it took too long: the client was told already
             raise
-        except BaseException:  # noqa: BLE001 (authors raise anything: whoever reads it again is told)
+        except BaseException:  # noqa: BLE001 (authors raise anything: a client that reads it again sees it)
             return True
 
 
