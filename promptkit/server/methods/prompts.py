@@ -91,19 +91,18 @@ class PromptMethods:
         key = None if prompt.cache is None else replies.key(prompt, exchange.request, given)
         if key is not None and (result := replies.get(key)) is not None:
             return result
-        context = None
-        if prompt.context is not None:
-            from promptkit.server.context import context_of  # most prompts take no context
-
-            context = context_of(exchange.request, self._send)
         if prompt.arguments.secret:
             hide(prompt.arguments, given)
         try:
-            values = prompt.bind(given, context)
+            values = prompt.arguments.read(given)
         except ArgumentErrors as errors:
             return self._ask(exchange, prompt, given or {}, errors, asked)
         if prompt.arguments.secret:
             hide(prompt.arguments, values, read=True)
+        if prompt.context is not None:
+            from promptkit.server.context import context_of  # most prompts take no context
+
+            values[prompt.context] = context_of(exchange.request, self._send)
         if prompt.renderer.is_async or not self._calls.runs_here(exchange, prompt.timeout):
             self._render_elsewhere(exchange, prompt, key, values)
             return None
