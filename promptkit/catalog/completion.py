@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from promptkit.catalog.rendering import is_asynchronous, run_async
 from promptkit.conversion.annotations import FORWARD
 from promptkit.errors.exceptions import ResultError
 
@@ -200,8 +201,7 @@ class Completer:
     def __attrs_post_init__(self) -> None:
         if isinstance(self.source, tuple):
             return
-        layers = (self.source, inspect.unwrap(self.source), type(self.source).__call__)
-        is_async = any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in layers)
+        is_async = is_asynchronous(self.source, inspect.unwrap(self.source), type(self.source).__call__)
         object.__setattr__(self, "is_async", is_async)
         object.__setattr__(self, "_takes", _count_parameters(self.source))
 
@@ -220,14 +220,8 @@ class Completer:
         """
         if not self.is_async:
             return self._completion(self._call(typed, arguments), typed)
-        import asyncio  # most programs that get here have it loaded
-
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return asyncio.run(self.complete_async(typed, arguments))
-        msg = f"{_named(self.source)} is async, and an event loop runs here: await .complete_async(...)"
-        raise RuntimeError(msg)
+        refusal = f"{_named(self.source)} is async, and an event loop runs here: await .complete_async(...)"
+        return run_async(self.complete_async, (typed, arguments), {}, refusal)
 
     async def complete_async(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:
         """

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -11,7 +11,52 @@ from promptkit.errors.exceptions import EmptyPrompt, ResultError
 from promptkit.language.messages import Message, Workflow, joined, messages_of
 from promptkit.language.unsendable import Unsendable
 
-__all__ = ["Renderer"]
+__all__ = ["Renderer", "is_asynchronous", "run_async"]
+
+T = TypeVar("T")
+
+
+def is_asynchronous(*layers: Callable[..., Any]) -> bool:
+    """Whether a function has to be awaited, or iterated asynchronously; a decorator may add or hide that."""
+    return any(inspect.iscoroutinefunction(layer) or inspect.isasyncgenfunction(layer) for layer in layers)
+
+
+def run_async(
+    function: Callable[..., Coroutine[Any, Any, T]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    refusal: str,
+) -> T:
+    """
+    Call a coroutine function on an event loop of its own.
+
+    Args:
+        function:
+            The function.
+
+        args:
+            Its arguments.
+
+        kwargs:
+            Its keyword arguments, which may have any names.
+
+        refusal:
+            The message of the error that is raised if an event loop runs already.
+
+    Raises:
+        RuntimeError: If an event loop runs on this thread.
+
+        Exception: Whatever the function raises.
+    """
+    import asyncio  # most programs that get here have it loaded
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass  # it is called below, so that this is not the context of what it raises
+    else:
+        raise RuntimeError(refusal)
+    return asyncio.run(function(*args, **kwargs))
 
 
 class Renderer(Struct, frozen=True):
@@ -38,10 +83,7 @@ class Renderer(Struct, frozen=True):
     is_async: bool = False
 
     def __post_init__(self) -> None:
-        layers = (self.function, inspect.unwrap(self.function))  # a decorator may add or hide it
-        is_async = any(map(inspect.iscoroutinefunction, layers)) or any(
-            map(inspect.isasyncgenfunction, layers)
-        )
+        is_async = is_asynchronous(self.function, inspect.unwrap(self.function))
         structs.force_setattr(self, "is_async", is_async)
 
     def render(self, *args: Any, **kwargs: Any) -> Workflow:
@@ -61,7 +103,10 @@ class Renderer(Struct, frozen=True):
             Exception: Whatever the function raises.
         """
         if self.is_async:
-            return self._run(args, kwargs)
+            refusal = (
+                f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
+            )
+            return run_async(self.render_async, args, kwargs, refusal)
         return self._workflow(self.function(*args, **kwargs))
 
     def say(self, values: Mapping[str, Any]) -> Workflow | str:
@@ -82,23 +127,6 @@ class Renderer(Struct, frozen=True):
         if type(result) is str and result and not result.isspace():
             return result
         return self._workflow(result)
-
-    def _run(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Workflow:
-        """
-        Run an asynchronous function to its end.
-        """
-        import asyncio  # most programs that get here have it loaded
-
-        try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            pass  # it is run below, so that this is not the context of what it raises
-        else:
-            msg = (
-                f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
-            )
-            raise RuntimeError(msg)
-        return asyncio.run(self.render_async(*args, **kwargs))
 
     async def render_async(self, *args: Any, **kwargs: Any) -> Workflow:
         """

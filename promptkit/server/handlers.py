@@ -95,7 +95,7 @@ class Handlers:
         }
         self.by_method = self._methods if limits.rate == inf else self._limited(limits.rate)
 
-    def question(self, response: Response) -> "Question | None":
+    def answered_question(self, response: Response) -> "Question | None":
         """Return the question that *response* answers; None if it is not open any more."""
         return self._elicitation().answered(response.request_id)
 

@@ -1,4 +1,4 @@
-"""What a client is told of changes: lists and resources that are not what they were."""
+"""Notifications to a client: which lists and resources have changed."""
 
 from collections.abc import Callable, Collection, Iterable
 from functools import partial

@@ -1,4 +1,4 @@
-"""What a client has read of resources, so that it is told of updates only where there are any."""
+"""What a client has read of resources, so that it is notified only of those that have changed."""
 
 from collections import OrderedDict
 from typing import Final
@@ -9,8 +9,8 @@ from promptkit.server.scheduling.workers import Abandoned
 
 __all__ = ["ReadHistory"]
 
-#: How many resources are remembered, and how long the URI of one may be. The client is told of every
-#: change of a catalog that may concern what is not remembered.
+#: How many resources are remembered, and how long the URI of one may be. The others count as changed
+#: whenever the recipes change.
 _MAX_RESOURCES: Final = 1024
 _MAX_URI_CHARACTERS: Final = 2048
 

@@ -267,7 +267,7 @@ class Server:
         elif isinstance(event, bytes):
             return None, event
         elif isinstance(event, Response):
-            question = self._handlers.question(event)
+            question = self._handlers.answered_question(event)
             if question is None:  # its deadline passed at the same moment
                 return None, None
             exchange, handler = question.exchange, self._handlers.resumed(question, event.result)

@@ -140,7 +140,7 @@ def redirect_stdio(grace: float = GRACE) -> Wire:
     wire = Wire(os.dup(0), os.dup(1))
     for descriptor in (wire.reading, wire.writing):
         os.set_blocking(descriptor, True)
-    sys.stdout.flush()  # what was printed until now was meant for whoever reads it
+    sys.stdout.flush()  # what was printed before belongs to the old standard output
     _silence(0, os.O_RDONLY, inheritable=True)
     os.dup2(2, 1)
     redirect()

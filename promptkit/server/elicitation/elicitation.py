@@ -253,7 +253,7 @@ def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> Argument
     try:
         prompt.arguments.read(given)
     except ArgumentErrors as errors:
-        return errors.with_traceback(None)  # it leads to the frame of whoever keeps them
+        return errors.with_traceback(None)  # which would keep the caller's frame, and what is in it, alive
     return None
 
 

@@ -30,7 +30,7 @@ from promptkit.conversion.readers import (
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.protocol.jsonrpc import InvalidParams
 
-__all__ = ["answers", "askable", "elicitation", "question", "requested_schema"]
+__all__ = ["answers", "askable", "elicitation", "message", "requested_schema"]
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -108,12 +108,12 @@ def elicitation(
     mode = {"mode": "form"} if modes else {}
     return {
         **mode,
-        "message": question(prompt, arguments, again=again),
+        "message": message(prompt, arguments, again=again),
         "requestedSchema": requested_schema(arguments, multi_select=multi_select),
     }
 
 
-def question(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: bool = False) -> str:
+def message(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: bool = False) -> str:
     """Return the sentence that tells people why they are asked for *arguments*, or why *again*."""
     *others, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(others)} and {last}" if others else last
@@ -178,11 +178,11 @@ def _property(argument: Argument, *, multi_select: bool) -> Schema:
     )
     field = chosen or _number(annotation, schema) or _text(argument, annotation, schema)
     # People who choose from a list need no description of what they may write.
-    said = {
+    labels = {
         "title": argument.title,
         "description": argument.arg.description if chosen else argument.description,
     }
-    return field | {key: text for key, text in said.items() if text}
+    return field | {key: text for key, text in labels.items() if text}
 
 
 def _bare(annotation: Any) -> Any:

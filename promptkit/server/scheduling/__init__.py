@@ -57,9 +57,9 @@ handlers may raise on the main thread.
 **Why every request has exactly one reply**
 
 A request is answered in place, or it is in flight. The leader passes its own on only by entering it in the
-table of `InFlight`, which holds each request at most once. Whoever removes it from the table has to answer it: the
-work, a cancellation, the deadline, or the end of the server. Removal is atomic, so nobody else can. Whatever
-fails on the way is caught where the request is known, and becomes its reply: by `reply_to` for authors'
-code, by the `Executor` and `LeaderFollowers` for everything else. A cancelled request gets none, as the
-protocol wants it.
+table of `InFlight`, which holds each request at most once. Whoever removes it from the table has to answer
+it: the work, a cancellation, the deadline, or the end of the server. Removal is atomic, so nobody else can.
+Whatever fails on the way is caught where the request is known, and becomes its reply: by `reply_to` for
+authors' code, by the `Executor` and `LeaderFollowers` for everything else. A cancelled request gets none, as
+the protocol wants it.
 """

@@ -123,7 +123,7 @@ class InFlight:
         return True
 
     def _settle(self, job: Job) -> bool:
-        """Take *job* out of the table. Whoever gets True has to answer it and to call `_leave`."""
+        """Take *job* out of the table. After True the caller has to answer it, and to call `_leave`."""
         with self._lock:
             if self._jobs.get(job.exchange.request.id) is not job:
                 return False

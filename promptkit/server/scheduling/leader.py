@@ -175,9 +175,7 @@ class LeaderFollowers:
                 line = reply if exchange is None else exchange.request.answer(reply)
                 mine.event = None  # from here on it counts as answered
                 if len(line) > _SEND_AT_ONCE_BYTES:
-                    self._flush()  # so that the large line is not copied once more
-                    self._replies.append(line)
-                    self._flush()
+                    self._send_alone(line)
                 else:
                     self._replies.append(line)
             mine.event = None
@@ -291,6 +289,12 @@ class LeaderFollowers:
         if (exchange := leadership.current) is not None:
             return exchange, _failed(exchange.request)
         return None, event.answer(_failed(event)) if isinstance(event, Request) else None
+
+    def _send_alone(self, line: bytes) -> None:
+        """Send a large line without copying it once more."""
+        self._flush()
+        self._replies.append(line)
+        self._flush()
 
     def _flush(self) -> None:
         if self._replies:

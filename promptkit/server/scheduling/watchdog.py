@@ -31,7 +31,7 @@ _IDLE_LOOKS: Final = 100
 #: to be put back.
 _LOOK_AT_WORKERS_EVERY_S: Final = 1.0
 
-#: Whoever gives it work does not wake the watchdog if it looks again this soon anyway.
+#: If it looks again within this time, the watchdog is not woken when work is added.
 _AWAKE_S: Final = 0.02
 
 
