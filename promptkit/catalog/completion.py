@@ -4,13 +4,13 @@ import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from enum import Enum
-from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final
 
 import attrs
 
+from promptkit.catalog.rendering import is_asynchronous, run_async
 from promptkit.conversion.annotations import FORWARD
 from promptkit.errors.exceptions import ResultError
 
@@ -179,8 +179,7 @@ class Completer:
     def __attrs_post_init__(self) -> None:
         if isinstance(self.source, tuple):
             return
-        layers = (self.source, inspect.unwrap(self.source), type(self.source).__call__)
-        is_async = any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in layers)
+        is_async = is_asynchronous(self.source, inspect.unwrap(self.source), type(self.source).__call__)
         object.__setattr__(self, "is_async", is_async)
         object.__setattr__(self, "_takes", _count_parameters(self.source))
 
@@ -199,10 +198,8 @@ class Completer:
         """
         if not self.is_async:
             return self._completion(self._call(typed, arguments), typed)
-        from promptkit.catalog.asynchronous import run_to_end  # few completers need asyncio
-
-        run = partial(self.complete_async, typed, arguments)
-        return run_to_end(run, _named(self.source), "complete_async")
+        refusal = f"{_named(self.source)} is async, and an event loop runs here: await .complete_async(...)"
+        return run_async(self.complete_async, (typed, arguments), {}, refusal)
 
     async def complete_async(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:
         """As `complete`, on the running event loop."""

@@ -2,8 +2,7 @@
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -12,7 +11,52 @@ from promptkit.errors.exceptions import EmptyPrompt, ResultError
 from promptkit.language.messages import Message, Workflow, messages_of, workflow_of
 from promptkit.language.unsendable import Unsendable
 
-__all__ = ["Renderer"]
+__all__ = ["Renderer", "is_asynchronous", "run_async"]
+
+T = TypeVar("T")
+
+
+def is_asynchronous(*layers: Callable[..., Any]) -> bool:
+    """Whether a function has to be awaited, or iterated asynchronously; a decorator may add or hide that."""
+    return any(inspect.iscoroutinefunction(layer) or inspect.isasyncgenfunction(layer) for layer in layers)
+
+
+def run_async(
+    function: Callable[..., Coroutine[Any, Any, T]],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    refusal: str,
+) -> T:
+    """
+    Call a coroutine function on an event loop of its own.
+
+    Args:
+        function:
+            The function.
+
+        args:
+            Its arguments.
+
+        kwargs:
+            Its keyword arguments, which may have any names.
+
+        refusal:
+            The message of the error that is raised if an event loop runs already.
+
+    Raises:
+        RuntimeError: If an event loop runs on this thread.
+
+        Exception: Whatever the function raises.
+    """
+    import asyncio  # most programs that get here have it loaded
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass  # it is called below, so that this is not the context of what it raises
+    else:
+        raise RuntimeError(refusal)
+    return asyncio.run(function(*args, **kwargs))
 
 
 class Renderer(Struct, frozen=True):
@@ -39,10 +83,7 @@ class Renderer(Struct, frozen=True):
     is_async: bool = False
 
     def __post_init__(self) -> None:
-        layers = (self.function, inspect.unwrap(self.function))  # decorators may add or hide `async`
-        is_async = any(map(inspect.iscoroutinefunction, layers)) or any(
-            map(inspect.isasyncgenfunction, layers)
-        )
+        is_async = is_asynchronous(self.function, inspect.unwrap(self.function))
         structs.force_setattr(self, "is_async", is_async)
 
     def render(self, *args: Any, **kwargs: Any) -> Workflow:
@@ -61,12 +102,12 @@ class Renderer(Struct, frozen=True):
 
             Exception: Whatever the function raises.
         """
-        if not self.is_async:
-            return self._workflow(self.function(*args, **kwargs))
-        from promptkit.catalog.asynchronous import run_to_end  # few prompts need asyncio
-
-        run = partial(self.render_async, *args, **kwargs)
-        return run_to_end(run, f"prompt {self.name!r}", "render_async")
+        if self.is_async:
+            refusal = (
+                f"prompt {self.name!r} is asynchronous, and an event loop runs here: await .render_async(...)"
+            )
+            return run_async(self.render_async, args, kwargs, refusal)
+        return self._workflow(self.function(*args, **kwargs))
 
     def render_sync(self, values: Mapping[str, Any]) -> Workflow | str:
         """

@@ -9,6 +9,7 @@ import os
 import sys
 from argparse import Namespace
 from functools import partial
+from itertools import chain, repeat
 from math import inf
 from threading import main_thread
 from typing import TYPE_CHECKING, Final
@@ -43,7 +44,7 @@ def run(options: Namespace) -> int:
         LoadError: If there is nothing at the target.
     """
     try:
-        wire = stdio.take(options.grace)
+        wire = stdio.redirect_stdio(options.grace)
     except OSError as error:
         _print(f"standard input and output must be open: {error}")
         return Exit.USAGE
@@ -133,10 +134,20 @@ def _serve(
         if watches:
             reloader.start(server.replace)
 
-    read = stdio.serve(server, wire, grace=options.grace, answered=answered, early=early)
+    sources = chain((early.read_rest,), repeat(wire.read))
+    is_answered = False
+
+    def read() -> bytes:
+        nonlocal is_answered
+        if not is_answered:  # what was read before
+            is_answered = True
+            answered()
+        return next(sources)()
+
+    served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
     if cache:
         cache.finish(options.grace)
-    return Exit.FINE if read else Exit.FAULTY
+    return Exit.FINE if served else Exit.FAULTY
 
 
 def _refuse_requests(cache: CompiledSet | None, early: EarlyServer) -> None:

@@ -94,9 +94,6 @@ class Request(Struct, gc=False):
     batch: Batch | None = None
     awaited: list[Callable[[bytes], object]] | None = None
     large: bool = False  # its arguments may hold many values
-    about: Any = None  # the compiled prompt or resource, once it is found
-    held: bool = False  # it is, or was, answered later
-    settled: bool = False  # it was answered, or never will be
 
     def when_answered(self, call: Callable[[bytes], object]) -> None:
         """

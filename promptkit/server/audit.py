@@ -1,8 +1,8 @@
 """
-Audit: one line of JSON for each request, in a file that several servers may share.
+The audit: one line of JSON for each request, in a file that several servers may share.
 
-It is no logger of the standard library, which neither keeps the lines of several processes whole
-nor says what it could not write, and which serving does not load.
+It does not use the standard library's logging, which neither keeps the lines of several processes
+whole nor reports what it could not write, and which serving does not load.
 """
 
 import json
@@ -26,22 +26,22 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
-from promptkit.server.lookup import Subject, subject_of
+from promptkit.server.lookup import RequestTarget, target_of
 
 if sys.platform != "win32":
     import fcntl
 
 __all__ = ["LONGEST", "MOST", "Audit"]
 
-#: How much is kept of each text that a client may choose, and of how many arguments.
+#: How many characters are kept of each text that a client chooses, and how many arguments.
 LONGEST: Final = 64
 MOST: Final = 64
 
-#: How long another process may write before this one goes on without its line, in seconds.
-_PATIENCE: Final = 0.5
+#: How long to wait for another process that has locked the file. Then the line is lost.
+_WAIT_FOR_LOCK_S: Final = 0.5
 
-#: How a reply begins that is an error, or a question. A result may be long, and is not looked through.
-#: The repetitions are possessive, as an id may be long: what may be given back takes memory.
+#: How a reply begins that is an error, or a question. The rest may be long, and is not looked at. The
+#: repetitions are possessive: an id may be long, and backtracking takes memory.
 _BEGIN: Final = rb'\{"jsonrpc":"2\.0","id":(?:-?\d++|"[^"\\]*+(?:\\.[^"\\]*+)*+"),'
 _ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
 _QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
@@ -56,10 +56,6 @@ _FLAGS: Final = (
 
 @attrs.frozen
 class _Begun:
-    """
-    One request that is not answered yet.
-    """
-
     request: Request
     catalog: Catalog
     time: float
@@ -68,17 +64,17 @@ class _Begun:
 
 class Audit:
     """
-    Notes requests: who asked for what and when, how large the arguments were, and what came of it.
+    Notes requests: who asked for what and when, how large the arguments were, and the outcome.
 
-    A line is in the file before its client has the reply, and it is there whole, whoever else
-    appends to the file. It holds no value of an argument. The file is not synchronised with the
-    disk: a line outlives the process, but not always the machine. Where lines cannot be written
-    requests are served all the same, and the next line says how many are lost. A file that was
+    A line is in the file before the client gets the reply. It is whole, even if other processes
+    append to the file. It holds no value of an argument. The file is not synchronised with the
+    disk: a line outlives the process, but not always the machine. If lines cannot be written,
+    requests are served all the same, and the next line says how many were lost. A file that was
     moved away is made anew.
 
     Args:
         file:
-            What is appended to. It is made, for its owner alone, if it is not there.
+            The file to append to. A new one can be read by its owner alone.
 
     Raises:
         OSError: If it cannot be opened.
@@ -106,8 +102,8 @@ class Audit:
                 What it is answered from.
 
         Returns:
-            What takes the reply before it is sent, ``b""`` if the request was cancelled. A
-            second reply is not noted.
+            A function to be called with the reply before that is sent, or with ``b""`` if the
+            request was cancelled. Only its first call counts.
         """
         begun = _Begun(request, catalog, time.time(), time.perf_counter())
         number = next(self._numbers)
@@ -115,9 +111,7 @@ class Audit:
         return partial(self._end, number)
 
     def close(self) -> None:
-        """
-        Note what was never answered, and close the file.
-        """
+        """Note the requests that were never answered, and close the file."""
         for number in list(self._begun):
             self._end(number, None)
         with self._lock:
@@ -125,9 +119,6 @@ class Audit:
             self._descriptor = -1
 
     def _end(self, number: int, reply: bytes | None) -> None:
-        """
-        Note that a request has ended, if that is not noted yet.
-        """
         begun = self._begun.pop(number, None)
         if begun is None:
             return
@@ -135,7 +126,7 @@ class Audit:
         with self._lock:
             if self._lost:
                 record["lost"] = self._lost
-            # Whatever clients write: ASCII has no other line ends, and nothing that a terminal obeys.
+            # ASCII only: whatever clients write, there is no other line end, and no control sequence.
             line = json.dumps(record, separators=(",", ":")).encode() + b"\n"
             try:
                 self._append(line)
@@ -146,9 +137,6 @@ class Audit:
                 self._lost = 0
 
     def _complain(self, error: OSError) -> None:
-        """
-        Say once that requests are not noted.
-        """
         if self._complained:
             return
         self._complained = True
@@ -158,17 +146,12 @@ class Audit:
         )
 
     def _open(self) -> int:
-        """
-        Return a descriptor to append to, which no child process inherits.
-        """
         return os.open(self._file, _FLAGS, 0o600)
 
     def _append(self, line: bytes) -> None:
-        """
-        Append *line* whole, or nothing of it. Raises OSError in that case.
-        """
-        self._follow()
-        with self._alone():
+        """Append *line* whole, or nothing of it. Raises OSError in that case."""
+        self._reopen_if_moved()
+        with self._locked():
             data = b"\n" + line if self._cut else line
             written = os.write(self._descriptor, data)
             if written < len(data):
@@ -177,10 +160,7 @@ class Audit:
                 raise OSError(msg)
             self._cut = False
 
-    def _follow(self) -> None:
-        """
-        Open the file anew if it was moved or removed.
-        """
+    def _reopen_if_moved(self) -> None:
         mine = os.fstat(self._descriptor)
         with suppress(FileNotFoundError):
             there = self._file.stat()
@@ -191,9 +171,7 @@ class Audit:
         self._descriptor, self._cut = descriptor, False
 
     def _take_back(self, written: int) -> None:
-        """
-        Remove the beginning of a line; where that cannot be, end it before the next one.
-        """
+        """Remove the beginning of a line. If that fails, the next line begins with a line end."""
         self._cut = True
         with suppress(OSError):
             end = os.lseek(self._descriptor, 0, os.SEEK_CUR)
@@ -203,17 +181,14 @@ class Audit:
                 self._cut = False
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """
-        Keep other servers from appending meanwhile. Raises TimeoutError if one does for too long.
-
-        Appending is atomic by itself; taking back what did not fit is not.
-        """
+    def _locked(self) -> Iterator[None]:
+        """Keep other servers from appending. Raises TimeoutError if one does so for too long."""
+        # Appending is atomic by itself. Taking back a part of a line is not.
         if sys.platform == "win32":
             yield
         else:
-            # One that was stopped in the midst of it holds up the others once, and not at each request.
-            deadline = time.monotonic() + (0 if self._lost else _PATIENCE)
+            # A process that was stopped with the lock holds up the others once, and not at each request.
+            deadline = time.monotonic() + (0 if self._lost else _WAIT_FOR_LOCK_S)
             while True:
                 try:
                     fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -233,9 +208,6 @@ class Audit:
 
 
 def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return what is noted of a request.
-    """
     request = begun.request
     client = request.client
     moment = datetime.fromtimestamp(begun.time, UTC).isoformat(timespec="milliseconds")
@@ -245,37 +217,31 @@ def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
         "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
         "id": _short(request.id) if isinstance(request.id, str) else request.id,
         "method": _short(request.method),
-        **_asked(subject_of(request, begun.catalog)),
+        **_asked(target_of(request, begun.catalog)),
         "revision": request.revision.date,
         "duration_ms": round((time.perf_counter() - begun.started) * 1000, 3),
         **outcome,
     }
 
 
-def _asked(subject: Subject | None) -> dict[str, Any]:
-    """
-    Return what a request is about, and how large its arguments are.
-
-    A URI holds the values of variables, so its template is noted. If there is none, only its
-    scheme and its length are.
-    """
-    if subject is None:
+def _asked(target: RequestTarget | None) -> dict[str, Any]:
+    """What a request is about, and how large its arguments are."""
+    # A URI holds the values of variables, so its template is noted; if it has none, its scheme and length.
+    if target is None:
         return {}
-    arguments = {"arguments": _sizes(subject)}
-    if subject.kind == "prompt":
-        return {"prompt": _short(subject.asked), **arguments}
-    if subject.name is not None:
-        return {"resource": subject.name, **arguments}
-    scheme = _SCHEME.match(subject.asked)
-    return {"resource": None, "scheme": scheme and scheme.group(), "size": len(subject.asked), **arguments}
+    arguments = {"arguments": _sizes(target)}
+    if target.kind == "prompt":
+        return {"prompt": _short(target.asked), **arguments}
+    if target.name is not None:
+        return {"resource": target.name, **arguments}
+    scheme = _SCHEME.match(target.asked)
+    return {"resource": None, "scheme": scheme and scheme.group(), "size": len(target.asked), **arguments}
 
 
-def _sizes(subject: Subject) -> dict[str, int | None]:
-    """
-    Return how many characters each argument has, as text or JSON. Of a secret that is not told.
-    """
-    given = list(subject.given.items())[:MOST]
-    return {_short(name): None if name in subject.secrets else _size(value) for name, value in given}
+def _sizes(target: RequestTarget) -> dict[str, int | None]:
+    """How many characters each argument has, as text or JSON; None for a secret."""
+    given = list(target.given.items())[:MOST]
+    return {_short(name): None if name in target.secrets else _size(value) for name, value in given}
 
 
 def _size(value: Any) -> int:
@@ -283,9 +249,6 @@ def _size(value: Any) -> int:
 
 
 def _outcome(reply: bytes | None) -> dict[str, Any]:
-    """
-    Return what came of a request, by its reply.
-    """
     if not reply:
         return {"outcome": "unanswered" if reply is None else "cancelled"}
     if found := _ERROR.match(reply):
@@ -294,7 +257,4 @@ def _outcome(reply: bytes | None) -> dict[str, Any]:
 
 
 def _short(text: str) -> str:
-    """
-    Return what is kept of a text that a client chose.
-    """
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

@@ -1,6 +1,5 @@
-"""What a prompt may know of the request that it answers, and how its progress is told."""
+"""What a prompt may know of the request that it answers, and how it reports progress."""
 
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -10,12 +9,13 @@ from promptkit.language.context import Context, Progress
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode_notification
+from promptkit.server.rate_limit import TokenBucket
 
 __all__ = ["context_of"]
 
-#: How many reports of progress a client is told at once, and how many a second from then on.
-#: People can read no more; of what is left out they see the next one, or the reply.
-_REPORTS: Final = 20
+#: How many reports of progress of one request are sent at once, and how many a second from then on. People
+#: can read no more. Of what is left out they see the next one, or the reply.
+_REPORTS_PER_S: Final = 20.0
 
 
 def context_of(request: Request, send: Callable[[bytes], None]) -> Context:
@@ -45,46 +45,22 @@ def context_of(request: Request, send: Callable[[bytes], None]) -> Context:
 def _sender(
     request: Request, send: Callable[[bytes], None]
 ) -> Callable[[float, float | None, str | None], None] | None:
-    """
-    Return what tells the client of progress; None if it does not want to know.
-    """
+    """What sends reports of progress; None if the client does not want them."""
     meta = request.params.meta
     if not meta or meta.progress_token is UNSET:
         return None
-    says = request.revision.progress_messages
-    pace = _Pace()
+    has_messages = request.revision.progress_messages
+    bucket = TokenBucket(_REPORTS_PER_S, "reports of progress")
 
-    def tell(progress: float, total: float | None, message: str | None) -> None:
-        if not pace.allows():
+    def report(progress: float, total: float | None, message: str | None) -> None:
+        if not bucket.allows():
             return
         params = wire.ProgressParams(
             meta.progress_token,
             progress,
             UNSET if total is None else total,
-            UNSET if message is None or not says else message,
+            UNSET if message is None or not has_messages else message,
         )
         send(encode_notification("notifications/progress", params))
 
-    return tell
-
-
-class _Pace:
-    """
-    How often a client is told of the progress of one request.
-    """
-
-    def __init__(self) -> None:
-        self._left = float(_REPORTS)
-        self._noted = time.monotonic()
-
-    def allows(self) -> bool:
-        """
-        Return whether it is told once more.
-        """
-        now = time.monotonic()
-        self._left = min(_REPORTS, self._left + (now - self._noted) * _REPORTS)
-        self._noted = now
-        if self._left < 1:
-            return False
-        self._left -= 1
-        return True
+    return report

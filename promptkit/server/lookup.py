@@ -1,4 +1,4 @@
-"""Subjects: which prompt or resource a request is about, and what it gives for its arguments."""
+"""Lookup: which prompt or resource a request is about, and what it gives for the arguments."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,13 @@ from promptkit.errors.standard_error import is_redirected
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
+from promptkit.server.exchange import Exchange
 
-__all__ = ["Subject", "completer_of", "hide", "resource_of", "subject_of"]
+__all__ = ["RequestTarget", "completer_of", "hide", "resource_of", "target_of"]
 
 
 @attrs.frozen
-class Subject:
+class RequestTarget:
     """
     What a request is about.
 
@@ -31,16 +32,13 @@ class Subject:
             What the client calls it: a name, or a URI, which may hold the values of arguments.
 
         name:
-            What its author calls it: its name, or its URI template; None if there is no such thing.
+            What its author calls it: its name, or its URI template; None if it does not exist.
 
         arguments:
-            What it may be given; None if there is no such thing.
+            What it may be given; None if it does not exist.
 
         given:
             What it is given, by name, as the client sends it.
-
-        resource:
-            The resource that was found, for `resource_of` not to look for it again.
     """
 
     kind: str
@@ -48,27 +46,15 @@ class Subject:
     name: str | None = None
     arguments: Arguments | None = None
     given: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
-    resource: CompiledResource | None = attrs.field(default=None, repr=False)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """
-        The names of those of its arguments that are secret.
-        """
+        """The names of its secret arguments."""
         return self.arguments.secret if self.arguments else frozenset()
 
 
-def subject_of(request: Request, catalog: Catalog) -> Subject | None:
-    """
-    Return what *request* is about; None if that is no single prompt or resource.
-
-    Args:
-        request:
-            What was asked.
-
-        catalog:
-            What it is answered from.
-    """
+def target_of(request: Request, catalog: Catalog) -> RequestTarget | None:
+    """Return what *request* is about; None if that is no single prompt or resource."""
     params = request.params
     if isinstance(params, wire.GetPromptParams):
         return _prompt(catalog, params.name, params.arguments or {})
@@ -76,109 +62,87 @@ def subject_of(request: Request, catalog: Catalog) -> Subject | None:
         return _resource(catalog, params.uri)
     if not isinstance(params, wire.CompleteParams):
         return None
-    chosen = params.context.arguments if params.context else {}
-    given = {**chosen, params.argument.name: params.argument.value}
+    given = _given(params)
     if isinstance(params.ref, wire.PromptReference):
         return _prompt(catalog, params.ref.name, given)
     return _template(catalog, params.ref.uri, given)
 
 
-def _prompt(catalog: Catalog, name: str, given: Mapping[str, Any]) -> Subject:
-    """
-    Return the prompt that a client calls *name*.
-    """
+def _given(params: wire.CompleteParams) -> dict[str, str]:
+    chosen = params.context.arguments if params.context else {}
+    return {**chosen, params.argument.name: params.argument.value}
+
+
+def _prompt(catalog: Catalog, name: str, given: Mapping[str, Any]) -> RequestTarget:
     try:
-        return Subject("prompt", name, name, catalog[name].arguments, given)
+        return RequestTarget("prompt", name, name, catalog[name].arguments, given)
     except UnknownPrompt:
-        return Subject("prompt", name, given=given)
+        return RequestTarget("prompt", name, given=given)
 
 
-def _resource(catalog: Catalog, uri: str) -> Subject:
-    """
-    Return the resource at *uri*, and the variables in it.
-    """
+def _resource(catalog: Catalog, uri: str) -> RequestTarget:
     try:
         resource, variables = catalog.resource(uri)
     except UnknownResource:
-        return Subject("resource", uri)
-    return Subject("resource", uri, resource.uri_template, resource.arguments, variables, resource)
+        return RequestTarget("resource", uri)
+    return RequestTarget("resource", uri, resource.uri_template, resource.arguments, variables)
 
 
-def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> Subject:
-    """
-    Return the resource that was declared with *uri_template*.
-    """
+def _template(catalog: Catalog, uri_template: str, given: Mapping[str, Any]) -> RequestTarget:
     try:
-        return Subject(
-            "resource", uri_template, uri_template, catalog.template(uri_template).arguments, given
-        )
+        arguments = catalog.template(uri_template).arguments
     except UnknownResource:
-        return Subject("resource", uri_template, given=given)
+        return RequestTarget("resource", uri_template, given=given)
+    return RequestTarget("resource", uri_template, uri_template, arguments, given)
 
 
-def completer_of(catalog: Catalog, request: Request, params: wire.CompleteParams) -> Completer | None:
+def completer_of(exchange: Exchange) -> Completer | None:
     """
-    Return what completes what is being typed; None if nothing does. Notes what *request* is about.
+    Return what completes the argument that is being typed; None if nothing does.
 
     Raises:
-        UnknownPrompt: If there is no such prompt.
+        UnknownPrompt: If the prompt does not exist.
 
-        InvalidParams: If there is no such resource.
+        InvalidParams: If the resource does not exist.
 
         ArgumentErrors: If the prompt, or the template, has no such argument.
     """
+    catalog, params = exchange.snapshot.catalog, exchange.request.params
     ref = params.ref
     if isinstance(ref, wire.PromptReference):
-        prompt = request.about = catalog[ref.name]
+        prompt = exchange.about = catalog[ref.name]
         arguments = prompt.arguments
     else:
         try:
-            resource = request.about = catalog.template(ref.uri)
+            resource = exchange.about = catalog.template(ref.uri)
         except UnknownResource as error:
             raise InvalidParams(str(error), {"uri": shortened(ref.uri)}) from None
         if not resource.is_template:
             return None
         arguments = resource.arguments
     if arguments.secret:
-        chosen = params.context.arguments if params.context else {}
-        hide(arguments, {**chosen, params.argument.name: params.argument.value})
+        hide(arguments, _given(params))
     return arguments.completer(params.argument.name)
 
 
-def resource_of(
-    catalog: Catalog, request: Request, params: wire.ResourceParams, subject: Subject | None = None
-) -> tuple[CompiledResource, dict[str, Any]]:
+def resource_of(exchange: Exchange) -> tuple[CompiledResource, dict[str, Any]]:
     """
-    Return the resource of a URI, and the values of its variables. Notes what *request* is about.
-
-    Args:
-        catalog:
-            What the request is answered from.
-
-        request:
-            What was asked.
-
-        params:
-            Its parameters.
-
-        subject:
-            What `subject_of` has found already, so that the URI is matched once.
+    Return the resource that a request is about, and the values of the variables in its URI.
 
     Raises:
         ResourceNotFound: If there is none, and the revision has a code for that.
 
-        InvalidParams: If there is none, and it has not.
+        InvalidParams: If there is none, and the revision has no code for that.
 
         ArgumentErrors: If a variable does not fit.
     """
-    if subject is not None and subject.resource is not None:
-        return subject.resource, subject.resource.bind(subject.given)
+    request = exchange.request
     try:
-        resource, variables = catalog.resource(params.uri)
+        resource, variables = exchange.snapshot.catalog.resource(request.params.uri)
     except UnknownResource as error:
         kind = ResourceNotFound if request.revision.resource_not_found else InvalidParams
-        raise kind(str(error), {"uri": shortened(params.uri)}) from None
-    request.about = resource
+        raise kind(str(error), {"uri": shortened(request.params.uri)}) from None
+    exchange.about = resource
     if not resource.arguments.secret:
         return resource, resource.bind(variables)
     hide(resource.arguments, variables)
@@ -189,9 +153,9 @@ def resource_of(
 
 def hide(arguments: Arguments, values: Mapping[str, Any] | None, *, read: bool = False) -> None:
     """
-    Have the secrets among *values* hidden in what is printed while serving, by whoever prints it.
+    Hide the secrets among *values* in everything that is printed from now on, while serving.
 
-    An author's code may see them from now on, and leave threads or objects behind that print them.
+    The author's code sees them next, and may leave threads or objects behind that print them.
     """
     if is_redirected():
         from promptkit.catalog import redaction  # few prompts take secrets

@@ -1,8 +1,7 @@
-"""Rates: how many requests a second are answered."""
+"""How often something may happen: requests, and reports of progress."""
 
 import time
 from collections.abc import Callable
-from math import inf
 
 from promptkit.protocol.jsonrpc import TooManyRequests
 
@@ -11,39 +10,47 @@ __all__ = ["TokenBucket"]
 
 class TokenBucket:
     """
-    Lets so many requests through at once, and so many a second from then on.
+    Lets so many through at once, and so many a second from then on.
 
     Args:
         rate:
-            How many; infinity for all of them.
+            How many a second.
 
         what:
-            What is counted, for people.
+            What is counted, for the error that a client sees.
 
         clock:
             Tells the time, in seconds.
+
+    See Also:
+        https://en.wikipedia.org/wiki/Token_bucket
     """
 
-    def __init__(self, rate: float, what: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self.unlimited = rate == inf
+    def __init__(self, rate: float, what: str, clock: Callable[[], float] | None = None) -> None:
         self._rate = rate
         self._what = what
-        self._clock = clock
+        self._clock = clock or time.monotonic
         self._capacity = max(1.0, rate)
-        self._left = self._capacity
-        self._noted = clock()
+        self._tokens = self._capacity
+        self._updated = self._clock()
+
+    def allows(self) -> bool:
+        """Take a token; return False if there is none."""
+        now = self._clock()
+        self._tokens = min(self._capacity, self._tokens + (now - self._updated) * self._rate)
+        self._updated = now
+        if self._tokens < 1:
+            return False
+        self._tokens -= 1
+        return True
 
     def take(self) -> None:
         """
-        Count one request.
+        Take a token.
 
         Raises:
-            TooManyRequests: If there have been too many.
+            TooManyRequests: If there is none.
         """
-        now = self._clock()
-        self._left = min(self._capacity, self._left + (now - self._noted) * self._rate)
-        self._noted = now
-        if self._left < 1:
+        if not self.allows():
             msg = f"more than {self._rate:g} {self._what} a second: try again later"
             raise TooManyRequests(msg)
-        self._left -= 1

@@ -1,49 +1,41 @@
-"""Dispatch: what a client sends is answered, in order where that is quick, and else later."""
+"""The server: each event of one client's connection is handled, and the replies are sent."""
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from functools import partial
-from math import inf
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Cancelled, Event, Request
+from promptkit.protocol.events import Event, Request, Response
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
 from promptkit.protocol.pages import LISTS
 from promptkit.protocol.revisions import MODERN
+from promptkit.server.calls import Calls
+from promptkit.server.exchange import Exchange
 from promptkit.server.handlers import Handlers
+from promptkit.server.notifier import Notifier
+from promptkit.server.replies import reply_to
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight
-from promptkit.server.scheduling.kernel_timer import Watchdog
-from promptkit.server.scheduling.leader import Shifts, Turn
-from promptkit.server.scheduling.switch_interval import Switching
-from promptkit.server.scheduling.watchdog import Supervisor
+from promptkit.server.scheduling.kernel_timer import KernelTimer
+from promptkit.server.scheduling.leader import LeaderFollowers, Leadership
+from promptkit.server.scheduling.switch_interval import SwitchInterval
+from promptkit.server.scheduling.watchdog import Patrol
 from promptkit.server.snapshot import Snapshot
-from promptkit.server.updates import Updates
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.server.audit import Audit
+    from promptkit.server.updates import Updates
 
 __all__ = ["Server"]
 
-#: What a server says of itself unless somebody says otherwise.
+#: What a server is called unless its author says otherwise.
 PROMPTKIT: Final = ServerInfo("promptkit", VERSION)
-
-#: How often to look after a thread that works, in seconds. It is relieved once it has been at
-#: one request for that long.
-_ROUND: Final = 0.01
-
-#: How often to look while nothing happens but that authors' code goes on, in seconds.
-_CALM: Final = 1.0
-
-#: How many rounds to look on when nothing happens any more.
-_PATIENCE: Final = 100
 
 
 class Server:
@@ -58,7 +50,7 @@ class Server:
             Takes whole lines to be sent. It may be called from several threads.
 
         identity:
-            What the server says of itself.
+            The server's name and version.
 
         page_size:
             How many items a page of a list holds.
@@ -71,10 +63,10 @@ class Server:
             How much a client may ask for.
 
         audit:
-            Notes every request, if anybody wants to know.
+            Notes every request; None if none is noted.
 
         connection:
-            The client, if another server has begun to answer it; a new one otherwise.
+            The client, if some of its messages were handled before; a new one otherwise.
     """
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
@@ -93,50 +85,50 @@ class Server:
         self._audit = audit
         self._identity = identity
         self._page_size = page_size
-        snapshot = Snapshot(catalog, identity, page_size, changes=changes)
+        self._limits = limits
+        self._longest_reply = limits.reply
+        self._snapshot = Snapshot(catalog, identity, page_size, changes=changes)
         self._connection = connection or Connection(identity, limits=limits)
-        self._connection.capabilities = snapshot.capabilities
+        self._connection.capabilities = self._snapshot.capabilities
         if audit is not None:
             self._connection.observe = self._note
-        self._supervisor = Supervisor(self._look)
         self._in_flight = InFlight(send, self._wake)
         self._executor = Executor(self._in_flight, limits.renders)
+        self._leader_followers = LeaderFollowers(self._handle, send, self._in_flight)
+        self._calls = Calls(self._executor, self._leader_followers, limits)
+        self._notifier = Notifier(self._connection, send)
         self._handlers = Handlers(
-            snapshot,
             self._connection,
+            self._calls,
+            self._notifier,
             in_flight=self._in_flight,
-            executor=self._executor,
             send=send,
             limits=limits,
         )
-        self._updates = Updates(
-            self._handlers.readings, self._executor, limits.timeout, partial(self._tell, ())
-        )
-        self._shifts = Shifts(self._follow, send, self._in_flight)
-        self._switching: Switching | None = None
-        self._seen: Request | None = None
-        self._seen_since = 0.0
-        self._idle = 0
+        self._updates: Updates | None = None
+        self._patrol = Patrol(self._leader_followers, self._in_flight, self._executor, self._calls.detach)
+        self._watchdog = self._patrol.watchdog
 
     @property
     def catalog(self) -> Catalog:
-        """
-        What is served.
-        """
-        return self._handlers.snapshot.catalog
+        """What is served."""
+        return self._snapshot.catalog
 
     @property
     def capabilities(self) -> Capabilities:
-        """
-        What it declares that it can do.
-        """
-        return self._handlers.snapshot.capabilities
+        """What the server declares that it can do."""
+        return self._snapshot.capabilities
+
+    @property
+    def reads(self) -> bool:
+        """Whether a thread reads. It ends at the end of the input, or if reading fails again and again."""
+        return self._leader_followers.is_led
 
     def receive_data(self, data: bytes) -> None:
         """
-        Take bytes as they arrive, and send what they are answered with.
+        Take bytes as they arrive, and send the replies.
 
-        An author's code that takes its time holds up the caller; `read_from` does without.
+        An author's code that takes its time holds up the caller; with `read_from` it does not.
 
         Args:
             data:
@@ -145,13 +137,13 @@ class Server:
         Raises:
             Exception: Whatever *send* raises.
         """
-        self._shifts.work_off(self._connection.receive_data(data))
+        self._leader_followers.handle_events(self._connection.receive_data(data))
 
     def read_from(
         self,
         read: Callable[[], bytes],
         ended: Callable[[], object],
-        before: Iterable[Event] = (),
+        events: Iterable[Event] = (),
         *,
         owns_process: bool = False,
     ) -> None:
@@ -166,211 +158,146 @@ class Server:
             ended:
                 Called when there is nothing more to read.
 
-            before:
-                What is to be done first of all, as it was read already.
+            events:
+                What the connection has received already, and nobody has answered.
 
             owns_process:
-                Whether the process does nothing but serve. Then how often its threads give way is
-                adapted to what goes on, and the kernel ends it if Python's lock is held for good.
+                Whether the process does nothing but serve. Then Python's switch interval is adapted
+                to the work, and the kernel ends the process if Python's lock is never given back.
 
         Raises:
             RuntimeError: If there can be no more threads.
         """
+        receive, handle = self._connection.receive_data, self._leader_followers.handle_events
 
-        def read_on(turn: Turn) -> None:
+        def read_on(leadership: Leadership) -> None:
             data = b"-"
             while data:
                 data = read()
-                events = self._connection.receive_data(data)
-                turn.failures = 0
-                if not self._shifts.work_off(events, turn):
+                received = receive(data)
+                leadership.failures = 0
+                if not handle(received, leadership):
                     return
             ended()
 
-        self._handlers.relieved = True
         if owns_process:
-            self._supervisor.watchdog = Watchdog()
-            self._switching = Switching()
-        self._shifts.start(read_on, before)
-
-    @property
-    def reads(self) -> bool:
-        """
-        Whether a thread reads, or is going to. It ends at the end, or if reading fails again and again.
-        """
-        return self._shifts.staffed
+            self._watchdog.kernel_timer = KernelTimer()
+            self._patrol.switch_interval = SwitchInterval()
+        self._leader_followers.start(read_on, events)
 
     def replace(self, catalog: Catalog) -> None:
         """
         Serve another catalog from now on, and tell the client what has changed for it.
 
-        Requests that are being answered are answered from the catalog that they found. Resources
-        that the client has read are read anew beside the caller, if threads of the server's own read.
+        Requests that are being answered are answered from the catalog that they found. If threads
+        of the server's own read, resources that the client has read are read again on another thread.
 
         Args:
             catalog:
                 What is served.
         """
-        handlers, old = self._handlers, self._handlers.snapshot
+        old = self._snapshot
         new = Snapshot(catalog, self._identity, self._page_size, changes=old.capabilities.changes)
-        handlers.snapshot = new
+        self._snapshot = new
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
         lists = {method for method in LISTS if new.differs(old, method)}
-        uris, readings = sorted(self._connection.subscriptions.uris), handlers.readings
-        if not handlers.relieved:
-            self._tell(lists, [uri for uri in uris if readings.is_stale(uri, catalog)])
+        uris, history = sorted(self._notifier.subscriptions.uris), self._handlers.read_history
+        if not self._leader_followers.started:
+            self._notifier.tell(lists, [uri for uri in uris if history.is_stale(uri, catalog)])
             return
-        self._tell(lists, [uri for uri in uris if uri not in readings])
-        self._updates.find(catalog, [uri for uri in uris if uri in readings])
+        self._notifier.tell(lists, [uri for uri in uris if uri not in history])
+        self._find_updates(catalog, [uri for uri in uris if uri in history])
         self._wake()
 
-    def confirm(self, told: Mapping[PageKey, bytes], wrong: Iterable[str] = ()) -> bool:
+    def confirm(self, sent_pages: Mapping[PageKey, bytes], wrong: Iterable[str] = ()) -> bool:
         """
-        Look whether a client was told the truth by whoever answered it before; tell it if not.
+        Compare pages that the client was sent before with the catalog; tell it of lists that differ.
 
         Args:
-            told:
-                What it was told of lists.
+            sent_pages:
+                The pages.
 
             wrong:
-                Lists that are known to be others, by their methods.
+                The methods of lists that are known to differ.
 
         Returns:
-            Whether it was.
+            Whether none differs.
         """
-        snapshot = self._handlers.snapshot
-        changed = {question[0] for question, result in told.items() if not snapshot.says(question, result)}
+        snapshot = self._snapshot
+        changed = {key[0] for key, result in sent_pages.items() if not snapshot.has_page(key, result)}
         changed.update(wrong)
         if changed:
-            prompts, resources = "prompts/list" in changed, changed != {"prompts/list"}
-            with self._handlers.telling:
-                told_now = self._connection.subscriptions.correct(prompts=prompts, resources=resources)
-                if told_now:
-                    self._send(told_now)
+            self._notifier.correct(changed)
         return not changed
 
     def pages(self) -> Iterator[tuple[PageKey, bytes]]:
-        """
-        Return every page of every list, as clients of every revision are told.
-        """
-        return self._handlers.snapshot.pages()
-
-    def _tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
-        """
-        Tell the client what is no longer as it was: lists, by their methods, and resources.
-        """
-        subscriptions = self._connection.subscriptions
-        changes = []
-        if "prompts/list" in lists:
-            changes.append(subscriptions.prompts_changed)
-        if "resources/list" in lists or "resources/templates/list" in lists:
-            changes.append(subscriptions.resources_changed)
-        changes += [partial(subscriptions.updated, uri) for uri in stale]
-        with self._handlers.telling:
-            if told := b"".join(change() for change in changes):
-                self._send(told)
+        """Return every page of every list, for every revision."""
+        return self._snapshot.pages()
 
     def close(self, grace: float) -> None:
         """
-        Say goodbye, and answer every request that is not answered yet.
+        Answer every request that is not answered yet, and end.
 
         Args:
             grace:
-                How long the prompts that still run are waited for at most, in seconds.
+                How long to wait for prompts that still run, in seconds.
         """
         deadline = time.monotonic() + grace
-        for request in self._shifts.settle(deadline):
-            self._send(request.answer(encode_error(request.id, _unfinished(request))))
+        for request in self._leader_followers.drain(deadline):
+            self._send(request.answer(encode_error(request.id, _ended_before(request))))
         (revision,) = MODERN.values()
-        with self._handlers.telling:
-            results = lowering_for(revision, self._identity).results
-            if told := self._connection.subscriptions.end(results):
-                self._send(told)
-        self._in_flight.close(max(0.0, deadline - time.monotonic()), _unfinished)
+        self._notifier.end(lowering_for(revision, self._identity).results)
+        self._in_flight.close(max(0.0, deadline - time.monotonic()), _ended_before)
         self._executor.end()
-        self._supervisor.end()
+        self._watchdog.end()
 
-    def _follow(self, event: Event) -> tuple[Request | None, bytes | None]:
-        """
-        Do what follows from one event.
-
-        Returns:
-            The request that is answered now, if any, and what is sent, if anything.
-        """
-        question, answer = None, None
+    def _handle(self, event: Event) -> tuple[Exchange | None, bytes | None]:
+        """Handle one event, as `LeaderFollowers` wants it."""
         if isinstance(event, Request):
-            request = event
+            exchange = Exchange(event, self._snapshot)
             if self._audit is not None:
-                request.when_answered(self._audit.begin(request, self.catalog))
-            if request.id in self._in_flight.ids:  # later it could be its own: this thread may be relieved
-                refused = InvalidRequest(f"id {request.id!r} is in use by a request that still runs")
-                return request, encode_error(request.id, refused)
+                event.when_answered(self._audit.begin(event, exchange.snapshot.catalog))
+            # Once the thread may be relieved, its own request may be in this table.
+            if event.id in self._in_flight.ids:
+                refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
+                return exchange, encode_error(event.id, refused)
+            handler = self._handlers.by_method[event.method]
         elif isinstance(event, bytes):
             return None, event
-        elif isinstance(event, Cancelled):
+        elif isinstance(event, Response):
+            question = self._handlers.answered_question(event)
+            if question is None:  # its deadline passed at the same moment
+                return None, None
+            exchange, handler = question.exchange, self._handlers.resumed(question, event.result)
+        else:
             self._in_flight.cancel(event.request_id)
             return None, None
-        elif (question := self._handlers.question(event)) is None:  # it was given up at the same moment
-            return None, None
-        else:
-            request, answer = question.request, event.result
-        self._shifts.turn.current = request  # from now on somebody looks after this thread
-        if self._supervisor.asleep and self._handlers.relieved:
+        self._leader_followers.leadership.current = exchange  # from now on this thread may be relieved
+        if self._watchdog.asleep and self._leader_followers.started:
             self._wake()
-        if question is None:
-            return request, self._handlers.serve(request)
-        return request, self._handlers.resume(question, answer)
+        return exchange, reply_to(exchange, handler, self._longest_reply)
 
     def _note(self, request: Request, reply: bytes) -> None:
-        """
-        Note a request that the connection has answered by itself.
-        """
+        """Note a request that the connection has answered by itself."""
         if self._audit is not None:
             self._audit.begin(request, self.catalog)(reply)
 
     def _wake(self) -> None:
-        """
-        Have somebody look, again and again for a while.
-        """
-        self._idle = 0
-        self._supervisor.wake()
+        self._patrol.wake()
 
-    def _look(self) -> float | None:
-        """
-        Relieve a thread that is stuck, and answer what takes too long.
+    def _find_updates(self, catalog: Catalog, uris: list[str]) -> None:
+        if self._updates is None:
+            from promptkit.server.updates import Updates  # only once recipes have changed
 
-        Returns:
-            In how many seconds to look again; None if there is no reason to.
-        """
-        now = time.monotonic()
-        self._in_flight.expire(now)
-        self._executor.look(now)
-        self._updates.look(now)
-        busy = self._executor.busy
-        current = None
-        if self._handlers.relieved:
-            current = self._shifts.current
-        if self._switching is not None:
-            self._switching.adapt(busy=busy)
-        self._idle = 0 if current is not None else self._idle + 1
-        if current is not self._seen:
-            self._seen, self._seen_since = current, now
-        elif current is not None and now - self._seen_since >= _ROUND * 0.9:
-            self._shifts.relieve(current, self._handlers.detach)
-        if self._idle < _PATIENCE and self._handlers.relieved:
-            return _ROUND
-        deadline = self._in_flight.next_deadline
-        due = inf if deadline is None else max(0.0, deadline - now)
-        if busy:  # authors' code may block an event loop, or come to hold Python's lock, at any time
-            watchdog = self._supervisor.watchdog
-            due = min(due, _CALM if watchdog is None else watchdog.round)
-        return None if due == inf else due
+            history, seconds = self._handlers.read_history, self._limits.timeout
+            self._updates = Updates(
+                history, self._executor, seconds, lambda stale: self._notifier.tell((), stale)
+            )
+            self._patrol.also = self._updates.look
+        self._updates.find(catalog, uris)
 
 
-def _unfinished(request: Request) -> InternalError:
-    """
-    Return what a request is answered with that the end has overtaken.
-    """
+def _ended_before(request: Request) -> InternalError:
     return InternalError(f"the server ended before {request.method} was answered")

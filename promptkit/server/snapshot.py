@@ -1,4 +1,4 @@
-"""A snapshot: one catalog as it is served, with what was encoded from it."""
+"""One catalog as it is served, with everything that was encoded from it."""
 
 import time
 from collections.abc import Iterator
@@ -20,8 +20,7 @@ from promptkit.protocol.revisions import REVISIONS, Revision
 
 __all__ = ["CACHED", "CACHED_BYTES", "ReplyCache", "Snapshot"]
 
-#: How many replies are kept of prompts that have `cache`, and how large they are together with
-#: what was asked, in bytes.
+#: How many replies of prompts with `cache` are kept, and how large they and their keys may be together.
 CACHED: Final = 256
 CACHED_BYTES: Final = 16 * 1024 * 1024
 
@@ -30,20 +29,31 @@ _NEWEST: Final = list(REVISIONS.values())[-1]
 
 class Snapshot:
     """
-    One catalog as it is served. When another takes its place, all that was kept goes with it.
+    One catalog as it is served. When another replaces it, everything that was kept goes with it.
 
     Args:
         catalog:
             What is served.
 
         identity:
-            What the server says of itself.
+            The server's name and version.
 
         page_size:
             How many items a page of a list holds.
 
         changes:
-            Whether another catalog may take its place.
+            Whether another catalog may replace it.
+
+    Attributes:
+        replies:
+            Replies of prompts with `cache`.
+
+        slow:
+            The methods and prompts, or resources, whose code is called on a thread of its own, as a
+            leader was stuck in it.
+
+        capabilities:
+            What a server of this catalog declares that it can do.
     """
 
     def __init__(self, catalog: Catalog, identity: ServerInfo, page_size: int, *, changes: bool) -> None:
@@ -65,34 +75,25 @@ class Snapshot:
         return self._listed(method, revision).page(cursor)
 
     def differs(self, other: "Snapshot", method: str) -> bool:
-        """
-        Return whether a method lists something else here than in *other*.
-        """
+        """Whether a method lists something else here than in *other*."""
         return self._listed(method, _NEWEST).items != other._listed(method, _NEWEST).items  # noqa: SLF001
 
-    def says(self, question: PageKey, result: bytes) -> bool:
-        """
-        Return whether *result* is what a page of a list says.
-        """
-        method, revision, cursor = question
+    def has_page(self, key: PageKey, result: bytes) -> bool:
+        """Whether *result* is the page of a list."""
+        method, revision, cursor = key
         try:
             return self.page(method, revision, cursor) == result
         except InvalidParams:  # a cursor of another list
             return False
 
     def pages(self) -> Iterator[tuple[PageKey, bytes]]:
-        """
-        Return every page of every list.
-        """
+        """Return every page of every list, for every revision."""
         for method in LISTS:
             for revision in REVISIONS.values():
                 listed = self._listed(method, revision)
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
     def _listed(self, method: str, revision: Revision) -> Pages:
-        """
-        Return what a method lists, lowered once.
-        """
         pages = self._pages.get((method, revision))
         if pages is None:
             lowering = lowering_for(revision, self._identity)
@@ -103,9 +104,7 @@ class Snapshot:
 
 
 class ReplyCache:
-    """
-    Results of prompts that have `cache`, by what was asked, the oldest dropped first.
-    """
+    """Results of prompts with `cache`, by what was asked. The oldest is dropped first."""
 
     def __init__(self) -> None:
         self._results: dict[Any, tuple[float, bytes]] = {}
@@ -114,7 +113,7 @@ class ReplyCache:
 
     def key(self, prompt: CompiledPrompt, request: Request, given: Any) -> Any:
         """
-        Return what a reply is kept under; None if it must not be.
+        Return the key of a reply; None if it must not be kept.
 
         See Also:
             https://modelcontextprotocol.io/specification/2026-07-28/server/utilities/caching#cache-key
@@ -124,16 +123,12 @@ class ReplyCache:
         return prompt.name, request.revision.date, encode(sorted((given or {}).items()))
 
     def get(self, key: Any) -> bytes | None:
-        """
-        Return the result under *key* if it is fresh.
-        """
+        """Return the result under *key*, if it is fresh."""
         expires, result = self._results.get(key, (0.0, b""))
         return result if time.monotonic() < expires else None
 
     def put(self, key: Any, result: bytes, seconds: float) -> None:
-        """
-        Keep *result* under *key*, unless it is so large that it would drop all others.
-        """
+        """Keep *result* under *key*, unless it is so large that it would displace most others."""
         size = _size(key, result)
         with self._lock:
             self._drop(key)
@@ -150,15 +145,10 @@ class ReplyCache:
 
 
 def _size(key: Any, result: bytes) -> int:
-    """
-    Return how many bytes of a client's are kept with a reply.
-    """
     *_, given = key
     return len(given) + len(result)
 
 
 def _is_retry(params: wire.GetPromptParams) -> bool:
-    """
-    Return whether a request brings what was asked for on an earlier one.
-    """
+    """Whether a request repeats an earlier one, with what a person has entered."""
     return params.input_responses is not UNSET or params.request_state is not UNSET

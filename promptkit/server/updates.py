@@ -1,4 +1,4 @@
-"""Updates: which resources hold something else than a client has read, found out beside its requests."""
+"""Which resources hold something else than a client has read, found out on a thread of its own."""
 
 import time
 from collections import deque
@@ -7,36 +7,35 @@ from threading import Lock
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.jsonrpc import TooManyRequests
+from promptkit.server.read_history import ReadHistory
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.workers import Worker
-from promptkit.server.staleness import Readings
 
 __all__ = ["Updates"]
 
 
 class Updates:
     """
-    Reads resources anew, on one thread, and tells of those that are stale.
+    Reads resources again, on one thread, and tells of those that are stale.
 
     Args:
-        readings:
+        read_history:
             What the client has read.
 
         executor:
-            Where authors' code runs.
+            Runs the thread, as authors' code reads resources.
 
         seconds:
-            How long all of them may take. Of what is not read by then an update is told: it may
-            be one.
+            How long all of them may take. What is not read by then counts as stale.
 
         tell:
-            Called with resources that are stale.
+            Called with the URIs of resources that are stale.
     """
 
     def __init__(
-        self, readings: Readings, executor: Executor, seconds: float, tell: Callable[[list[str]], None]
+        self, read_history: ReadHistory, executor: Executor, seconds: float, tell: Callable[[list[str]], None]
     ) -> None:
-        self._readings = readings
+        self._read_history = read_history
         self._executor = executor
         self._seconds = seconds
         self._tell = tell
@@ -51,33 +50,29 @@ class Updates:
         """
         Tell of those of *uris* that hold something else in *catalog*. Returns at once.
 
-        What is not found out yet about the catalog before is given up.
+        What is still to be read of the catalog before is dropped.
         """
         with self._lock:
             self._catalog, self._left = catalog, deque(uris)
             self._deadline = time.monotonic() + self._seconds
-            untold = [] if not self._left or self._has_reader() else self._give_up()
-        self._tell_of(untold)
+            unread = [] if not self._left or self._has_reader() else self._take_left()
+        self._tell_of(unread)
 
     def look(self, now: float) -> None:
-        """
-        Tell of what takes too long to be read at *now*, by `time.monotonic`.
-        """
+        """Tell of what takes too long to read. *now* is by `time.monotonic`."""
         with self._lock:
             if self._reader is None or self._stuck or now < self._deadline:
                 return
             self._stuck = True
-            untold, reader = self._give_up(), self._reader
+            unread, reader = self._take_left(), self._reader
         reader.abandon()
-        self._tell_of(untold)
+        self._tell_of(unread)
 
     def _has_reader(self) -> bool:
-        """
-        Return whether a thread reads what is left; one is started unless there is one, stuck or not.
-        """
+        """Start a reader unless there is one; return whether there is one that is not stuck."""
         if self._reader is None:
             try:
-                self._reader = self._executor.start(self._read, self._end)
+                self._reader = self._executor.run_unanswered(self._read, self._end)
             except (RuntimeError, TooManyRequests):
                 return False
         return not self._stuck
@@ -85,17 +80,15 @@ class Updates:
     def _read(self) -> None:
         while (found := self._next()) is not None:
             uri, catalog = found
-            stale = self._readings.is_stale(uri, catalog)
+            stale = self._read_history.is_stale(uri, catalog)
             with self._lock:
-                told = [uri] if self._left and self._left[0] == uri and self._catalog is catalog else []
-                if told:
+                # The catalog may have been replaced meanwhile, or this thread abandoned.
+                due = [uri] if self._left and self._left[0] == uri and self._catalog is catalog else []
+                if due:
                     self._left.popleft()
-            self._tell_of(told if stale else [])
+            self._tell_of(due if stale else [])
 
     def _next(self) -> tuple[str, Catalog] | None:
-        """
-        Return what is to be read next, and of which catalog; None if there is nothing left.
-        """
         with self._lock:
             if self._left:
                 return self._left[0], self._catalog
@@ -103,19 +96,14 @@ class Updates:
             return None
 
     def _end(self) -> None:
-        """
-        Note that the reader has come to its end, by itself or not.
-        """
+        """The reader has ended, by itself or not."""
         with self._lock:
-            untold: list[str] = []
+            unread: list[str] = []
             if self._reader is not None and self._reader.is_current:
-                self._reader, self._stuck, untold = None, False, self._give_up()
-        self._tell_of(untold)
+                self._reader, self._stuck, unread = None, False, self._take_left()
+        self._tell_of(unread)
 
-    def _give_up(self) -> list[str]:
-        """
-        Return what is left, which nobody reads.
-        """
+    def _take_left(self) -> list[str]:
         left = list(self._left)
         self._left.clear()
         return left

@@ -1,8 +1,8 @@
 """
-The stdio transport: one JSON message a line, and nothing else on the wire.
+The stdio transport: one JSON message a line, and nothing else between client and server.
 
-`take` must be called before any recipe is imported: it moves the wire to private
-descriptors, so that no ``print``, C extension or child process can touch it.
+`redirect_stdio` must be called before any recipe is imported: it moves the connection to private
+descriptors, so that no ``print``, C extension or child process can write to it.
 
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio.
 """
@@ -12,9 +12,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from itertools import chain, count, repeat
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -22,23 +21,23 @@ from promptkit.errors.standard_error import finish, redirect, say
 from promptkit.protocol.limits import GRACE_S
 
 if TYPE_CHECKING:
+    from promptkit.protocol.events import Event
     from promptkit.server import Server
-    from promptkit.transports.startup_cache.early import EarlyServer
 
-__all__ = ["Wire", "exit_after", "exit_now", "serve", "take"]
+__all__ = ["Wire", "exit_after", "exit_now", "redirect_stdio", "serve"]
 
-#: What one read takes at most; a pipe holds no more.
-_CHUNK: Final = 65536
+#: The most that one read returns. A pipe holds no more.
+_CHUNK_BYTES: Final = 65536
 
-#: How often to look whether the parent is still there, in seconds.
-_ROUND: Final = 1.0
+#: How often to look whether the parent process still exists.
+_LOOK_FOR_PARENT_EVERY_S: Final = 1.0
 
-#: How long it may take to write what is left, in seconds, once prompts are waited for no more.
-_LEEWAY: Final = 0.3
+#: How long it may take to write what is left, after the grace.
+_WRITE_REST_S: Final = 0.3
 
-#: How much later the kernel ends the process if it has not ended by then, in seconds: a busy machine lets
-#: a thread wait for long, and a signal instead of an exit code would tell of a crash.
-_LAST_RESORT: Final = 2.0
+#: How much later the kernel ends the process if it has not ended by then. Not at once, as a thread may wait
+#: for long on a busy machine, and the kernel's signal looks like a crash to the client.
+_KERNEL_ENDS_AFTER_S: Final = 2.0
 
 _ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
 
@@ -56,11 +55,10 @@ class Wire:
 
     Attributes:
         gone:
-            Whether the client no longer reads.
+            Whether the client does not read any more.
 
         over:
-            Set when there is nothing more to do: the client has hung up, or the process was
-            told to end.
+            Set when serving ends: the client has hung up, or the process was told to end.
     """
 
     def __init__(self, reading: int, writing: int) -> None:
@@ -73,24 +71,18 @@ class Wire:
 
     @property
     def is_orphaned(self) -> bool:
-        """
-        Whether the process that started this one is gone.
-        """
+        """Whether the parent process has ended."""
         return os.getppid() != self._parent
 
     def read(self) -> bytes:
-        """
-        Return what has arrived, waiting for the first byte; ``b""`` at the end.
-        """
+        """Return what has arrived, waiting for the first byte; ``b""`` at the end."""
         try:
-            return os.read(self.reading, _CHUNK)
+            return os.read(self.reading, _CHUNK_BYTES)
         except OSError:  # the client's end broke, or a terminal hung up
             return b""
 
     def write(self, data: bytes) -> None:
-        """
-        Write *data* whole; drop it if the client is gone.
-        """
+        """Write *data* whole; drop it if the client is gone."""
         with self._lock:
             rest = memoryview(data)
             while rest and not self.gone:
@@ -101,16 +93,12 @@ class Wire:
                     self.over.set()
 
     def end(self) -> None:
-        """
-        Read nothing more, as if the client had hung up.
-        """
+        """Read nothing more, as if the client had hung up."""
         _silence(self.reading, os.O_RDONLY, inheritable=False)
         self.over.set()
 
     def forget(self) -> None:
-        """
-        Give the wire up in a child process, which shares it and must neither read nor write.
-        """
+        """Close the wire in a forked child, which must neither read nor write there."""
         self.gone = True
         _silence(self.reading, os.O_RDONLY, inheritable=False)
         _silence(self.writing, os.O_WRONLY, inheritable=False)
@@ -119,9 +107,7 @@ class Wire:
 
 
 def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
-    """
-    Point *descriptor* at the null device.
-    """
+    """Point *descriptor* at the null device."""
     null = os.open(os.devnull, flags)
     if null == descriptor:  # it was free
         os.set_inheritable(null, inheritable)
@@ -130,30 +116,30 @@ def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
         os.close(null)
 
 
-def take(grace: float = GRACE_S) -> Wire:
+def redirect_stdio(grace: float = GRACE_S) -> Wire:
     """
-    Move the wire to private descriptors that no child process inherits.
+    Move standard input and output to private descriptors that no child process inherits.
 
-    Standard input becomes the null device, and standard output becomes standard error. The
-    signals that end a process end the wire from now on.
+    Standard input becomes the null device, and standard output becomes standard error. From now on
+    the signals that end a process end the wire.
 
     Args:
         grace:
-            How long the process may go on after such a signal, in seconds.
+            How long the process may take to end after such a signal, in seconds.
 
     Raises:
         OSError: If standard input or output is closed.
     """
-    if sys.stderr is None:  # started without: descriptor 2 is free, and must not become the wire
+    if sys.stderr is None:  # it is closed: descriptor 2 is free, and must not become the wire
         _silence(2, os.O_WRONLY, inheritable=True)
         sys.stderr = os.fdopen(2, "w", closefd=False)
     for descriptor in (0, 1):
-        os.fstat(descriptor)  # a closed one must not be mistaken for the duplicate of another
+        os.fstat(descriptor)  # raises if it is closed; its number could be that of a duplicate below
     wire = Wire(os.dup(0), os.dup(1))
     if sys.platform != "win32":
         for descriptor in (wire.reading, wire.writing):
             os.set_blocking(descriptor, True)
-    sys.stdout.flush()  # what was printed until now was meant for whoever reads it
+    sys.stdout.flush()  # what was printed before belongs to the old standard output
     _silence(0, os.O_RDONLY, inheritable=True)
     os.dup2(2, 1)
     redirect()
@@ -167,9 +153,9 @@ def serve(
     server: "Server",
     wire: Wire,
     *,
+    read: Callable[[], bytes] | None = None,
+    events: "Callable[[], Iterable[Event]]" = tuple,
     grace: float = GRACE_S,
-    answered: Callable[[], None] = lambda: None,
-    early: "EarlyServer | None" = None,
 ) -> bool:
     """
     Answer one client until it hangs up, or until the process is told to end.
@@ -179,42 +165,36 @@ def serve(
             What answers; it sends with the wire's `write`.
 
         wire:
-            What `take` returned.
+            What `redirect_stdio` returned.
+
+        read:
+            Returns what arrives, ``b""`` at the end; the wire's `read` if it is left out.
+
+        events:
+            Called before reading; returns what was received before, and is not answered yet.
 
         grace:
-            How long running prompts are waited for at the end, in seconds.
-
-        answered:
-            Called once, when what arrived first is answered.
-
-        early:
-            What has read and answered until now, if anything has.
+            How long to wait for running prompts at the end, in seconds.
 
     Returns:
-        Whether everything was read that there was to read.
+        Whether everything was read.
     """
-    reads = count(0 if early is None else 1)
-    sources = chain(() if early is None else (early.read_rest,), repeat(wire.read))
-
-    def read() -> bytes:
-        if next(reads) == 1:  # what was read first is answered
-            answered()
-        return next(sources)()
-
     started = threading.Event()
 
     def start() -> None:
         try:
-            server.read_from(read, wire.over.set, early.hand_over() if early else (), owns_process=True)
+            server.read_from(read or wire.read, wire.over.set, events(), owns_process=True)
         except RuntimeError as error:  # there can be no more threads
             say(f"nothing can be read: {error}")
         finally:
             started.set()
 
-    # On this thread an author's signal handler may raise between any two steps, so another takes them.
+    # Python calls signal handlers on this thread, and an author's may raise between any two steps.
     _on_a_thread(start)
     _wait_until(started.wait, wire)
-    _wait_until(lambda: wire.over.wait(_ROUND) or not server.reads or wire.is_orphaned, wire)
+    _wait_until(
+        lambda: wire.over.wait(_LOOK_FOR_PARENT_EVERY_S) or not server.reads or wire.is_orphaned, wire
+    )
     served = wire.over.is_set() or server.reads
     exit_after(grace, 0 if served else 1)
     server.close(0 if wire.gone else grace)
@@ -222,9 +202,7 @@ def serve(
 
 
 def _on_a_thread(work: Callable[[], None]) -> None:
-    """
-    Do some work on a thread, or on this one if there can be no more.
-    """
+    """Do some work on a thread, or on this one if there can be no more threads."""
     try:
         _thread.start_new_thread(work, ())
     except RuntimeError:
@@ -232,11 +210,8 @@ def _on_a_thread(work: Callable[[], None]) -> None:
 
 
 def _wait_until(holds: Callable[[], bool], wire: Wire) -> None:
-    """
-    Ask, again and again, whether something *holds*.
-
-    Authors' signal handlers run here: one that fails ends nothing, and one that exits ends the wire.
-    """
+    """Call *holds* until it returns true. Authors' signal handlers run here."""
+    # A handler that fails is reported; one that exits ends the wire.
     while True:
         try:
             while not holds():
@@ -253,27 +228,25 @@ def _wait_until(holds: Callable[[], bool], wire: Wire) -> None:
 
 def exit_after(grace: float, code: int = 0) -> None:
     """
-    End the process in any case: neither a prompt nor a client that does not read can hold it.
+    End the process after a while, even if a prompt hangs or the client does not read.
 
     Args:
         grace:
-            How long it may go on, in seconds, besides what it takes to write what is left.
+            How long it may go on, in seconds, besides the time to write what is left.
 
         code:
             The exit code.
     """
-    seconds = grace + _LEEWAY
+    seconds = grace + _WRITE_REST_S
     timer = threading.Timer(seconds, _exit, (code,))
     timer.daemon = True
     with suppress(RuntimeError):  # there can be no more threads
         timer.start()
-    _end_by_kernel(seconds + _LAST_RESORT)
+    _end_by_kernel(seconds + _KERNEL_ENDS_AFTER_S)
 
 
 def _end_by_kernel(seconds: float) -> None:
-    """
-    Have the kernel end the process if no Python code can: unless an author uses that timer.
-    """
+    """Have the kernel end the process if Python code cannot, unless an author uses that timer."""
     if sys.platform == "win32" or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
         return
     with suppress(OverflowError, OSError):  # a grace without end
@@ -283,9 +256,9 @@ def _end_by_kernel(seconds: float) -> None:
 
 def exit_now() -> NoReturn:
     """
-    End the process, threads that prompts have left behind too.
+    End the process, whatever threads prompts have left behind.
 
-    What was printed is written before, unless nobody reads it.
+    What was printed is written first, unless nobody reads it.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # an author may have closed or replaced it
@@ -294,21 +267,17 @@ def exit_now() -> NoReturn:
 
 
 def _exit(code: int = 0) -> NoReturn:
-    """
-    End the process without calling anything that an author has written.
-    """
-    finish(_LEEWAY)
+    """End the process without calling anything that an author has written."""
+    finish(_WRITE_REST_S)
     os._exit(code)
 
 
 def _end_on_signals(wire: Wire, grace: float) -> None:
-    """
-    Let the signals that end a process end the wire instead.
-    """
+    """Have the signals that end a process end the wire instead."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        # First of all: a recipe may be being imported and not come back, and the thread that was
-        # interrupted may be just about to look at what `end` sets.
+        # First of all: the import of a recipe may hang, and this thread, the one that was interrupted, may
+        # be about to look at what `end` sets.
         exit_after(grace)
         wire.end()
 

@@ -241,7 +241,7 @@ class TestTimeLimits:
         After its time it is cancelled, its request is answered, and an answer is ignored.
         """
         client = opened(revision, FORM)
-        client.server._handlers._elicitation._patience = 0.02
+        client.server._handlers._elicitation()._answer_within = 0.02
         client.send(line(get(1, "review", diff="x")))
         asked, *ended = wait_for(client, 3)
         (refused,) = [found for found in ended if "error" in found]

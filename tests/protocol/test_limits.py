@@ -28,10 +28,11 @@ from promptkit.protocol.limits import OPTIONS, PAGE_SIZE, Limits
 from promptkit.protocol.partial_decoding import leading_id
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
-from promptkit.server import handlers
+from promptkit.server import rate_limit
+from promptkit.server.methods import completion
 from promptkit.server.rate_limit import TokenBucket
+from promptkit.server.read_history import ReadHistory
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
-from promptkit.server.staleness import Readings
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
 
 
@@ -667,19 +668,21 @@ class TestKept:
         """
         Of reads at very long URIs nothing is kept, and every update is sent.
         """
-        readings, catalog = Readings(), CATALOG
+        read_history, catalog = ReadHistory(), CATALOG
         long, short = (EmbeddedResource(f"notes://{'x' * size}", text="x" * 3 * size) for size in (5000, 5))
-        readings.note(long)
-        readings.note(short)
+        read_history.note(long)
+        read_history.note(short)
 
-        assert readings.is_stale(long.uri, catalog)
-        assert list(readings._read) == [short.uri]
+        assert read_history.is_stale(long.uri, catalog)
+        assert list(read_history._digests) == [short.uri]
 
 
 @pytest.fixture
 def stopped(monkeypatch):
     """Rates are counted by a clock that stands still."""
-    monkeypatch.setattr(handlers, "TokenBucket", partial(TokenBucket, clock=lambda: 0.0))
+    standing = partial(TokenBucket, clock=lambda: 0.0)
+    for module in (completion, rate_limit):
+        monkeypatch.setattr(module, "TokenBucket", standing)
 
 
 class TestRates:

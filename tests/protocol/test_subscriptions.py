@@ -239,7 +239,7 @@ class TestStreams:
                 changing.join(0.1)  # which ends only if nothing makes the change wait
             append(data)
 
-        client.server._handlers._send = client.server._send = send
+        client.server._notifier._send = client.server._send = send
         opened = client.post("subscriptions/listen", {"notifications": ALL}, "s")
         changing.join()
 

@@ -487,7 +487,7 @@ class TestTrouble:
         """
         One that was stopped as it wrote costs lines, and does not hold up serving.
         """
-        monkeypatch.setattr(auditing, "_PATIENCE", 0.01)
+        monkeypatch.setattr(auditing, "_WAIT_FOR_LOCK_S", 0.01)
         with audited.file.open("a") as other:
             fcntl.flock(other, fcntl.LOCK_EX)
             audited.begin("prompts/list")(b"")

@@ -8,13 +8,16 @@ import pytest
 from msgspec import structs
 
 from promptkit import Arg, prompt
+from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server import Server
+from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.snapshot import Snapshot
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, initialize, line, modern, notification, request
 
 FORM = {"elicitation": {}}
@@ -385,9 +388,11 @@ class TestWhoComesFirst:
         """A request that could be answered by anybody, who answers it, and what was sent."""
         sent = []
         in_flight = InFlight(sent.append)
-        (asked,) = Connection(ServerInfo("shelf", "1")).receive_data(line(modern(1, *QUESTION)))
+        identity = ServerInfo("shelf", "1")
+        (asked,) = Connection(identity).receive_data(line(modern(1, *QUESTION)))
+        exchange = Exchange(asked, Snapshot(Catalog(), identity, 10, changes=False))
         refusal = InternalError("too late")
-        job = in_flight.hold(Job(asked, lambda: None, refusal=refusal, deadline=0.0))
+        job = in_flight.hold(Job(exchange, lambda: None, refusal=refusal, deadline=0.0))
         return in_flight, job, sent
 
     @pytest.mark.requirement("cancellation/races")
@@ -411,7 +416,7 @@ class TestWhoComesFirst:
         What was cancelled does not answer the next request of its id.
         """
         in_flight, held, sent = job
-        following = structs.replace(held, request=structs.replace(held.request))
+        following = structs.replace(held, exchange=structs.replace(held.exchange))
         in_flight.cancel(1)
         in_flight.hold(following)
         in_flight.answer(held, b"late\n")

@@ -19,7 +19,8 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol import request_state
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.limits import Limits
-from promptkit.server import Server, handlers
+from promptkit.server import Server
+from promptkit.server.elicitation import elicitation
 from promptkit.server.elicitation.elicitation import Elicitation
 from tests.wire import HANDSHAKES, MODERN, Client, initialize, line, notification, request, validate
 
@@ -928,7 +929,7 @@ class TestPatience:
         Nothing has to arrive for a question to be given up when its time is over: it is taken back, or not
         asked at all if its time was over before.
         """
-        monkeypatch.setattr(handlers, "Elicitation", partial(Elicitation, patience=0.01))
+        monkeypatch.setattr(elicitation, "Elicitation", partial(Elicitation, answer_within=0.01))
         told = Queue()
         server = Server(compile(Recipes(prompts=(review,))), told.put)
         opening = [initialize(revision, capabilities=FORM), notification("notifications/initialized")]
@@ -953,7 +954,7 @@ class TestPatience:
         """
         client = client_of(revision)
         server = client.server
-        elicitation, in_flight = server._handlers._elicitation, server._in_flight
+        elicitation, in_flight = server._handlers._elicitation(), server._in_flight
         owner, name = {
             "held": (in_flight, "hold"),
             "expected": (server._connection, "expect"),

@@ -9,10 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.test_stalls import BUSY, Process
 
 from promptkit.errors import PromptkitError
-from promptkit.server.scheduling.event_loop import Background
-from promptkit.server.scheduling.loops import Loops
+from promptkit.server.scheduling.event_loop import EventLoopThread
+from promptkit.server.scheduling.loops import EventLoops
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
 
@@ -20,6 +21,22 @@ LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads
 def has_arenas():
     """Whether the C library's memory is that of glibc."""
     return sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_info")
+
+
+@pytest.fixture
+def start(recipes):
+    """A function that starts a client of a server with prompts that take their time."""
+    started = []
+
+    def make(*options, source=BUSY):
+        client = Process(recipes(recipe=source), *options)
+        started.append(client.process)
+        return client
+
+    yield make
+    for process in started:
+        process.kill()
+        process.communicate()
 
 
 def use_of(client):
@@ -175,8 +192,8 @@ def test_the_first_loop_is_used_again(monkeypatch):
     """
     Once it comes round, it is the one that is used, and its substitute ends.
     """
-    monkeypatch.setattr("promptkit.server.scheduling.loops._KEPT", 0.0)
-    loops, release = Loops(9), threading.Event()
+    monkeypatch.setattr("promptkit.server.scheduling.loops._KEEP_SUBSTITUTE_S", 0.0)
+    loops, release = EventLoops(9), threading.Event()
     first = loops.free()
 
     async def block():
@@ -199,7 +216,7 @@ def test_there_are_only_so_many_loops():
     """
     Beyond the limit, what needs a loop is refused; and served again once one comes round.
     """
-    loops, release = Loops(1), threading.Event()
+    loops, release = EventLoops(1), threading.Event()
 
     async def block():
         release.wait(50)
@@ -216,11 +233,11 @@ def test_there_are_only_so_many_loops():
     assert not loops.free().stuck
 
 
-def test_what_is_late_beside_a_late_supervisor_is_not_stuck():
+def test_what_is_late_beside_a_late_watchdog_is_not_stuck():
     """
     It is rounds that count, and not time: on a busy machine both are late.
     """
-    loop, release = Background(), threading.Event()
+    loop, release = EventLoopThread(), threading.Event()
 
     async def block():
         release.wait(50)
@@ -238,7 +255,7 @@ def test_a_loop_ends_after_what_runs_there():
     """
     What was begun is finished; what was left behind is waited for, and asynchronous generators are closed.
     """
-    loop, release, closed, tasks = Background(), threading.Event(), threading.Event(), []
+    loop, release, closed, tasks = EventLoopThread(), threading.Event(), threading.Event(), []
     threads = threading.active_count()
 
     async def numbers():
@@ -275,8 +292,8 @@ def test_what_never_ends_is_cancelled(monkeypatch):
     """
     What was left behind on a loop that is to end has its time, and is cancelled then.
     """
-    monkeypatch.setattr("promptkit.server.scheduling.event_loop._LEFT_BEHIND", 0.05)
-    loop, tasks, cancelled = Background(), [], threading.Event()
+    monkeypatch.setattr("promptkit.server.scheduling.event_loop._LEFT_TASKS_S", 0.05)
+    loop, tasks, cancelled = EventLoopThread(), [], threading.Event()
 
     async def forever():
         with suppress(asyncio.CancelledError):
@@ -296,7 +313,7 @@ def test_a_prompt_that_cancels_all_tasks_harms_no_work_that_has_not_begun():
     """
     What waits behind it is done all the same, and says that it is over.
     """
-    loop, over = Background(), []
+    loop, over = EventLoopThread(), []
 
     async def cancel_all():
         for task in asyncio.all_tasks() - {asyncio.current_task()}:
@@ -326,7 +343,7 @@ def test_a_task_factory_that_fails_harms_only_who_has_set_it():
     """
     Prompts are begun without it.
     """
-    loop = Background()
+    loop = EventLoopThread()
 
     async def forbid():
         asyncio.get_running_loop().set_task_factory(lambda *_args, **_options: 1 / 0)
@@ -348,7 +365,7 @@ def test_requests_share_no_context():
 
     secret = ContextVar("secret", default="nothing")
     secret.set("a secret")
-    loop = Background()
+    loop = EventLoopThread()
 
     async def look():
         found = secret.get()
@@ -363,7 +380,7 @@ def test_whoever_is_told_harms_no_other_work(capfd):
     """
     If telling what has come of some work fails, stderr says so, the work is over, and the loop goes on.
     """
-    loop, over = Background(), threading.Event()
+    loop, over = EventLoopThread(), threading.Event()
 
     async def work():
         return "done"
@@ -375,7 +392,7 @@ def test_whoever_is_told_harms_no_other_work(capfd):
 
     assert over.wait(50)
     assert loop.start(work(), lambda _: None).result(50) == "done"
-    assert capfd.readouterr().err == "promptkit: what a prompt came to could not be told: MemoryError()\n"
+    assert capfd.readouterr().err == "promptkit: the result of a prompt could not be handled: MemoryError()\n"
     loop.end()
 
 
@@ -383,7 +400,7 @@ def test_work_that_ends_with_its_loop_is_over_once():
     """
     If an author's code breaks the loop under other prompts they are told, and end, once each.
     """
-    loop, told, over = Background(), [], []
+    loop, told, over = EventLoopThread(), [], []
 
     async def wait():
         await asyncio.sleep(3600)

@@ -6,13 +6,14 @@ import threading
 from queue import Queue
 
 import pytest
+from tests.test_stalls import Process
 
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import Response
 from promptkit.server import Server
-from tests.server.busy_server import Process
+from promptkit.server.replies import reply_to
 from tests.wire import REVISIONS, initialize, line, modern, notification, request
 
 needs_limits = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited otherwise")
@@ -118,16 +119,13 @@ def test_a_request_that_cannot_be_worked_off(reading, monkeypatch, error, place)
     """
     Whatever is raised outside of authors' code, its request is answered, and the next one is served.
     """
+    failing = failing_once(reply_to, error)
     if place == "serve":
-        monkeypatch.setattr(
-            reading.server._handlers, "serve", failing_once(reading.server._handlers.serve, error)
-        )
+        monkeypatch.setattr("promptkit.server.server.reply_to", failing)
         reply = reading.ask(request(1, "prompts/get", {"name": "greet"}))
     else:
         assert b"elicitation/create" in reading.ask(request(1, "prompts/get", {"name": "asks"}))
-        monkeypatch.setattr(
-            reading.server._handlers, "resume", failing_once(reading.server._handlers.resume, error)
-        )
+        monkeypatch.setattr("promptkit.server.server.reply_to", failing)
         content = {"action": "accept", "content": {"name": "Ada"}}
         reply = reading.ask({"jsonrpc": "2.0", "id": "promptkit-1", "result": content})
 
@@ -141,7 +139,8 @@ def test_a_request_that_fails_once_it_is_answered_later(reading, monkeypatch, er
     """
     It gets one reply, the error, also at the end.
     """
-    place = reading.server._handlers._elicitation if late == "question" else reading.server._handlers
+    server = reading.server
+    place = server._handlers._elicitation() if late == "question" else server._notifier
     if late == "question":
         asked = request(1, "prompts/get", {"name": "asks"})
     else:
@@ -162,7 +161,7 @@ def test_an_answer_for_a_request_that_was_withdrawn(reading):
     """
     An answer that comes too late is dropped, and reading goes on.
     """
-    reading.server._shifts._events.append(Response("nobody", None))
+    reading.server._leader_followers._events.append(Response("nobody", None))
 
     assert b'"result":{}' in reading.ask(request(1, "ping"))
 

@@ -558,7 +558,7 @@ def test_the_question_names_the_prompt_and_what_it_needs(count, needed):
     """
     arguments = review.compiled.arguments.ordered[:count]
 
-    assert forms.question(review.compiled, arguments) == f"The prompt 'Review a change' needs {needed}."
+    assert forms.message(review.compiled, arguments) == f"The prompt 'Review a change' needs {needed}."
 
 
 def test_a_question_of_a_prompt_without_a_title():
@@ -567,7 +567,7 @@ def test_a_question_of_a_prompt_without_a_title():
     """
     made = taking(int)
 
-    assert forms.question(made, made.arguments.ordered) == "The prompt 'typed' needs value."
+    assert forms.message(made, made.arguments.ordered) == "The prompt 'typed' needs value."
 
 
 class TestAnswers:

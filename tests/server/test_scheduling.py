@@ -11,6 +11,7 @@ from queue import Queue
 import pytest
 
 from promptkit import prompt
+from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import Request
@@ -18,17 +19,22 @@ from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import Params
 from promptkit.server import Server
+from promptkit.server.exchange import Exchange
+from promptkit.server.replies import reply_to
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.scheduling.watchdog import Supervisor
+from promptkit.server.scheduling.watchdog import Watchdog
 from promptkit.server.scheduling.workers import Worker
+from promptkit.server.server import PROMPTKIT
+from promptkit.server.snapshot import Snapshot
 from tests.wire import initialize, line, modern, request
 
 LATE = InternalError("too late")
 
 
 def asked(number=1):
-    return Request(number, "prompts/get", Params(), REVISIONS["2025-11-25"], None, {})
+    request = Request(number, "prompts/get", Params(), REVISIONS["2025-11-25"], None, {})
+    return Exchange(request, Snapshot(Catalog(), PROMPTKIT, 10, changes=False))
 
 
 def job_of(asked_for, stopped=lambda: None):
@@ -63,7 +69,7 @@ class TestInFlight:
         for late in (in_flight.adopt(job_of(wanted)), in_flight.hold(job_of(wanted))):
             in_flight.answer(late, b"second\n")
 
-        assert (sent, wanted.id in in_flight) == ([b"first\n"], False)
+        assert (sent, wanted.request.id in in_flight) == ([b"first\n"], False)
 
     def test_what_was_released_may_be_held_again(self):
         """
@@ -84,7 +90,7 @@ class TestInFlight:
         sent = []
         in_flight = InFlight(sent.append)
         wanted = asked()
-        wanted.when_answered(lambda _: 1 / 0)
+        wanted.request.when_answered(lambda _: 1 / 0)
         in_flight.answer(in_flight.hold(job_of(wanted)), b"done\n")
         started = time.monotonic()
         in_flight.close(20, lambda _: LATE)
@@ -154,7 +160,7 @@ class TestExecutor:
         assert ended.wait(50)
 
 
-class TestSupervisor:
+class TestWatchdog:
     def test_a_look_that_fails(self, capsys):
         """
         It is logged, and the next look follows.
@@ -168,7 +174,7 @@ class TestSupervisor:
                 raise ValueError(msg)
             again.set()
 
-        Supervisor(look).wake()
+        Watchdog(look).wake()
 
         assert again.wait(50)
         assert "looking after requests failed: ValueError('no')" in capsys.readouterr().err
@@ -180,12 +186,12 @@ class TestSupervisor:
         waits = threading.Event()
 
         def look():
-            if supervisor.asleep:
+            if watchdog.asleep:
                 waits.set()
             return 60.0
 
-        supervisor = Supervisor(look)
-        supervisor.wake()
+        watchdog = Watchdog(look)
+        watchdog.wake()
 
         assert waits.wait(50)
 
@@ -228,13 +234,12 @@ def test_a_thread_that_is_relieved_before_it_begins(monkeypatch):
     """
     sent, ended = [], threading.Event()
     server = Server(compile(Recipes(prompts=(greet,))), sent.append)
-    serve = server._handlers.serve
 
-    def serve_relieved(asked_for):
-        server._shifts.relieve(asked_for, server._handlers.detach)
-        return serve(asked_for)
+    def reply_relieved(exchange, *others):
+        server._leader_followers.relieve(exchange, server._calls.detach)
+        return reply_to(exchange, *others)
 
-    monkeypatch.setattr(server._handlers, "serve", serve_relieved)
+    monkeypatch.setattr("promptkit.server.server.reply_to", reply_relieved)
     lines = [line(initialize("2025-11-25")), line(request(1, "prompts/get", {"name": "greet"})), b""]
     server.read_from(iter(lines).__next__, ended.set)
     assert ended.wait(50)

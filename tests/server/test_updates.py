@@ -13,6 +13,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
+from promptkit.server.replies import reply_to
 from promptkit.server.scheduling.workers import Worker
 from tests.wire import initialize, line, notification, request
 
@@ -126,7 +127,7 @@ def test_one_reader_at_most(release):
         reading.server.replace(catalog_of(a=lambda: release.wait(60) and ""))
         assert reading.updated(1) == {"notes://a"}
 
-    assert threading.active_count() <= threads + 2  # the reader, and perhaps the supervisor
+    assert threading.active_count() <= threads + 2  # the reader, and perhaps the watchdog
     reading.end()
 
 
@@ -192,14 +193,13 @@ def test_a_request_changes_hands_whatever_it_is_about(monkeypatch, method, param
 
     looked, stuck = [], threading.Event()
     reading = Reading(catalog_of(pages="one"), [])
-    serve = reading.server._handlers.serve
 
-    def wait(asked):
-        if asked.id == 5:
+    def wait(exchange, *others):
+        if exchange.request.id == 5:
             stuck.wait(50)
-        return serve(asked)
+        return reply_to(exchange, *others)
 
-    monkeypatch.setattr(reading.server._handlers, "serve", wait)
+    monkeypatch.setattr("promptkit.server.server.reply_to", wait)
     for name in ("resource", "template", "__getitem__"):
         monkeypatch.setattr(Catalog, name, noting(name))
     reading.arrived.put(line(request(5, method, params)))

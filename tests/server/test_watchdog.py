@@ -15,9 +15,9 @@ from promptkit import prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.server import Server
-from promptkit.server.scheduling.kernel_timer import Watchdog
-from promptkit.server.scheduling.switch_interval import Switching
-from promptkit.server.scheduling.watchdog import Supervisor
+from promptkit.server.scheduling.kernel_timer import KernelTimer
+from promptkit.server.scheduling.switch_interval import SwitchInterval
+from promptkit.server.scheduling.watchdog import Watchdog
 from tests.wire import initialize, line, modern, request
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs timers of the kernel's")
@@ -31,8 +31,8 @@ import sys
 from functools import partial
 from promptkit.cli import main
 from promptkit.server import server as dispatch
-from promptkit.server.scheduling.kernel_timer import Watchdog
-dispatch.Watchdog = partial(Watchdog, {LIMIT})
+from promptkit.server.scheduling.kernel_timer import KernelTimer
+dispatch.KernelTimer = partial(KernelTimer, {LIMIT})
 sys.exit(main(["serve", "--no-watch", *sys.argv[1:]]))
 """
 
@@ -260,10 +260,10 @@ def test_it_is_put_back_and_stopped(timer):
     """
     It starts anew each time, and stops.
     """
-    watchdog = Watchdog(50.0)
-    watchdog.put_back()
+    kernel_timer = KernelTimer(50.0)
+    kernel_timer.put_back()
     assert timer()[0] > 40
-    watchdog.stop()
+    kernel_timer.stop()
 
     assert timer() == (0.0, 0.0)
 
@@ -272,34 +272,34 @@ def test_the_timer_of_an_author_is_left_alone(timer):
     """
     Where an author uses the timer, or handles its signal, it is his.
     """
-    watchdog = Watchdog(50.0)
+    kernel_timer = KernelTimer(50.0)
     signal.setitimer(signal.ITIMER_PROF, 1000.0, 7.0)
-    watchdog.put_back()
-    watchdog.stop()
+    kernel_timer.put_back()
+    kernel_timer.stop()
     assert timer()[1] == 7.0
 
     signal.setitimer(signal.ITIMER_PROF, 0)
-    watchdog.put_back()
+    kernel_timer.put_back()
     signal.signal(signal.SIGPROF, lambda *_: None)
-    watchdog.put_back()
+    kernel_timer.put_back()
     assert timer() == (0.0, 0.0)
 
 
 def test_it_is_stopped_while_there_is_nothing_to_see(timer):
     """
-    It runs before whoever wakes the supervisor goes on, and not while that sleeps.
+    It runs before whoever wakes the watchdog goes on, and not while that sleeps.
     """
     seen, rested = [], []
 
     def look():
         seen.append(timer())
 
-    supervisor = Supervisor(look)
-    supervisor.watchdog = Watchdog(50.0)
-    supervisor.wake()
+    watchdog = Watchdog(look)
+    watchdog.kernel_timer = KernelTimer(50.0)
+    watchdog.wake()
     deadline = time.monotonic() + 20
     while not rested and time.monotonic() < deadline:
-        if supervisor.asleep and timer() == (0.0, 0.0):
+        if watchdog.asleep and timer() == (0.0, 0.0):
             rested.append(True)
 
     assert rested
@@ -335,7 +335,7 @@ def test_threads_give_way_more_often_while_authors_code_runs():
     """
     The interval is short while a worker runs, and an interval that an author has set is kept.
     """
-    before, switching = sys.getswitchinterval(), Switching()
+    before, switching = sys.getswitchinterval(), SwitchInterval()
     try:
         switching.adapt(busy=True)
         assert sys.getswitchinterval() < before

@@ -1,8 +1,8 @@
 """
 Elicitation: the person at the client is asked for required arguments that are missing.
 
-A client with a session is sent a request, and answers it. A client of the modern era gets a
-result that says what to ask for, and sends its own request once more, with the answers. See
+A client with a session is sent a request, and answers it. A modern client gets a result that says
+what to ask for, and sends its own request once more, with the answers. See
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
 """
 
@@ -20,39 +20,36 @@ from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, MissingCapability, RequestId
+from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.in_flight import InFlight, Job
-from promptkit.server.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from promptkit.protocol.request_state import RequestStateSigner
 
 __all__ = ["Elicitation", "Question"]
 
-#: How long an answer is waited for, in seconds: people think, and a state lasts as long.
-_PATIENCE: Final = 900.0
+#: How long to wait for an answer. People think; the `requestState` of a modern client lasts as long.
+_ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
 
-#: How often a person is asked for one request: once more if something is left out.
-_MOST_QUESTIONS: Final = 2
+#: How often a person is asked for one request: again if something is left out.
+_MAX_QUESTIONS: Final = 2
 
-#: How a state says how often that was.
-_COUNTS: Final = frozenset(str(asked + 1) for asked in range(_MOST_QUESTIONS))
+#: How a `requestState` begins, which says how often the person was asked.
+_COUNTS: Final = frozenset(str(asked + 1) for asked in range(_MAX_QUESTIONS))
 
-#: What the one thing that a modern client is asked for is called.
+#: The key of the one question in a result that asks a modern client.
 _KEY: Final = "arguments"
 
 
 class Question(Struct, frozen=True):
     """
-    What is asked because a request lacks arguments.
+    What a person is asked because a request lacks arguments.
 
     Args:
-        request:
+        exchange:
             The request.
-
-        snapshot:
-            What it is answered from.
 
         prompt:
             The prompt that it asks for.
@@ -61,14 +58,13 @@ class Question(Struct, frozen=True):
             The arguments that it has.
 
         errors:
-            What is wrong with them. The request is answered so if nothing else is learnt.
+            What is wrong with them, and the reply if the person does not help.
 
         asked:
             How many questions were asked for the request before.
     """
 
-    request: Request
-    snapshot: Snapshot
+    exchange: Exchange
     prompt: CompiledPrompt
     given: Mapping[str, Any]
     errors: ArgumentErrors
@@ -80,12 +76,12 @@ class Question(Struct, frozen=True):
 
         Args:
             result:
-                The result of an ``elicitation/create`` request; None if there is none.
+                The result of an ``elicitation/create`` request; None if it was an error.
 
         Raises:
-            ArgumentErrors: If the person would not say.
+            ArgumentErrors: If the person declined.
 
-            InvalidParams: If *result* is no such result.
+            InvalidParams: If *result* is malformed.
         """
         return _answered(self.prompt, self.given, self.errors, result)
 
@@ -99,13 +95,13 @@ class Elicitation:
             The client.
 
         in_flight:
-            Its requests that are answered later.
+            Where a request goes while its question is open.
 
         send:
             Takes whole lines to be sent. It may be called from several threads.
 
-        patience:
-            How long an answer is waited for, in seconds.
+        answer_within:
+            How long to wait for an answer, in seconds.
     """
 
     def __init__(
@@ -113,28 +109,27 @@ class Elicitation:
         connection: Connection,
         in_flight: InFlight,
         send: Callable[[bytes], None],
-        patience: float = _PATIENCE,
+        answer_within: float = _ANSWER_WITHIN_S,
     ) -> None:
         self._connection = connection
         self._in_flight = in_flight
         self._send = send
-        self._patience = patience
+        self._answer_within = answer_within
         self._open: dict[RequestId, tuple[Question, Job]] = {}
-        # Held while a question is asked or taken back, as a request may be over at any moment: it is not
-        # asked then, or taken back after it was asked. A client in this process may answer at once.
+        # Held while a question is asked or withdrawn. The request may be answered otherwise at any moment:
+        # then it is either not asked, or asked first and withdrawn after. Reentrant, as a client in this
+        # process may answer at once.
         self._asking = RLock()
         self._made_signer: RequestStateSigner | None = None
 
     def arguments(self, request: Request, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
         """
-        Return the arguments of a further request for *prompt*, and how many questions were asked for it.
-
-        They are those that it bears, with what the person has entered since.
+        Return the arguments of a repeated *request*, and how many questions were asked for it.
 
         Raises:
-            InvalidParams: If it bears a state that is not from here, or answers without one.
+            InvalidParams: If its ``requestState`` was not issued by this server, or is missing.
 
-            ArgumentErrors: If the person would not say what is missing.
+            ArgumentErrors: If the person declined.
         """
         params: wire.GetPromptParams = request.params
         answers, state = params.input_responses, params.request_state
@@ -157,13 +152,12 @@ class Elicitation:
         Return the params of the ``elicitation/create`` request that asks *question*.
 
         Raises:
-            ArgumentErrors: What is wrong, if the prompt, or the client, does not ask, or has asked
-                often enough.
+            ArgumentErrors: What is wrong, if the person cannot be asked, or was asked often enough.
 
-            MissingCapability: If the client asked before, and does not any more.
+            MissingCapability: If the client has declared elicitation before, and does not any more.
         """
-        request, prompt, errors = question.request, question.prompt, question.errors
-        if not prompt.elicit or not request.revision.elicitation or question.asked >= _MOST_QUESTIONS:
+        request, prompt, errors = question.exchange.request, question.prompt, question.errors
+        if question.asked >= _MAX_QUESTIONS:
             raise errors
         from promptkit.server.elicitation import forms  # most prompts never ask
 
@@ -175,7 +169,7 @@ class Elicitation:
             msg = "the rest has to be asked for, and the request does not declare elicitation any more"
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
         if request.revision.stateless:
-            # Half an answer is not kept: the next retry bears only the answers to this question.
+            # The next retry bears only the answers to this question, so all that is missing is asked.
             errors = _errors(prompt, request.params.arguments) or errors
         wanted = forms.askable(prompt, errors)
         modes = request.revision.elicitation_modes
@@ -184,7 +178,7 @@ class Elicitation:
 
     def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
         """
-        Return the result that has a modern client ask *question* and come back.
+        Return the result that has a modern client ask *question* and send its request again.
 
         Args:
             question:
@@ -193,15 +187,13 @@ class Elicitation:
             params:
                 What `params` returned for it.
         """
-        request, asked = question.request, question.asked + 1
+        request, asked = question.exchange.request, question.asked + 1
         state = f"{asked}.{self._signer.sign(request.method, _signed(request.params, asked))}"
         return wire.InputRequiredResult({_KEY: {"method": _METHOD, "params": params}}, state)
 
     def ask(self, question: Question, params: dict[str, Any]) -> None:
         """
-        Ask a client that has a session.
-
-        The request is in flight until the client answers or cancels it, or takes too long.
+        Ask a client that has a session. The request is in flight until the client answers.
 
         Args:
             question:
@@ -215,13 +207,13 @@ class Elicitation:
         """
         self._in_flight.check_room()
         question_id, line = self._connection.ask(_METHOD, params)
-        request = question.request
-        deadline = time.monotonic() + self._patience
+        exchange = question.exchange
+        deadline = time.monotonic() + self._answer_within
         withdraw = partial(self._withdraw, question_id)
-        job = Job(request, withdraw, refusal=question.errors, deadline=deadline, works=False)
+        job = Job(exchange, withdraw, refusal=question.errors, deadline=deadline, works=False)
         with self._asking:
             self._in_flight.hold(job)
-            if request.settled:
+            if exchange.settled:  # its deadline was over already
                 return
             self._open[question_id] = question, job
             self._connection.expect(question_id)  # not before: a client may answer what it was not asked yet
@@ -229,62 +221,45 @@ class Elicitation:
 
     def answered(self, question_id: RequestId) -> Question | None:
         """
-        Return a question that its client has answered; None if it is open no longer.
+        Return the question that its client has answered; None if it is not open any more.
 
-        Whoever gets it has to answer its request: nobody else does.
+        The caller has to answer its request: nothing else does.
         """
         question, job = self._open.pop(question_id, (None, None))
         return question if job is not None and self._in_flight.release(job) else None
 
     def _withdraw(self, question_id: RequestId) -> None:
-        """
-        Take a question back: its request is answered already, or never will be.
-        """
         with self._asking:
             if self._open.pop(question_id, None):
                 self._send(self._connection.withdraw(question_id))
 
     def _can_ask(self, request: Request) -> bool:
-        """
-        Return whether the client shows forms; one that says nothing more of elicitation does.
-
-        With a session, it also has to have said that it is ready.
-        """
+        """Whether the client shows forms. One that declares elicitation without details does."""
         declared = request.capabilities.get("elicitation")
         ready = request.revision.stateless or self._connection.subscriptions.session
         return ready and isinstance(declared, dict) and (not declared or "form" in declared)
 
     @property
     def _signer(self) -> "RequestStateSigner":
-        if self._made_signer is None:
-            from promptkit.protocol.request_state import RequestStateSigner
+        with self._asking:  # two of them would not take each other's states
+            if self._made_signer is None:
+                from promptkit.protocol.request_state import RequestStateSigner
 
-            self._made_signer = RequestStateSigner()
-        return self._made_signer
+                self._made_signer = RequestStateSigner()
+            return self._made_signer
 
 
 def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> ArgumentErrors | None:
-    """
-    Return what is wrong with the arguments that a request has; None if nothing is.
-    """
     try:
         prompt.arguments.read(given)
     except ArgumentErrors as errors:
-        return errors.with_traceback(None)  # it leads to the frame of whoever keeps them
+        return errors.with_traceback(None)  # which would keep the caller's frame, and what is in it, alive
     return None
 
 
 def _answered(
     prompt: CompiledPrompt, given: Mapping[str, Any], errors: ArgumentErrors, result: Any
 ) -> dict[str, Any]:
-    """
-    Return the arguments with what a person has entered for those that were missing.
-
-    Raises:
-        ArgumentErrors: *errors*, if the person would not say, or was not asked.
-
-        InvalidParams: If *result* does not fit.
-    """
     from promptkit.server.elicitation import forms
 
     names = {argument.name for argument in forms.askable(prompt, errors)}
@@ -295,15 +270,11 @@ def _answered(
 
 
 def _counted(state: str) -> tuple[int, str]:
-    """
-    Return how many questions a state says were asked, and the token in it, which says whether that is so.
-    """
+    """Split a `requestState` into how many questions were asked, and the token that proves it."""
     asked, _, token = state.partition(".")
     return (int(asked), token) if asked in _COUNTS else (0, state)
 
 
 def _signed(params: wire.GetPromptParams, asked: int) -> dict[str, Any]:
-    """
-    Return what of a request has to be the same when it comes back.
-    """
+    """What of a request has to be the same when it is repeated."""
     return {"name": params.name, "arguments": params.arguments or {}, "asked": asked}

@@ -1,7 +1,7 @@
 """
-Forms: how the person at the client is asked for arguments that are missing.
+The forms that ask the person at the client for missing arguments.
 
-A form is a flat object of fields, each of which is text, a number, yes or no, or a choice.
+A form is a flat object. Each field is text, a number, yes or no, or a choice.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -23,15 +23,15 @@ from promptkit.conversion.scalars import Reader
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.protocol.jsonrpc import InvalidParams
 
-__all__ = ["answers", "askable", "elicitation", "question", "requested_schema"]
+__all__ = ["answers", "askable", "elicitation", "message", "requested_schema"]
 
 Schema: TypeAlias = dict[str, Any]
 
-#: What the text of a field may be said to be.
+#: The formats that a field of text may declare.
 _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 
-#: The fields for numbers, and the next number above a bound (1) or below it (-1). Forms have
-#: no bounds that a number must not reach.
+#: By type of number: the type of its field, and a function that returns the next number above a bound (1)
+#: or below it (-1). Forms have no exclusive bounds.
 _NUMBERS: Final[dict[type, tuple[str, Callable[[Any, int], float]]]] = {
     int: ("integer", lambda bound, direction: bound + direction),
     float: ("number", lambda bound, direction: nextafter(bound, direction * inf)),
@@ -39,10 +39,6 @@ _NUMBERS: Final[dict[type, tuple[str, Callable[[Any, int], float]]]] = {
 
 
 class _Answer(msgspec.Struct):
-    """
-    What came of a form.
-    """
-
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] | None = None
 
@@ -51,8 +47,8 @@ def askable(prompt: CompiledPrompt, errors: ArgumentErrors) -> tuple[Argument, .
     """
     Return the arguments to ask for, in the order of the signature.
 
-    There are none if the prompt does not ask, if more is wrong than that arguments are
-    missing, or if one of them is a secret, which no form may ask for.
+    Empty unless the prompt asks, and every fault is a missing argument that is not a secret: no form
+    may ask for secrets.
 
     Args:
         prompt:
@@ -61,7 +57,7 @@ def askable(prompt: CompiledPrompt, errors: ArgumentErrors) -> tuple[Argument, .
         errors:
             What is wrong with its arguments.
     """
-    # What was given is in the fault, unless it is a secret; a path leads into what was given.
+    # A fault without `got` is a missing argument, or a secret; one with a path lies inside of a value.
     missing = {fault.argument for fault in errors.faults if fault.got is None and not fault.path}
     if not prompt.elicit or len(missing) < len(errors.faults):
         return ()
@@ -90,13 +86,13 @@ def elicitation(
             What `askable` returned.
 
         modes:
-            Whether the revision has questions say that they are asked with a form.
+            Whether the revision wants the question to say that it is asked with a form.
 
         multi_select:
-            Whether its forms may offer several choices at once.
+            Whether its forms have fields in which several values can be chosen.
 
         again:
-            Whether they were asked for before, and left out.
+            Whether the person has left them out before.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#form-mode-elicitation-requests
@@ -105,15 +101,13 @@ def elicitation(
     mode = {"mode": "form"} if modes else {}
     return {
         **mode,
-        "message": question(prompt, arguments, again=again),
+        "message": message(prompt, arguments, again=again),
         "requestedSchema": requested_schema(arguments, multi_select=multi_select),
     }
 
 
-def question(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: bool = False) -> str:
-    """
-    Return one sentence that tells people why they are asked for *arguments*, or why *again*.
-    """
+def message(prompt: CompiledPrompt, arguments: Iterable[Argument], *, again: bool = False) -> str:
+    """Return the sentence that tells people why they are asked for *arguments*, or why *again*."""
     *others, last = (argument.title or argument.name for argument in arguments)
     needed = f"{', '.join(others)} and {last}" if others else last
     if again:
@@ -125,15 +119,15 @@ def requested_schema(arguments: Iterable[Argument], *, multi_select: bool) -> Sc
     """
     Return the schema of a form with a field for each of *arguments*, all of them required.
 
-    Whatever a field may hold its argument reads, as far as a form can say so; text whose form
-    it cannot say is described for people.
+    A field allows what its argument can read, as far as a form can say that. The rest is described
+    in words.
 
     Args:
         arguments:
             What to ask for.
 
         multi_select:
-            Whether a field may offer several choices at once; if not, they are text.
+            Whether several values can be chosen in one field; if not, it is text.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#requested-schema
@@ -144,17 +138,17 @@ def requested_schema(arguments: Iterable[Argument], *, multi_select: bool) -> Sc
 
 def answers(response: Any, names: Collection[str]) -> dict[str, Any] | None:
     """
-    Return what a person entered into a form, by argument name; None if they would not.
+    Return what a person entered into a form, by argument name; None if they declined.
 
     Args:
         response:
             The result of an ``elicitation/create`` request, decoded.
 
         names:
-            What was asked for. Nothing else is returned, and not all of it may be there.
+            What was asked for. Nothing else is returned, and some may be missing.
 
     Raises:
-        InvalidParams: If it is no such result.
+        InvalidParams: If *response* is malformed.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/client/elicitation#response-actions
@@ -170,27 +164,22 @@ def answers(response: Any, names: Collection[str]) -> dict[str, Any] | None:
 
 
 def _property(argument: Argument, *, multi_select: bool) -> Schema:
-    """
-    Return the schema of the field for one argument.
-    """
     annotation = _bare(argument.annotation)
     schema = _schema(argument)
     chosen = _choice(argument.reader, annotation) or (
         _choices(annotation, schema) if multi_select and is_list(annotation) else None
     )
     field = chosen or _number(annotation, schema) or _text(argument, annotation, schema)
-    # Where people choose they need not be told what they may write.
-    said = {
+    # People who choose from a list need no description of what they may write.
+    labels = {
         "title": argument.title,
         "description": argument.arg.description if chosen else argument.description,
     }
-    return field | {key: text for key, text in said.items() if text}
+    return field | {key: text for key, text in labels.items() if text}
 
 
 def _bare(annotation: Any) -> Any:
-    """
-    Return a type without its names, its constraints, and None.
-    """
+    """The type without aliases, constraints, and None."""
     annotation = plain(annotation)
     if is_constrained(annotation):
         return _bare(annotation.__origin__)
@@ -199,38 +188,29 @@ def _bare(annotation: Any) -> Any:
 
 
 def _members(annotation: Any) -> list[Any]:
-    """
-    Return the members of a union without None; a type that is none has no members.
-    """
+    """The members of a union without None; empty for any other type."""
     members = get_args(annotation) if is_union(annotation) else ()
     return [member for member in members if member is not NoneType]
 
 
 def _schema(argument: Argument) -> Schema:
-    """
-    Return the JSON Schema of an argument without null; ``{}`` if several alternatives are left.
-    """
+    """The JSON Schema of an argument without null; ``{}`` if several alternatives are left."""
     schema = schema_of((argument,))["properties"][argument.name]
     members = [member for member in schema.get("anyOf", [schema]) if member.get("type") != "null"]
     return members[0] if len(members) == 1 else {}
 
 
 def _choice(reader: Reader, annotation: Any) -> Schema | None:
-    """
-    Return the schema of a field to choose one value in; None if the values are not few.
-    """
+    """A field to choose one value; None if the values cannot be listed."""
     if annotation is bool:
         return {"type": "boolean"}
     if not _has_few_values(annotation):
         return None
-    # Values of two types may have one name; "" is what was not entered.
+    # Values of two types may have the same name. An empty one would mean that nothing was entered.
     return {"type": "string", "enum": list(dict.fromkeys(filter(None, reader.values)))}
 
 
 def _has_few_values(annotation: Any) -> bool:
-    """
-    Return whether the reader of a type knows all of its values.
-    """
     annotation = _bare(annotation)
     if members := _members(annotation):
         return all(map(_has_few_values, members))
@@ -238,9 +218,7 @@ def _has_few_values(annotation: Any) -> bool:
 
 
 def _choices(annotation: Any, schema: Schema) -> Schema | None:
-    """
-    Return the schema of a field to choose several values in; None if the values are not few.
-    """
+    """A field to choose several values; None if the values cannot be listed."""
     item = get_args(annotation)[0]
     reader = reader_of(item)
     items = _choice(reader, _bare(item)) if reader else None
@@ -250,9 +228,7 @@ def _choices(annotation: Any, schema: Schema) -> Schema | None:
 
 
 def _number(annotation: Any, schema: Schema) -> Schema | None:
-    """
-    Return the schema of a field for a number; None if it is none, or more than its bounds counts.
-    """
+    """A field for a number; None for other types, and for numbers with more than bounds."""
     if not isinstance(annotation, type) or annotation not in _NUMBERS or "multipleOf" in schema:
         return None
     kind, beside = _NUMBERS[annotation]
@@ -265,11 +241,9 @@ def _number(annotation: Any, schema: Schema) -> Schema | None:
 
 
 def _text(argument: Argument, annotation: Any, schema: Schema) -> Schema:
-    """
-    Return the schema of a field for text.
-    """
     field: Schema = {"type": "string"}
-    # The length of base64 is not that of its bytes, and other texts than the schema's are read, too.
+    # Only for `str`: the length of base64 is not that of its bytes, and other types read more texts than
+    # those that the schema allows.
     field |= _only(schema, "minLength", "maxLength") if annotation is str else {}
     if written := _format(argument.reader, annotation, schema):
         field["format"] = written
@@ -279,11 +253,9 @@ def _text(argument: Argument, annotation: Any, schema: Schema) -> Schema:
 
 
 def _format(reader: Reader, annotation: Any, schema: Schema) -> str | None:
-    """
-    Return what the text of a type is said to be, if forms have a word for it.
-    """
+    """The format of a type's text, if forms have it."""
     if annotation is datetime:
-        with suppress(ConversionError):  # of a type that has no time zone
+        with suppress(ConversionError):  # a type without a time zone
             reader.read("2026-01-31T12:00:00Z")
             return "date-time"
         return None
@@ -292,7 +264,4 @@ def _format(reader: Reader, annotation: Any, schema: Schema) -> str | None:
 
 
 def _only(schema: Schema, *keys: str) -> Schema:
-    """
-    Return the members of *schema* that are named.
-    """
     return {key: schema[key] for key in keys if key in schema}

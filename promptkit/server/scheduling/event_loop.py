@@ -1,7 +1,7 @@
 """
-An event loop on a thread of its own, for prompts that must not hold up the others.
+An event loop on a thread of its own, for asynchronous prompts.
 
-Importing this module imports asyncio, so it is done when the first such prompt is called.
+Importing this module imports asyncio, so it is done when the first asynchronous prompt is called.
 """
 
 import asyncio
@@ -18,32 +18,30 @@ import attrs
 
 from promptkit.errors.standard_error import say
 
-__all__ = ["Background"]
+__all__ = ["EventLoopThread"]
 
 T = TypeVar("T")
 
-#: How often somebody looks, and the loop has not come round since, before it counts as stuck. It is
-#: no time: on a busy machine, or beside many threads, whoever looks is as late as the loop.
-_ROUNDS: Final = 5
+#: After how many looks without a sign of life a loop counts as stuck. These are looks, not seconds: on a
+#: busy machine the watchdog is as late as the loop.
+_STUCK_AFTER_LOOKS: Final = 5
 
-#: How many threads the coroutines of a loop may delegate to, which start when they are needed. Python gives
-#: as many to a large machine, and six to a small one: so many hang soon, and all others wait for ever.
-_THREADS: Final = 32
+#: How many threads the coroutines of a loop may delegate to. They start when they are needed. Python's own
+#: default is six on a small machine: as soon as six hang, all others would wait for ever.
+_DELEGATE_THREADS: Final = 32
 
-#: How long what prompts have left behind may go on, in seconds, on a loop that is not needed any more;
-#: and how long it may take to stop once it is told to.
-_LEFT_BEHIND: Final = 30.0
-_STOPPING: Final = 1.0
+#: How long tasks that prompts have left behind may go on, on a loop that is not needed any more, and how
+#: long they may take to stop once they are cancelled.
+_LEFT_TASKS_S: Final = 30.0
+_CANCELLED_TASKS_S: Final = 1.0
 
 
 @attrs.frozen(eq=False)
 class _Work:
-    """
-    A coroutine, whoever runs it, and who is told what.
+    """A coroutine, and what is called when it has ended."""
 
-    Its future does not lead to who is told, who may lead to the future: a circle would be garbage that
-    only a rare, full collection finds.
-    """
+    # `done` stands here and not in the future: it may lead to the future, and such a cycle would be freed
+    # only by a full collection, which is rare.
 
     coroutine: Coroutine[Any, Any, Any]
     future: Future[Any]
@@ -51,9 +49,7 @@ class _Work:
     over: Callable[[], object]
 
     def end(self, error: BaseException | None, result: Any = None) -> None:
-        """
-        Say what has come of it, if anybody still wants to know, and that it runs no more.
-        """
+        """Call `done`, unless the future was cancelled, and `over`."""
         try:
             if not self.future.set_running_or_notify_cancel():
                 return
@@ -63,23 +59,21 @@ class _Work:
                 self.future.set_exception(error)
             self.done(self.future)
         except Exception as failure:  # noqa: BLE001 (the other work on the loop goes on)
-            say(f"what a prompt came to could not be told: {failure!r}")
+            say(f"the result of a prompt could not be handled: {failure!r}")
         finally:
             self.over()
 
 
-class Background:
+class EventLoopThread:
     """
-    Runs coroutines beside the caller.
-
-    Its thread is a daemon: whatever runs there, it never keeps the process alive.
+    Runs coroutines on a daemon thread.
 
     Attributes:
         stuck:
-            Whether a coroutine holds up all others on this loop. It may come round later.
+            Whether a coroutine blocks the loop. It may recover later.
 
         over:
-            Whether its thread has come to its end.
+            Whether the thread has ended.
 
     Raises:
         RuntimeError: If there can be no more threads.
@@ -90,16 +84,16 @@ class Background:
         self.over = False
         self._loop = asyncio.new_event_loop()
         self._loop.set_exception_handler(_complain)
-        self._loop.set_default_executor(ThreadPoolExecutor(_THREADS, "promptkit-delegate"))
+        self._loop.set_default_executor(ThreadPoolExecutor(_DELEGATE_THREADS, "promptkit-delegate"))
         self._waiting: deque[_Work] = deque()
         self._running: set[_Work] = set()
-        self._asked = False
-        self._missed = 0
+        self._awaits_sign = False
+        self._looks = 0
         self._ending = False
-        self._patience: asyncio.TimerHandle | None = None
+        self._left_tasks_end: asyncio.TimerHandle | None = None
         self._pid = os.getpid()
         try:
-            Thread(target=self._run, name="promptkit-background", daemon=True).start()
+            Thread(target=self._run, name="promptkit-event-loop", daemon=True).start()
         except RuntimeError:
             self._loop.close()
             raise
@@ -118,10 +112,10 @@ class Background:
                 What is run.
 
             done:
-                Called once it has finished or failed, with the future, unless that was cancelled.
+                Called with the future once it has finished or failed, unless it was cancelled.
 
             over:
-                Called once it runs no more; what was cancelled may go on for a while.
+                Called once it has ended; a cancelled coroutine may go on for a while.
 
         Returns:
             A future whose ``cancel()`` cancels it.
@@ -138,12 +132,10 @@ class Background:
             raise
         return future
 
-    def take_over(self, other: "Background") -> None:
-        """
-        Begin what *other*, which is stuck, has not begun.
-        """
-        while other._waiting:  # noqa: SLF001 (it is one of us)
-            with suppress(IndexError):  # it came round at this moment
+    def take_over(self, other: "EventLoopThread") -> None:
+        """Begin what *other*, which is stuck, has not begun."""
+        while other._waiting:  # noqa: SLF001 (of the same class)
+            with suppress(IndexError):  # it has just recovered, and begun that itself
                 work = other._waiting.popleft()  # noqa: SLF001
                 try:
                     self._begin(work)
@@ -153,48 +145,40 @@ class Background:
 
     @property
     def waits(self) -> bool:
-        """
-        Whether there is something that it has not begun.
-        """
+        """Whether there is work that it has not begun."""
         return bool(self._waiting)
 
     def look(self) -> None:
-        """
-        Find out whether the loop comes round. To be called every few milliseconds while anything runs.
-        """
-        if not self._asked:
-            self._asked, self._missed = True, 0
+        """Find out whether the loop is stuck. To be called every few milliseconds while anything runs."""
+        if not self._awaits_sign:
+            self._awaits_sign, self._looks = True, 0
             with suppress(RuntimeError):  # it is closed, which `_run` finds out
-                self._loop.call_soon_threadsafe(self._came_round, context=Context())
+                self._loop.call_soon_threadsafe(self._show_life, context=Context())
         else:
-            self._missed += 1
-            self.stuck = self.stuck or self._missed >= _ROUNDS
+            self._looks += 1
+            self.stuck = self.stuck or self._looks >= _STUCK_AFTER_LOOKS
 
     def end(self) -> None:
-        """
-        End the loop and its thread once nothing runs there any more. Nothing may be started from now on.
-        """
+        """End the loop and its thread once nothing runs there any more. Nothing may be started after."""
         with suppress(RuntimeError):  # it is closed
             self._loop.call_soon_threadsafe(self._begin_end, context=Context())
 
-    def _came_round(self) -> None:
-        self._asked = self.stuck = False
+    def _show_life(self) -> None:
+        self._awaits_sign = self.stuck = False
 
     def _begin_end(self) -> None:
         self._ending = True
         self._end_soon()
 
     def _end_soon(self) -> None:
-        """
-        Stop the loop if it is to end, once nothing runs there but the task that calls this.
-        """
+        """Stop the loop if it has to end, and nothing runs there but the task that calls this."""
         if not self._is_over():
             return
         left = asyncio.all_tasks(self._loop) - {asyncio.current_task(self._loop)}
         if not left:
             self._loop.stop()
-        elif self._patience is None:
-            self._patience = self._loop.call_later(_LEFT_BEHIND, self._loop.stop)
+        elif self._left_tasks_end is None:
+            self._left_tasks_end = self._loop.call_later(_LEFT_TASKS_S, self._loop.stop)
             for task in left:
                 task.add_done_callback(lambda _: self._end_soon())
 
@@ -217,49 +201,41 @@ class Background:
         return self._ending and not self._running and not self._waiting
 
     def _close(self) -> None:
-        """
-        Cancel what was left behind, and let go of the descriptors.
-        """
+        """Cancel the tasks that are left, and close the descriptors."""
         try:
             self._loop.set_task_factory(None)  # an author's may fail
             if left := asyncio.all_tasks(self._loop):
                 for task in left:
                     task.cancel()
-                self._loop.run_until_complete(asyncio.wait(left, timeout=_STOPPING))
+                self._loop.run_until_complete(asyncio.wait(left, timeout=_CANCELLED_TASKS_S))
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
         except BaseException as error:  # noqa: BLE001 (authors' code runs here, too)
-            say(f"what prompts have left behind could not be ended: {type(error).__name__}")
+            say(f"tasks that prompts have left behind could not be ended: {type(error).__name__}")
         finally:
             with suppress(Exception):  # an author's code has closed its descriptors
                 self._loop.close()
 
     def _begin(self, work: _Work) -> None:
-        """
-        Have the loop begin some work. Raises RuntimeError if it is closed.
-        """
+        """Have the loop begin some work. Raises RuntimeError if it is closed."""
         self._waiting.append(work)
         try:
-            # What other requests have set in the context of the calling thread is no business of this one.
+            # A fresh context: this request must not see what others have set in that of the calling thread.
             self._loop.call_soon_threadsafe(self._create, context=Context())
         except RuntimeError:
             self._waiting.remove(work)
             raise
 
     def _create(self) -> None:
-        # An author's task factory, which may fail, is for the tasks of prompts.
+        # Not by the loop's task factory: an author may have set one, and it may fail.
         asyncio.Task(self._work(), loop=self._loop).add_done_callback(self._create_again)
 
     def _create_again(self, task: asyncio.Task[None]) -> None:
-        """
-        Have the work done that a *task* has not begun, as an author's code has cancelled all there are.
-        """
+        # An author's code may cancel all tasks there are, also one that has not begun its work.
         if task.cancelled():
             self._create()
 
     async def _work(self) -> None:
-        """
-        Do what has waited longest, unless another loop has begun it.
-        """
+        """Do what has waited longest, unless another loop has taken it over."""
         if not self._waiting:
             return
         work = self._waiting.popleft()
@@ -273,7 +249,7 @@ class Background:
             self._finish(work, None, result)
 
     def _finish(self, work: _Work, error: BaseException | None, result: Any = None) -> None:
-        if os.getpid() != self._pid:  # a child that an author's code has not ended: its parent serves
+        if os.getpid() != self._pid:  # an author's code forked, and its child came back here
             os._exit(0)
         if work in self._running:  # else it has ended with the loop
             self._running.remove(work)
@@ -281,9 +257,7 @@ class Background:
         self._end_soon()
 
     def _canceller(self) -> Callable[[Future[Any]], None]:
-        """
-        Return what cancels the current task if its future is cancelled.
-        """
+        """What cancels the current task when its future is cancelled."""
         task = asyncio.current_task()
 
         def cancel(future: Future[Any]) -> None:
@@ -295,14 +269,7 @@ class Background:
 
 
 async def _contained(coroutine: Coroutine[Any, Any, T], future: Future[T]) -> T | None:
-    """
-    Return what *coroutine* returns; None if nobody wants it any more.
-
-    Raises:
-        RuntimeError: If it raised what would end the loop or its task.
-
-        Exception: Whatever else it raises.
-    """
+    """Await *coroutine*; raise RuntimeError in place of what would end the loop or its task."""
     if future.cancelled():
         coroutine.close()
         return None
@@ -316,9 +283,7 @@ async def _contained(coroutine: Coroutine[Any, Any, T], future: Future[T]) -> T 
 
 
 def _complain(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """
-    Say that a task which a prompt has left behind failed, but not with which words: they may be secret.
-    """
+    # Only the type of the error is said: its words may hold a secret.
     error = context.get("exception")
     if error is not None:
-        say(f"what a prompt has left behind raised {type(error).__name__}")
+        say(f"a task that a prompt has left behind raised {type(error).__name__}")

@@ -1,4 +1,4 @@
-"""The executor: authors' code that runs beside the thread that reads, and how much of it may."""
+"""The executor: authors' code that runs beside the leader, and how much of it may run at once."""
 
 import time
 from collections.abc import Callable, Coroutine
@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.errors.standard_error import say
-from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InternalError, TooManyRequests, encode_error
+from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import Abandoned, Worker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from promptkit.server.scheduling.event_loop import Background
-    from promptkit.server.scheduling.loops import Loops
+    from promptkit.server.scheduling.event_loop import EventLoopThread
+    from promptkit.server.scheduling.loops import EventLoops
 
 __all__ = ["Executor"]
 
@@ -33,11 +33,11 @@ class Executor:
             Where the requests go that it works on.
 
         limit:
-            How many pieces of work may go on at once. What was given up and does not stop counts.
+            How many pieces of work may run at once. Abandoned ones count until they stop.
 
     Attributes:
         full:
-            Whether as many go on as may.
+            Whether as many run as may.
     """
 
     def __init__(self, in_flight: InFlight, limit: int) -> None:
@@ -46,28 +46,33 @@ class Executor:
         self._working = 0
         self.full = False
         self._lock = Lock()
-        self._loops: Loops | None = None
+        self._loops: EventLoops | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether authors' code runs, abandoned or not, or an event loop has to be looked after."""
+        return self._working > 0 or (self._loops is not None and self._loops.unsettled)
 
     def check_room(self) -> None:
         """
-        Check that more work may be begun.
+        Check that more work may be started.
 
         Raises:
-            TooManyRequests: If as much goes on as may.
+            TooManyRequests: If as much runs as may.
         """
         if self.full:
             msg = f"{self._limit} requests are being worked on, which is the limit: try again later"
             raise TooManyRequests(msg)
 
     def run_function(
-        self, request: Request, work: Callable[[], bytes], seconds: float, refusal: PromptkitError
+        self, exchange: Exchange, work: Callable[[], bytes], seconds: float, refusal: PromptkitError
     ) -> None:
         """
-        Work on *request* on a thread of its own.
+        Answer a request on a thread of its own.
 
         Args:
-            request:
-                What is answered later.
+            exchange:
+                The request, which goes in flight.
 
             work:
                 Returns the reply, one line.
@@ -79,11 +84,13 @@ class Executor:
                 What the request is answered with if it takes longer.
 
         Raises:
-            TooManyRequests: If as much goes on as may.
+            TooManyRequests: If as much runs as may.
+
+            RuntimeError: If there can be no more threads.
         """
         self.check_room()
         worker = Worker(lambda: self._answer(job, work))
-        job = self._in_flight.hold(self._job(request, worker, seconds, refusal))
+        job = self._in_flight.hold(self._job(exchange, worker, seconds, refusal))
         try:
             worker.start()
         except RuntimeError:  # there can be no more threads
@@ -91,12 +98,12 @@ class Executor:
             self._leave()
             raise
 
-    def start(self, work: Callable[[], object], over: Callable[[], object]) -> Worker:
+    def run_unanswered(self, work: Callable[[], object], over: Callable[[], object]) -> Worker:
         """
-        Do *work* that no request waits for on a thread of its own; *over* is called once it runs no more.
+        Run *work* that no request waits for on a thread of its own; *over* is called once it has ended.
 
         Raises:
-            TooManyRequests: If as much goes on as may.
+            TooManyRequests: If as much runs as may.
 
             RuntimeError: If there can be no more threads.
         """
@@ -112,44 +119,35 @@ class Executor:
             raise
         return worker
 
-    def adopt(self, request: Request, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
+    def adopt(self, exchange: Exchange, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
         """
-        Note that *worker* works on *request*, and on nothing else any more.
-
-        If the request is answered later already, or has been answered, that remains as it is.
+        Put a request in flight in which *worker* is stuck, unless it is in flight or answered already.
 
         `run_function` explains the arguments.
         """
-        return self._in_flight.adopt(self._job(request, worker, seconds, refusal))
-
-    def _job(self, request: Request, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
-        """
-        Return the job that *worker* does from now on.
-        """
-        self._enter()
-        worker.when_over(self._leave)
-        return Job(request, worker.abandon, refusal, time.monotonic() + seconds)
+        return self._in_flight.adopt(self._job(exchange, worker, seconds, refusal))
 
     def run_coroutine(
         self,
-        request: Request,
+        exchange: Exchange,
         coroutine: Coroutine[Any, Any, T],
         finish: Callable[[Callable[[], T]], bytes],
         seconds: float,
         refusal: PromptkitError,
     ) -> None:
         """
-        Work on *request* on an event loop.
+        Answer a request on an event loop.
 
         Args:
-            request:
-                What is answered later.
+            exchange:
+                The request, which goes in flight.
 
             coroutine:
                 The work.
 
             finish:
-                Makes the reply out of what the work returned, or raised.
+                Makes the reply; what it is given returns what the work returned, or raises what
+                the work raised.
 
             seconds:
                 How long it may take.
@@ -158,75 +156,62 @@ class Executor:
                 What the request is answered with if it takes longer.
 
         Raises:
-            TooManyRequests: If as much goes on as may.
+            TooManyRequests: If as much runs as may.
         """
         try:
-            if not request.held:  # else it has its place: a thread was relieved in it
+            if not exchange.held:  # else the relieved thread that calls this counts already
                 self.check_room()
-            background = self._free_loop()
+            loop = self._free_loop()
         except BaseException:
             coroutine.close()
             raise
         self._enter()
         started: list[Future[T]] = []
         deadline = time.monotonic() + seconds
-        job = self._in_flight.hold(Job(request, lambda: started and started[0].cancel(), refusal, deadline))
+        job = self._in_flight.hold(Job(exchange, lambda: started and started[0].cancel(), refusal, deadline))
         try:
-            started.append(background.start(coroutine, partial(self._done, job, finish), self._leave))
+            started.append(loop.start(coroutine, partial(self._done, job, finish), self._leave))
         except RuntimeError:  # an author's code has closed the loop
             self._in_flight.release(job)
             self._leave()
             raise
 
-    @property
-    def busy(self) -> bool:
-        """
-        Whether authors' code goes on, wanted or not, or there are loops that somebody has to look after.
-        """
-        return self._working > 0 or (self._loops is not None and self._loops.unsettled)
-
     def look(self, now: float) -> None:
-        """
-        Look after the event loops. To be called every few milliseconds while anything goes on.
-        """
+        """Look after the event loops. To be called every few milliseconds while `busy`."""
         if self._loops is not None and self.busy:
             self._loops.look(now)
 
     def end(self) -> None:
-        """
-        Let go of what nothing runs on any more. More work may be begun all the same.
-        """
+        """End the event loops once nothing runs there. Work that is started later gets a new one."""
         if self._loops is not None:
             self._loops.end()
 
-    def _free_loop(self) -> "Background":
-        """
-        Return an event loop that is not stuck, as far as is known.
-        """
-        from promptkit.server.scheduling.loops import Loops  # most servers never need a loop
+    def _job(self, exchange: Exchange, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
+        self._enter()
+        worker.when_over(self._leave)
+        return Job(exchange, worker.abandon, refusal, time.monotonic() + seconds)
+
+    def _free_loop(self) -> "EventLoopThread":
+        from promptkit.server.scheduling.loops import EventLoops  # most servers never need a loop
 
         with self._lock:
             if self._loops is None:
-                self._loops = Loops(self._limit)
+                self._loops = EventLoops(self._limit)
         return self._loops.free()
 
     def _done(self, job: Job, finish: Callable[[Callable[[], T]], bytes], future: "Future[T]") -> None:
-        """
-        Answer *job* with what has come of the coroutine.
-        """
         self._answer(job, lambda: finish(future.result))
 
     def _answer(self, job: Job, work: Callable[[], bytes]) -> None:
-        """
-        Answer *job* with what *work* returns; if there is not even memory for an error, with another one.
-        """
         try:
             reply = work()
         except Abandoned:
             raise
-        except BaseException as error:  # noqa: BLE001 (nobody else answers)
+        # `work` makes replies of errors itself. If memory is too short even for that, this answers.
+        except BaseException as error:  # noqa: BLE001 (nothing else would answer)
+            request = job.exchange.request
             say(f"a request could not be answered: {error!r}")
-            reply = encode_error(job.request.id, InternalError(f"{job.request.method} failed"))
+            reply = encode_error(request.id, InternalError(f"{request.method} failed"))
         self._in_flight.answer(job, reply)
 
     def _enter(self) -> None:

@@ -9,37 +9,38 @@ from msgspec import Struct
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import RequestId, TooManyRequests, encode_error
+from promptkit.server.exchange import Exchange
 
 __all__ = ["InFlight", "Job"]
 
 #: How many requests may be open at once: streams, questions, and what is worked on.
-_MOST: Final = 1024
+_MAX_OPEN: Final = 1024
 
 
 class Job(Struct, frozen=True, eq=False):
     """
-    One request that is answered later.
+    One request in flight, and how to end it.
 
     Args:
-        request:
-            What was asked.
+        exchange:
+            The request.
 
         stop:
-            Called once if it is answered otherwise than by `InFlight.answer`, so that nobody
-            works on it in vain.
+            Called once if anything but `InFlight.answer` answers the request, so that the work on
+            it stops.
 
         refusal:
-            What it is answered with when its time is over; None if it may take any time.
+            What the request is answered with at its deadline; None if it has none.
 
         deadline:
             When that is, by `time.monotonic`.
 
         works:
-            Whether something is being done for it, which the end waits for. If not it waits
-            for the client.
+            Whether a thread or an event loop works on it. If so, `InFlight.close` waits for it. If
+            not, the request waits for the client.
     """
 
-    request: Request
+    exchange: Exchange
     stop: Callable[[], object]
     refusal: PromptkitError | None = None
     deadline: float | None = None
@@ -50,18 +51,19 @@ class InFlight:
     """
     The requests of one client that are not answered yet.
 
-    Whoever comes first answers a request: the work on it, its client, its deadline, or the end.
+    The first to take a job out of the table answers it: the work itself, a cancellation, the
+    deadline, or the end of the server.
 
     Args:
         send:
             Takes whole lines to be sent. It may be called from several threads.
 
         timed:
-            Called when a request gets a deadline, so that somebody calls `expire` then.
+            Called when a request gets a deadline, so that `expire` is called then.
 
     Attributes:
         ids:
-            Those of the requests, at any time.
+            The ids of the requests, always up to date.
     """
 
     def __init__(self, send: Callable[[bytes], None], timed: Callable[[], object] = lambda: None) -> None:
@@ -70,7 +72,8 @@ class InFlight:
         self._jobs: dict[RequestId, Job] = {}
         self.ids: Collection[RequestId] = self._jobs.keys()
         self._leaving = 0
-        # A condition enters in Python code, where a thread may be told to stop with the lock in hand.
+        # Only the plain lock is entered: `Condition.__enter__` is Python code, and a worker that is
+        # told to stop in it would keep the lock.
         self._lock = Lock()
         self._changed = Condition(self._lock)
 
@@ -79,71 +82,59 @@ class InFlight:
         Check that one more request may be left open.
 
         Raises:
-            TooManyRequests: If as many wait as may.
+            TooManyRequests: If there are as many as may be.
         """
-        if len(self._jobs) >= _MOST:
+        if len(self._jobs) >= _MAX_OPEN:
             msg = f"{len(self._jobs):,} requests are open, which is the limit: end some of them first"
             raise TooManyRequests(msg)
 
     def __contains__(self, request_id: object) -> bool:
-        """
-        Return whether the request with this id is not answered yet.
-        """
         return request_id in self._jobs
 
     def hold(self, job: Job) -> Job:
         """
-        Note that a request is answered later. A job that it had before does not count any more.
+        Put a request in flight; *job* replaces the one that it may have had.
 
-        If it has been answered, which only a thread that was given up may find, *job* is in vain.
+        No-op if the request is already answered; only an abandoned thread sees this.
         """
         return self._enter(job, again=True)
 
     def adopt(self, job: Job) -> Job:
-        """
-        Note that a request is answered later, unless that has been noted: then *job* is in vain.
-        """
+        """Put a request in flight, unless it is, or was, already: then *job* has no effect."""
         return self._enter(job, again=False)
 
     def _enter(self, job: Job, *, again: bool) -> Job:
-        request = job.request
+        exchange = job.exchange
         with self._lock:
-            if request.settled or (request.held and not again):
+            if exchange.settled or (exchange.held and not again):
                 return job
-            request.held = True
-            self._jobs[request.id] = job
+            exchange.held = True
+            self._jobs[exchange.request.id] = job
         if job.deadline is not None:
             self._timed()
         return job
 
     def release(self, job: Job) -> bool:
-        """
-        Return whether it falls to the caller to answer *job*, in whatever way. Nobody else will.
-        """
+        """Take *job* out of flight; if that returns True, the caller has to answer the request."""
         if not self._settle(job):
             return False
         self._leave()
-        job.request.held = job.request.settled = False  # it may be answered later once more
+        job.exchange.held = job.exchange.settled = False  # it may be put in flight again
         return True
 
     def _settle(self, job: Job) -> bool:
-        """
-        Return whether *job* leaves now, which `_leave` has to be told.
-        """
+        """Take *job* out of the table. After True the caller has to answer it, and to call `_leave`."""
         with self._lock:
-            if self._jobs.get(job.request.id) is not job:
+            if self._jobs.get(job.exchange.request.id) is not job:
                 return False
-            del self._jobs[job.request.id]
-            job.request.settled = True
+            del self._jobs[job.exchange.request.id]
+            job.exchange.settled = True
             self._leaving += 1
             return True
 
     def _leave(self, job: Job | None = None, reply: bytes = b"") -> None:
-        """
-        Send *reply*, with which *job* leaves that was settled.
-        """
         try:
-            if job is not None and (line := job.request.answer(reply)):
+            if job is not None and (line := job.exchange.request.answer(reply)):
                 self._send(line)
         finally:
             with self._lock:
@@ -164,66 +155,56 @@ class InFlight:
         if self._settle(job):
             self._leave(job, reply)
 
-    def fail(self, request: Request, reply: bytes) -> None:
-        """
-        Send the reply to a request that failed, perhaps after it was noted that it is answered later.
-        """
-        job = self._jobs.get(request.id)
-        if job is not None and job.request is request:
+    def fail(self, exchange: Exchange, reply: bytes) -> None:
+        """Send the reply to a request that failed, whether or not it is in flight."""
+        job = self._jobs.get(exchange.request.id)
+        if job is not None and job.exchange is exchange:
             self._end(job, reply)
-        elif not request.held and (line := request.answer(reply)):
+        elif not exchange.held and (line := exchange.request.answer(reply)):
             self._send(line)
 
     def cancel(self, request_id: RequestId) -> None:
-        """
-        Stop working on a request, if it is still being worked on: its client wants no answer.
-        """
+        """Stop the work on a request, if it is in flight, and send no reply."""
         job = self._jobs.get(request_id)
         if job is not None:
             self._end(job, b"")
 
     def expire(self, now: float) -> None:
-        """
-        Answer every request whose time is over at *now*, by `time.monotonic`.
-        """
+        """Answer every request whose deadline is at or before *now*, by `time.monotonic`."""
         for job in self._open():
             if job.refusal is not None and job.deadline is not None and job.deadline <= now:
-                self._end(job, encode_error(job.request.id, job.refusal))
+                self._end(job, encode_error(job.exchange.request.id, job.refusal))
 
     @property
     def next_deadline(self) -> float | None:
-        """
-        When the next request has to be given up, by `time.monotonic`.
-        """
+        """The earliest deadline, by `time.monotonic`."""
         return min((job.deadline for job in self._open() if job.deadline is not None), default=None)
 
     def close(self, grace: float, ended: Callable[[Request], PromptkitError]) -> None:
         """
-        Answer every request: those that are worked on as soon as the work is done.
+        Answer every request; those that are worked on get some time to finish.
 
         Args:
             grace:
-                How long that is waited for, in seconds.
+                How long to wait for them, in seconds.
 
             ended:
                 Returns what a request is answered with that takes longer.
         """
         for job in self._open():
             if not job.works:
-                self._end(job, encode_error(job.request.id, job.refusal) if job.refusal else b"")
+                self._end(job, encode_error(job.exchange.request.id, job.refusal) if job.refusal else b"")
         with self._lock:
             self._changed.wait_for(lambda: not self._jobs and not self._leaving, timeout=grace)
         for job in self._open():
-            self._end(job, encode_error(job.request.id, ended(job.request)))
+            request = job.exchange.request
+            self._end(job, encode_error(request.id, ended(request)))
 
     def _open(self) -> list[Job]:
         with self._lock:
             return list(self._jobs.values())
 
     def _end(self, job: Job, reply: bytes) -> None:
-        """
-        Answer *job* with *reply*, unless it has been answered, and stop the work on it.
-        """
         if self._settle(job):
             self._leave(job, reply)
             job.stop()

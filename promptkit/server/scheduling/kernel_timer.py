@@ -1,4 +1,4 @@
-"""The watchdog: the kernel ends a process in which no Python code can run any more."""
+"""A timer of the kernel's: it ends the process when no Python code can run any more."""
 
 import os
 import signal
@@ -6,95 +6,82 @@ import sys
 import time
 from typing import Final
 
-__all__ = ["Watchdog"]
+__all__ = ["KernelTimer"]
 
-#: How long a process may work without running Python code of ours, in seconds of one processor. No call
-#: that anybody waits for is that long. It is time of processors, and no time of day: a machine that
-#: sleeps or is busy, or a process that was stopped, is not taken for one that is stuck.
-_LIMIT: Final = 10.0
+#: How much processor time may pass without Python code of ours running. No call that anybody waits for
+#: takes that long. Time of day would not do: a machine may sleep or be busy, and a process may be stopped.
+_LIMIT_CPU_S: Final = 10.0
 
-#: How often the timer is put back at least while authors' code runs, in seconds.
-_ROUND: Final = 1.0
+#: How often the timer is put back while authors' code runs.
+_PUT_BACK_EVERY_S: Final = 1.0
 
-#: Between two looks at the clocks, at least, in seconds, to say how many processors were busy.
-_MEASURED: Final = 0.001
+#: The shortest time over which it is measured how many processors are busy.
+_MEASURE_OVER_S: Final = 0.001
 
 
-class Watchdog:
+class KernelTimer:
     """
-    A timer of the kernel's that ends the process unless it is put back in time.
+    Ends the process unless it is put back in time.
 
-    Python's lock may be held in another language's code for ever; then no thread of ours can
-    do anything. It does nothing on Windows, or where an author uses the timer or its signal.
+    C code may hold Python's lock for ever; then no thread of ours can do anything. It does nothing
+    on Windows, or where an author uses the timer or its signal.
 
     Args:
         limit:
             After how many seconds of processor time it ends the process.
 
     Attributes:
-        round:
-            How often it has to be put back, in seconds, while all processors may be busy.
+        put_back_every:
+            How often it has to be put back, in seconds, even if all processors are busy.
 
     See Also:
         https://man7.org/linux/man-pages/man2/setitimer.2.html
     """
 
-    def __init__(self, limit: float = _LIMIT) -> None:
+    def __init__(self, limit: float = _LIMIT_CPU_S) -> None:
         self._limit = limit
         self._processors = os.cpu_count() or 1
-        self.round = min(_ROUND, limit / (4 * self._processors))
-        self._seen = time.monotonic()
+        self.put_back_every = min(_PUT_BACK_EVERY_S, limit / (4 * self._processors))
+        self._measured_at = time.monotonic()
         self._used = time.process_time()
         self._busy = 1.0
         if os.getpid() == 1 and self._is_free():
             _exit_on_signal()
 
     def put_back(self) -> None:
-        """
-        Start it, or let it begin anew.
-        """
+        """Start the timer, or let it begin anew."""
         if sys.platform != "win32" and self._is_free():
             self._measure()
             signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy, self._limit)
 
     def stop(self) -> None:
-        """
-        Stop it.
-        """
+        """Stop the timer."""
         if sys.platform != "win32" and self._is_ours():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _is_free(self) -> bool:
-        """
-        Return whether nobody else uses the timer, or handles its signal.
-        """
+        """Whether no author's code uses the timer, or handles its signal."""
         if sys.platform == "win32":
             return False
         if signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
             return self._is_ours() or signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
-        self.stop()  # what its author handles are not our signals
+        self.stop()  # the author's handler must not see our signals
         return False
 
     def _is_ours(self) -> bool:
-        """
-        Return whether the timer runs, and was started here: then its interval is the limit.
-        """
+        # Its interval is the limit if it was started here.
         return sys.platform != "win32" and signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
 
     def _measure(self) -> None:
-        """
-        Find out how many processors are busy: many that work without the lock harm nobody.
-        """
+        """Measure how many processors are busy: several threads that work without the lock do no harm."""
         now, used = time.monotonic(), time.process_time()
-        if (passed := now - self._seen) >= _MEASURED:
+        if (passed := now - self._measured_at) >= _MEASURE_OVER_S:
             self._busy = min(max(1.0, (used - self._used) / passed), float(self._processors))
-            self._seen, self._used = now, used
+            self._measured_at, self._used = now, used
 
 
 def _exit_on_signal() -> None:
-    """
-    Let the timer's signal call C's `_exit`: by default it does not end the first process of a container.
-    """
+    """Have the signal call C's `_exit`: by default it does not end the first process of a container."""
     if sys.platform == "win32":
         return
     import ctypes  # hardly ever needed

@@ -1,8 +1,8 @@
 """
-Shifts: one thread at a time works off what a client sends, and hands over when it is stuck.
+The leader/followers pattern: one thread, the leader, reads and answers in place.
 
-What is quick is answered right where it was read. Only when a thread does not come back from an
-author's code another one goes on with the rest, and with reading.
+When it is stuck in an author's code, another thread takes over the rest of the events, and reading.
+The former leader finishes the one request that it is in, and ends.
 """
 
 import os
@@ -17,49 +17,50 @@ from typing import Final
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.jsonrpc import InternalError, encode_error
+from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.in_flight import InFlight, Job
 from promptkit.server.scheduling.workers import Worker
 
-__all__ = ["Shifts", "Turn"]
+__all__ = ["LeaderFollowers", "Leadership"]
 
-#: How long a late reply waits for those before it at most, in seconds.
-_PATIENCE: Final = 1.0
+#: How long a former leader waits for its successor to send the replies that are due before its own.
+_SUCCESSOR_FLUSH_S: Final = 1.0
 
-#: How often reading may fail in a row before it is given up, and how much longer is waited each time
-#: until it is tried again, in seconds: memory may be short for a moment.
-_FAILURES: Final = 10
-_PAUSE: Final = 0.01
+#: How often in a row the leader may fail before reading is given up, and how much longer it waits after
+#: each failure: memory may be short for a moment.
+_MAX_FAILURES: Final = 10
+_RETRY_DELAY_S: Final = 0.01
 
-#: What is longer leaves at once, in bytes: a pipe holds no more, and several of them would fill memory.
-_LARGE: Final = 1 << 16
+#: Longer replies are sent at once: a pipe holds no more, and several of them would fill memory.
+_SEND_AT_ONCE_BYTES: Final = 1 << 16
 
 
-class Turn:
+class Leadership:
     """
-    The time during which one thread works off what is read, and reads.
+    The time during which one thread leads.
 
     Attributes:
         current:
-            What the thread works on now; None if it may not be stuck.
+            The request that the thread is in, if it may get stuck there; else None.
 
         ends:
-            Whether its turn is over, or just being ended.
+            Whether another thread has taken over, or is about to.
 
         job:
-            What the thread works on still if its turn is over; None before.
+            What the thread still works on once another has taken over; None before.
 
         caught_up:
-            Set when the thread whose turn is next has sent what was answered before.
+            Set when the successor has sent what was answered before.
 
         event:
-            What the thread works off; it may be the first of those that are left still.
+            The event that is being handled. It may still be the first of those that are left.
 
         failures:
-            How often working off, or reading, has failed since something was last read.
+            How often in a row handling or reading has failed.
     """
 
     def __init__(self) -> None:
-        self.current: Request | None = None
+        self.current: Exchange | None = None
         self.ends = False
         self.job: Job | None = None
         self.caught_up = Flag()
@@ -67,131 +68,114 @@ class Turn:
         self.failures = 0
 
 
-class Shifts:
+class LeaderFollowers:
     """
-    What is to be done, and who does it.
+    The events to be handled, and the thread that handles them.
 
     Args:
-        work:
-            Does what follows from one event. It returns the request that is answered now, if
-            any, and the reply, if any. While it may be stuck, the `current` of the `turn` is the
-            request that it works on.
+        handle:
+            Handles one event. It returns the request to which the reply belongs, if any, and the
+            reply, if any. While it may get stuck, it sets `current` of the `leadership`.
 
         send:
             Takes whole lines to be sent.
 
         in_flight:
-            Where a request goes whose thread is relieved.
+            Where a request goes when its thread is relieved.
 
     Attributes:
-        turn:
-            The one that is not over.
+        leadership:
+            That of the present leader.
+
+        started:
+            Whether there are threads: only then a stuck one is relieved.
 
         forked:
-            Whether this is a child process, in which none of the threads goes on.
+            Whether this is a child process, in which none of the threads exists.
     """
 
     def __init__(
         self,
-        work: Callable[[Event], tuple[Request | None, bytes | None]],
+        handle: Callable[[Event], tuple[Exchange | None, bytes | None]],
         send: Callable[[bytes], None],
         in_flight: InFlight,
     ) -> None:
-        self._work = work
+        self._handle = handle
         self._send = send
         self._in_flight = in_flight
         self._events: deque[Event] = deque()
         self._replies: list[bytes] = []
-        self.turn = Turn()
-        self._read_on: Callable[[Turn], None] | None = None
+        self.leadership = Leadership()
+        self.started = False
+        self.forked = False
+        self._read_on: Callable[[Leadership], None] | None = None
         self._worker: Worker | None = None
         self._lock = Lock()
-        self.forked = False
         self._busy = False
 
     @property
-    def current(self) -> Request | None:
-        """
-        What the thread whose turn it is works on; None if it may not be stuck.
-        """
-        return self.turn.current
-
-    @property
-    def staffed(self) -> bool:
-        """
-        Whether the thread whose turn it is lives.
-        """
+    def is_led(self) -> bool:
+        """Whether the leader's thread is alive."""
         with self._lock:
             return self._worker is not None and self._worker.is_alive()
 
-    @property
-    def _deserted(self) -> bool:
+    def start(self, read_on: Callable[[Leadership], None], events: Iterable[Event] = ()) -> None:
         """
-        Whether there are threads, but none goes on with what is left.
-        """
-        return self._read_on is not None and not self.staffed
-
-    def start(self, read_on: Callable[[Turn], None], before: Iterable[Event] = ()) -> None:
-        """
-        Start the first thread.
+        Start the first leader.
 
         Args:
             read_on:
-                Reads and calls `work_off`, with the turn that it is given, until that returns
-                False or there is nothing more to read.
+                Reads and calls `handle_events`, with the leadership that it is given, until that
+                returns False or there is nothing more to read.
 
-            before:
-                What is to be done before that.
+            events:
+                What is handled before that.
         """
-        self._events.extend(before)
+        self._events.extend(events)
         self._read_on = read_on
+        self.started = True
         _STARTED.add(self)
-        self._worker = self._begin(self.turn)
+        self._worker = self._start_leader(self.leadership)
 
-    def work_off(self, events: Iterable[Event], turn: Turn | None = None) -> bool:
+    def handle_events(self, events: Iterable[Event], leadership: Leadership | None = None) -> bool:
         """
-        Do what follows from *events*, and send what is answered at once, in one piece unless that is large.
+        Handle *events*, and send the replies in one piece, unless they are large.
 
         Args:
             events:
                 What was read.
 
-            turn:
-                Whose turn it is; None if nobody is ever relieved.
+            leadership:
+                That of the calling thread; None if it is never relieved.
 
         Returns:
-            Whether it still is. If not, another thread has done the rest, and reads.
+            Whether the thread still leads. If not, another one handles the rest, and reads.
         """
-        mine = turn or self.turn
+        mine = leadership or self.leadership
         self._busy = True
         self._events.extend(events)
         while self._events:
             event = mine.event = self._events[0]
             self._events.popleft()
             try:
-                request, reply = self._work(event)
+                exchange, reply = self._handle(event)
             except Exception as error:
-                if turn is None:
+                if leadership is None:
                     raise
-                request, reply = self._refused(mine, event, error)
-            if self.forked:  # a child that an author's code has not ended: its parent serves
+                exchange, reply = self._refused(mine, event, error)
+            if self.forked:  # an author's code forked, and its child came back here: the parent serves
                 os._exit(0)
             mine.current = None
-            if mine.ends and (job := self._relieved(mine)) is not None:
-                if reply is not None:
-                    mine.caught_up.wait(_PATIENCE)  # what was answered before leaves before
-                    # The request may have been given away in between, and come back.
-                    self._in_flight.answer(self._in_flight.adopt(job), reply)
+            if mine.ends and (job := self._job_if_relieved(mine)) is not None:
+                self._answer_late(mine, job, reply)
                 return False
-            if request is not None and request.held and reply is not None:
-                self._in_flight.fail(request, reply)
+            if exchange is not None and exchange.held and reply is not None:
+                self._in_flight.fail(exchange, reply)
             elif reply is not None:
-                line = reply if request is None else request.answer(reply)
-                mine.event = None
-                if len(line) > _LARGE:  # on its own it is not copied once more
-                    self._flush()
-                    self._replies.append(line)
-                    self._flush()
+                line = reply if exchange is None else exchange.request.answer(reply)
+                mine.event = None  # from here on it counts as answered
+                if len(line) > _SEND_AT_ONCE_BYTES:
+                    self._send_alone(line)
                 else:
                     self._replies.append(line)
             mine.event = None
@@ -199,133 +183,139 @@ class Shifts:
         self._busy = False
         return True
 
-    def settle(self, deadline: float) -> list[Request]:
+    def drain(self, deadline: float) -> list[Request]:
         """
-        Wait until what was read is answered, or answered later.
+        Wait until every event is handled; return the requests that no thread is left to handle.
 
         Args:
             deadline:
-                How long to wait at most, by `time.monotonic`.
-
-        Returns:
-            The requests that were read, and that no thread is left to answer.
+                How long to wait, by `time.monotonic`.
         """
-        while self._busy and not self._deserted and time.monotonic() < deadline:
+        while self._busy and not self._has_lost_leader() and time.monotonic() < deadline:
             time.sleep(0.001)
-        if not self._deserted:
+        if not self._has_lost_leader():
             return []
         left = list(self._events)
         self._events.clear()
         return [event for event in left if isinstance(event, Request)]
 
-    def relieve(self, stuck: Request, late: Callable[[Request, Worker], Job]) -> None:
+    def relieve(self, stuck: Exchange, detach: Callable[[Exchange, Worker], Job]) -> None:
         """
-        Let another thread go on, if the one whose turn it is works on *stuck* still.
+        Start a new leader, if the present one is still in *stuck*.
 
         Args:
             stuck:
-                What it works on.
+                The request that it was seen in.
 
-            late:
-                Makes that request one that is answered later.
+            detach:
+                Puts that request in flight, as the worker is stuck in it.
         """
         with self._lock:
-            before = self.turn
-            # The thread first clears `current` and then reads `ends`; here it is the other way
-            # round. Whoever is late sees what the other has done.
+            before = self.leadership
+            # The leader first clears `current` and then reads `ends`; here it is the other way round.
+            # Whichever comes second sees what the other has done.
             before.ends = True
             try:
                 if before.current is stuck and self._worker is not None:
-                    turn = Turn()
-                    # It waits for the lock; if it cannot be started all stays as it was.
-                    worker = self._begin(turn, before)
-                    before.job = late(stuck, self._worker)
-                    self.turn, self._worker = turn, worker
+                    leadership = Leadership()
+                    # The new thread waits for the lock. If it cannot be started, all stays as it was.
+                    worker = self._start_leader(leadership, before)
+                    before.job = detach(stuck, self._worker)
+                    self.leadership, self._worker = leadership, worker
             finally:
                 before.ends = before.job is not None
 
-    def _relieved(self, turn: Turn) -> Job | None:
-        """
-        Return what a thread works on still if its *turn* is over, once that is settled.
-        """
-        with self._lock:
-            return turn.job
+    def _has_lost_leader(self) -> bool:
+        return self._read_on is not None and not self.is_led
 
-    def _begin(self, turn: Turn, before: Turn | None = None) -> Worker:
-        """
-        Start a thread that works while it is its *turn*, which follows the one *before*.
-        """
+    def _job_if_relieved(self, leadership: Leadership) -> Job | None:
+        with self._lock:  # `relieve` may be at work
+            return leadership.job
 
-        def work() -> None:
+    def _answer_late(self, leadership: Leadership, job: Job, reply: bytes | None) -> None:
+        """Answer the request in which this thread was relieved."""
+        if reply is not None:
+            leadership.caught_up.wait(_SUCCESSOR_FLUSH_S)
+            # The request may have been answered with a question meanwhile, and be back.
+            self._in_flight.answer(self._in_flight.adopt(job), reply)
+
+    def _start_leader(self, leadership: Leadership, before: Leadership | None = None) -> Worker:
+        def lead() -> None:
             with self._lock:
-                begun = self.turn is turn
-            while begun:
+                leads = self.leadership is leadership
+            while leads:
                 try:
                     self._flush()
                     if before is not None:
                         before.caught_up.set()
-                    if self.work_off((), turn) and self._read_on is not None:
-                        self._read_on(turn)
+                    if self.handle_events((), leadership) and self._read_on is not None:
+                        self._read_on(leadership)
                     break
                 except BaseException as error:  # noqa: BLE001 (memory is short, or an author ends our threads)
-                    begun = self._goes_on(turn, error)
+                    leads = self._goes_on(leadership, error)
 
-        worker = Worker(work)
+        worker = Worker(lead)
         worker.start()
         return worker
 
-    def _goes_on(self, turn: Turn, error: BaseException) -> bool:
-        """
-        Return whether a thread goes on after an *error*, and answer what it was working off.
-        """
-        if (job := self._relieved(turn)) is not None:
-            request = job.request
-            self._in_flight.answer(job, encode_error(request.id, InternalError(f"{request.method} failed")))
+    def _goes_on(self, leadership: Leadership, error: BaseException) -> bool:
+        """Answer what failed with *error*; return whether the thread goes on leading."""
+        if (job := self._job_if_relieved(leadership)) is not None:
+            self._in_flight.answer(job, _failed(job.exchange.request))
             return False
-        turn.failures += 1
-        event, turn.event = turn.event, None
+        leadership.failures += 1
+        event, leadership.event = leadership.event, None
         if event is not None and not (self._events and self._events[0] is event):
-            wanting, reply = self._refused(turn, event, error)
-            turn.current = None
-            if wanting is not None and reply is not None:
-                self._in_flight.fail(wanting, reply)
+            exchange, reply = self._refused(leadership, event, error)
+            leadership.current = None
+            if exchange is not None and reply is not None:
+                self._in_flight.fail(exchange, reply)
+            elif reply:
+                self._send(reply)
         else:
             say(f"what a client sends could not be read: {error!r}")
-        if turn.failures >= _FAILURES:
+        if leadership.failures >= _MAX_FAILURES:
             say("reading cannot go on")
             self._flush()
             return False
-        time.sleep(turn.failures * _PAUSE)
+        time.sleep(leadership.failures * _RETRY_DELAY_S)
         return True
 
-    def _refused(self, turn: Turn, event: Event, error: BaseException) -> tuple[Request | None, bytes | None]:
-        """
-        Return what is answered if there is a fault in what works off *event*; reading goes on.
-        """
-        say(f"a message could not be worked off: {error!r}")
-        request = turn.current or event  # the answer to a question is worked off for its request
-        if not isinstance(request, Request):
-            return None, None
-        return request, encode_error(request.id, InternalError(f"{request.method} failed"))
+    def _refused(
+        self, leadership: Leadership, event: Event, error: BaseException
+    ) -> tuple[Exchange | None, bytes | None]:
+        """What `handle` would have returned, if it fails outside of authors' code."""
+        say(f"a message could not be handled: {error!r}")
+        if (exchange := leadership.current) is not None:
+            return exchange, _failed(exchange.request)
+        return None, event.answer(_failed(event)) if isinstance(event, Request) else None
+
+    def _send_alone(self, line: bytes) -> None:
+        """Send a large line without copying it once more."""
+        self._flush()
+        self._replies.append(line)
+        self._flush()
 
     def _flush(self) -> None:
-        """
-        Send what has been answered.
-        """
         if self._replies:
             try:
                 self._send(b"".join(self._replies))
             finally:
-                self._replies.clear()  # only now: the end waits for them
+                self._replies.clear()  # only now, as `drain` waits for them
 
 
-#: What was started in this process. Python never forgets what it calls after a fork.
-_STARTED: Final[weakref.WeakSet[Shifts]] = weakref.WeakSet()
+def _failed(request: Request) -> bytes:
+    return encode_error(request.id, InternalError(f"{request.method} failed"))
+
+
+#: What was started in this process. Python never forgets a function that it calls after a fork, so it
+#: is given one for all servers.
+_STARTED: Final[weakref.WeakSet[LeaderFollowers]] = weakref.WeakSet()
 
 
 def _note_fork() -> None:
-    for shifts in _STARTED:
-        shifts.forked = True
+    for started in _STARTED:
+        started.forked = True
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,5 +1,5 @@
 """
-The event loops of one server: one, and others for as long as that one is stuck.
+The event loops of one server: one, and substitutes while that one is stuck.
 
 Importing this module imports asyncio, so it is done when the first asynchronous prompt is called.
 """
@@ -11,47 +11,48 @@ from threading import Lock
 from typing import Final
 
 from promptkit.protocol.jsonrpc import TooManyRequests
-from promptkit.server.scheduling.event_loop import Background
+from promptkit.server.scheduling.event_loop import EventLoopThread
 
-__all__ = ["Loops"]
+__all__ = ["EventLoops"]
 
-#: How long a substitute is kept after it was last used, in seconds, as it may be needed again.
-_KEPT: Final = 1.0
+#: How long a substitute is kept after its last use, as it may be needed again.
+_KEEP_SUBSTITUTE_S: Final = 1.0
+
+#: The parameter of glibc's `mallopt` that limits how many arenas there are.
+_M_ARENA_MAX: Final = -8
 
 #: What sets how many arenas glibc's `malloc` may have, as `mallopt` knows it.
 _ARENA_MAX: Final = -8
 
 
-class Loops:
+class EventLoops:
     """
     Finds a loop for each coroutine.
 
-    What an author keeps for a loop, such as a lock or a client, belongs to the first one. So
-    that is used whenever it is not stuck, and its substitutes end.
+    What an author keeps for a loop, such as a lock or an HTTP client, belongs to the first one. So
+    that one is used whenever it is not stuck, and its substitutes end.
 
     Args:
         limit:
-            How many substitutes there may be. A loop that is stuck, and stays so, is never ended.
+            How many substitutes there may be. A loop that stays stuck never ends.
     """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._loops: list[Background] = []
-        self._ending: list[Background] = []
-        self._used = 0.0
+        self._loops: list[EventLoopThread] = []
+        self._ending: list[EventLoopThread] = []
+        self._substitute_used_at = 0.0
         self._lock = Lock()
-        _share_memory()
+        _limit_arenas()
 
     @property
     def unsettled(self) -> bool:
-        """
-        Whether a loop is stuck, or there are substitutes that end soon: somebody has to look.
-        """
+        """Whether `look` has to be called: a loop is stuck, or substitutes have to end."""
         return len(self._loops) > 1 or bool(self._ending) or any(loop.stuck for loop in self._loops)
 
-    def free(self) -> Background:
+    def free(self) -> EventLoopThread:
         """
-        Return a loop that is not stuck, as far as is known.
+        Return a loop that is not known to be stuck.
 
         Raises:
             TooManyRequests: If as many are stuck as there may be.
@@ -59,51 +60,40 @@ class Loops:
             RuntimeError: If there can be no more threads.
         """
         with self._lock:
-            self._forget()
+            self._forget_ended()
             found = next((loop for loop in self._loops if not loop.stuck), None)
             if found is None:
                 if (held_up := len(self._loops) + len(self._ending)) > self._limit:
                     msg = f"{held_up} event loops are held up by prompts that block: try again later"
                     raise TooManyRequests(msg)
-                found = Background()
+                found = EventLoopThread()
                 self._loops.append(found)
             if found is not self._loops[0]:
-                self._used = time.monotonic()
+                self._substitute_used_at = time.monotonic()
             return found
 
     def look(self, now: float) -> None:
-        """
-        Look after the loops: what waits behind a prompt that blocks is begun on another loop.
-
-        Args:
-            now:
-                The time, by `time.monotonic`.
-        """
+        """Give what waits behind a prompt that blocks to another loop. *now* is by `time.monotonic`."""
         for loop in self._loops:
             loop.look()
             if loop.stuck and loop.waits:
-                with suppress(RuntimeError, TooManyRequests):  # it waits on; its time is limited
+                with suppress(RuntimeError, TooManyRequests):  # it waits on, until its deadline
                     self.free().take_over(loop)
         self._end_idle(now)
 
     def end(self) -> None:
-        """
-        End all loops, each once nothing runs there any more.
-        """
+        """End all loops, each once nothing runs there any more."""
         with self._lock:
-            self._forget()
+            self._forget_ended()
             for loop in self._loops:
                 loop.end()
             self._ending += self._loops
             self._loops = []
 
     def _end_idle(self, now: float) -> None:
-        """
-        End the substitutes that have not been needed for a while.
-        """
         with self._lock:
-            self._forget()
-            if now - self._used < _KEPT:
+            self._forget_ended()
+            if now - self._substitute_used_at < _KEEP_SUBSTITUTE_S:
                 return
             fine = [loop for loop in self._loops if not loop.stuck]
             for loop in fine[1:]:
@@ -111,26 +101,18 @@ class Loops:
                 self._ending.append(loop)
                 loop.end()
 
-    def _forget(self) -> None:
-        """
-        Forget the loops whose threads have come to their ends.
-        """
+    def _forget_ended(self) -> None:
         self._loops = [loop for loop in self._loops if not loop.over]
         self._ending = [loop for loop in self._ending if not loop.over]
 
 
-def _share_memory() -> None:
-    """
-    Let the many threads to come allocate from what the few before them do, where the C library is glibc.
-
-    It would give most an arena of their own, which keeps what was freed in it. That is for
-    threads which allocate at the same time; Python's lock lets one after the other do so.
-
-    See Also:
-        https://man7.org/linux/man-pages/man3/mallopt.3.html
-    """
+def _limit_arenas() -> None:
+    """Have all threads allocate from the same memory, where the C library is glibc."""
+    # Otherwise most threads get an arena of their own, which keeps what was freed in it. That helps
+    # threads that allocate at the same time; Python's lock lets only one at a time do so.
+    # https://man7.org/linux/man-pages/man3/mallopt.3.html
     if sys.platform == "linux":
         import ctypes  # servers without loops never need it
 
         if (mallopt := getattr(ctypes.CDLL(None), "mallopt", None)) is not None:
-            mallopt(_ARENA_MAX, 1)
+            mallopt(_M_ARENA_MAX, 1)

@@ -1,35 +1,33 @@
-"""Switching: how long a thread keeps Python's lock while others wait for it."""
+"""How long a thread keeps Python's lock while others wait for it."""
 
 import sys
 from typing import Final
 
-__all__ = ["Switching"]
+__all__ = ["SwitchInterval"]
 
-#: The interval while authors' code runs beside that of the server, in seconds. Each turn of a thread of
-#: ours waits for one of every thread that works: at Python's 5 ms and 64 of them that is a third of a
-#: second, many times a request. Below half a millisecond the turns themselves take the time.
-_SHORT: Final = 0.0005
+#: The interval while authors' code runs beside the server's threads. A thread of ours waits for one
+#: interval of every thread that works, many times a request: with Python's 5 ms and 64 threads that is a
+#: third of a second each time. Below half a millisecond, switching itself takes most of the time.
+_SHORT_S: Final = 0.0005
 
 
-class Switching:
-    """
-    Keeps the interval short while authors' code runs beside the server's.
-    """
+class SwitchInterval:
+    """Keeps the interval short while authors' code runs beside the server's."""
 
     def __init__(self) -> None:
         self._before: float | None = None
 
     def adapt(self, *, busy: bool) -> None:
         """
-        Make the interval short while authors' code is *busy*, and let it be as it was afterwards.
+        Make the interval short while authors' code is *busy*, and restore it afterwards.
 
-        An interval that an author has chosen is left alone if it is short, and once it is changed.
+        An author's own choice is kept: one that is short already, or that is made while ours holds.
         """
         interval = sys.getswitchinterval()
         if not busy and self._before is not None:
-            if abs(interval - _SHORT) < _SHORT / 100:
+            if abs(interval - _SHORT_S) < _SHORT_S / 100:
                 sys.setswitchinterval(self._before)
             self._before = None
-        elif busy and self._before is None and interval > _SHORT:
+        elif busy and self._before is None and interval > _SHORT_S:
             self._before = interval
-            sys.setswitchinterval(_SHORT)
+            sys.setswitchinterval(_SHORT_S)

@@ -1,4 +1,4 @@
-"""Workers: threads for authors' code, each of which may be left behind, or told to stop."""
+"""Workers: threads for authors' code, which can be abandoned and told to stop."""
 
 import os
 from collections.abc import Callable
@@ -9,14 +9,12 @@ __all__ = ["Abandoned", "Worker"]
 
 
 class Abandoned(BaseException):
-    """
-    Raised in authors' code that nobody waits for any more.
-    """
+    """Raised in an author's code whose request is answered already."""
 
 
 class Worker(Thread):
     """
-    A thread that never keeps the process alive, and that may be told to stop.
+    A thread that never keeps the process alive, and that can be told to stop.
 
     Args:
         work:
@@ -33,32 +31,26 @@ class Worker(Thread):
 
     @property
     def is_current(self) -> bool:
-        """
-        Whether it is the thread that asks.
-        """
+        """Whether it is the calling thread."""
         return self.ident == get_ident()
 
     def when_over(self, call: Callable[[], object]) -> None:
-        """
-        Have *call* called when the work is done, or was stopped.
-        """
+        """Have *call* called when the work is done, or was stopped."""
         self._over.append(call)
 
     def run(self) -> None:
-        """
-        Do the work. The thread does nothing else.
-        """
+        """Do the work."""
         try:
             with suppress(Abandoned):
                 try:
                     self._work()
                 finally:
-                    if os.getpid() != self._pid:  # a child that an author's code has not ended
+                    if os.getpid() != self._pid:  # an author's code forked, and its child came back here
                         os._exit(0)
                     with self._lock:
                         self._stoppable = False
         finally:
-            del self._work  # it leads to the thread that was relieved before, and from there to all before
+            del self._work  # it leads to the former leader, and from there to all leaders before
             for call in self._over:
                 call()
             self._over.clear()
@@ -67,7 +59,7 @@ class Worker(Thread):
         """
         Raise `Abandoned` in the thread as soon as it runs Python code again.
 
-        While it waits for the outside world, or in another language's code, it goes on.
+        While it waits for the outside world, or runs C code, it goes on.
         """
         import ctypes  # hardly ever needed
 

@@ -1,0 +1,47 @@
+"""One request on its way to its reply."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.protocol.events import Request
+from promptkit.server.snapshot import Snapshot
+
+__all__ = ["Exchange"]
+
+
+class Exchange(Struct, gc=False, eq=False):
+    """
+    One request, what it is answered from, and what the scheduler knows of it.
+
+    Args:
+        request:
+            What the client has asked.
+
+        snapshot:
+            What it is answered from, even if another catalog is served by now.
+
+        about:
+            The compiled prompt or resource, once it is found.
+
+        held:
+            Whether it is, or was, in flight: answered later than it was read. `InFlight` sets this.
+
+        settled:
+            Whether its reply is chosen: nothing else may answer it. `InFlight` sets this.
+    """
+
+    request: Request
+    snapshot: Snapshot
+    about: Any = None
+    held: bool = False
+    settled: bool = False
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """The method and the prompt, or resource, by which slow code is remembered."""
+        about = self.about
+        if about is None:
+            return self.request.method, None
+        return self.request.method, about.name if isinstance(about, CompiledPrompt) else about.uri_template

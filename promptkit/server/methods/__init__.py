@@ -1,0 +1,1 @@
+"""What each method is answered with, from the catalog that is served."""

@@ -1,0 +1,83 @@
+"""What clients do with resources: read them, and subscribe to changes."""
+
+from functools import partial
+
+from promptkit.protocol import wire
+from promptkit.protocol.lowering import Lowering
+from promptkit.protocol.revisions import Revision
+from promptkit.server.calls import Calls, call_author
+from promptkit.server.exchange import Exchange
+from promptkit.server.lookup import resource_of
+from promptkit.server.notifier import Notifier
+from promptkit.server.read_history import ReadHistory
+from promptkit.server.scheduling.in_flight import InFlight, Job
+
+__all__ = ["ResourceMethods"]
+
+
+class ResourceMethods:
+    """
+    Answers what clients ask of single resources, and ``subscriptions/listen``.
+
+    Args:
+        calls:
+            Calls authors' functions.
+
+        lowerings:
+            What writes results, by revision.
+
+        read_history:
+            Where it is noted what the client has read.
+
+        notifier:
+            What tells the client of changes.
+
+        in_flight:
+            Where requests go that stay open, as streams do.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        lowerings: dict[Revision, Lowering],
+        read_history: ReadHistory,
+        notifier: Notifier,
+        in_flight: InFlight,
+    ) -> None:
+        self._calls = calls
+        self._lowerings = lowerings
+        self._read_history = read_history
+        self._notifier = notifier
+        self._in_flight = in_flight
+
+    def read(self, exchange: Exchange) -> bytes | None:
+        """Return what a resource holds; None if the result comes later."""
+        params: wire.ResourceParams = exchange.request.params
+        resource, values = resource_of(exchange)
+
+        def work() -> bytes:
+            content = call_author(resource.content, params.uri, values)
+            self._read_history.note(content)
+            return self._lowerings[exchange.request.revision].contents(content)
+
+        return self._calls.call(exchange, work)
+
+    def subscribe(self, exchange: Exchange) -> bytes:
+        """Tell the session of updates of a resource from now on."""
+        resource_of(exchange)
+        self._notifier.subscriptions.subscribe(exchange.request.params.uri)
+        return b"{}"
+
+    def unsubscribe(self, exchange: Exchange) -> bytes:
+        """Tell the session no longer."""
+        self._notifier.subscriptions.unsubscribe(exchange.request.params.uri)
+        return b"{}"
+
+    def listen(self, exchange: Exchange) -> None:
+        """Tell the client of changes until it, or the server, ends the request."""
+        self._in_flight.check_room()
+        request_id = exchange.request.id
+        stop = partial(self._notifier.subscriptions.cancel, request_id)
+        self._notifier.listen(
+            exchange.request, lambda: self._in_flight.hold(Job(exchange, stop, works=False))
+        )

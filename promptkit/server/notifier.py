@@ -1,0 +1,74 @@
+"""Notifications to a client: which lists and resources have changed."""
+
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
+from threading import Lock
+
+from promptkit.protocol.connection import Connection
+from promptkit.protocol.events import Request
+from promptkit.protocol.results import ResultEncoder
+
+__all__ = ["Notifier"]
+
+
+class Notifier:
+    """
+    Tells one client of changes.
+
+    Args:
+        connection:
+            The client.
+
+        send:
+            Takes whole lines to be sent. It may be called from several threads.
+    """
+
+    def __init__(self, connection: Connection, send: Callable[[bytes], None]) -> None:
+        self.subscriptions = connection.subscriptions
+        self._connection = connection
+        self._send = send
+        # Held while the client is told: nothing may come before the acknowledgement of a stream, or
+        # after its end.
+        self._notify_lock = Lock()
+
+    def listen(self, request: Request, hold: Callable[[], object]) -> None:
+        """Open the stream that *request* asks for, once *hold* has put it in flight."""
+        wanted, offered = request.params.notifications, self._connection.capabilities
+        with self._notify_lock:
+            acknowledgement = self.subscriptions.listen(request.id, wanted, offered)
+            hold()
+            self._send(acknowledgement)
+
+    def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
+        """
+        Tell of changes.
+
+        Args:
+            lists:
+                The methods of the lists that have changed.
+
+            stale:
+                The URIs of the resources that have.
+        """
+        changes = []
+        if "prompts/list" in lists:
+            changes.append(self.subscriptions.prompts_changed)
+        if "resources/list" in lists or "resources/templates/list" in lists:
+            changes.append(self.subscriptions.resources_changed)
+        changes += [partial(self.subscriptions.updated, uri) for uri in stale]
+        with self._notify_lock:
+            if lines := b"".join(change() for change in changes):
+                self._send(lines)
+
+    def correct(self, lists: Collection[str]) -> None:
+        """Tell of *lists*, by their methods, that were wrong when they were sent first."""
+        prompts, resources = "prompts/list" in lists, set(lists) != {"prompts/list"}
+        with self._notify_lock:
+            if lines := self.subscriptions.correct(prompts=prompts, resources=resources):
+                self._send(lines)
+
+    def end(self, results: ResultEncoder) -> None:
+        """End all streams."""
+        with self._notify_lock:
+            if lines := self.subscriptions.end(results):
+                self._send(lines)
