@@ -179,7 +179,7 @@ def definitions(node: ast.AST, *, private: bool = False) -> Iterator[tuple[Defin
     """
     for child in ast.iter_child_nodes(node):
         if isinstance(child, Definition):
-            hidden = private or child.name.startswith("_")
+            hidden = private or (child.name.startswith("_") and not child.name.endswith("__"))
             yield child, hidden
             yield from definitions(child, private=hidden and isinstance(child, ast.ClassDef))
         else:

@@ -90,18 +90,14 @@ class Spellings:
             self.add(value)
 
     def _add_text_of(self, argument: Argument, sent: Any) -> None:
-        """
-        Add what was sent. JSON shares its braces and names with much that is no secret.
-        """
+        """Add what was sent. Of JSON only the values: its braces and names are no secret."""
         if argument.reader.is_json and isinstance(sent, str):
             self.whole |= self._spellings(sent[: self.room])
         elif not (argument.reader.is_json and isinstance(sent, dict)):
             self.add(sent)
 
     def _add_leaves(self, value: Any) -> None:
-        """
-        Add what JSON holds, without the names of its members: they may be those of fields.
-        """
+        """Add the values in JSON, without the names of members: these may be names of fields."""
         for item in value.values() if isinstance(value, dict) else [value]:
             if isinstance(item, dict):
                 self._add_leaves(item)
@@ -135,25 +131,19 @@ class Spellings:
             self._add_object(value)
 
     def _add_text(self, value: str) -> None:
-        """
-        Add a text, in small and large letters, too, each of its lines, and what it is encoded.
-        """
+        """Add a text, also in lower and upper case, its lines, and its encodings."""
         self.parts |= self._spellings(value) | {value.lower(), value.upper()}
         self.parts |= {line for line in value.splitlines() if len(line.strip()) >= SHORT}
         self.parts |= _encoded(value.encode(errors="replace"))
 
     def _spellings(self, value: str) -> set[str]:
-        """
-        Return a text as it is, and as Python, JSON and URLs write it.
-        """
+        """A text as it is, and as Python, JSON and URLs write it."""
         escaped = {json.dumps(value, ensure_ascii=escaped)[1:-1] for escaped in (True, False)}
         quoted = {quote(value, safe="", errors="replace"), quote_plus(value, errors="replace")}
         return {value, repr(value)[1:-1], ascii(value)[1:-1]} | escaped | quoted
 
     def _add_object(self, value: Any) -> None:
-        """
-        Add a number, a date, a member, or an object with fields.
-        """
+        """Add a number, a date, a member of an enumeration, or an object with fields."""
         with suppress(Exception):  # an author's class may be unable to show itself
             shown = {str(value), repr(value), short_repr(value)}
             self.whole |= {text[: self.room] for text in shown}
@@ -168,11 +158,8 @@ class Spellings:
 
 
 def _encoded(data: bytes) -> set[str]:
-    """
-    Return what of *data* is the same in any base64 that holds it, as the header of a request may, and in hex.
-
-    What it is in base64 depends on how many bytes stand before it.
-    """
+    """*data* in hex, and the part of it that any base64 with *data* inside must hold."""
+    # Its base64 depends on how many bytes stand before it, as in the header of a request.
     if not STRETCH <= len(data) <= _ENCODED:
         return set()
     found = {data.hex()}

@@ -9,11 +9,11 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.test_stalls import BUSY, Process
 
 from promptkit.errors import PromptkitError
 from promptkit.server.scheduling.event_loop import EventLoopThread
 from promptkit.server.scheduling.loops import EventLoops
+from tests.server.busy_server import BUSY, Process
 
 LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
 

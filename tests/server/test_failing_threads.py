@@ -6,7 +6,6 @@ import threading
 from queue import Queue
 
 import pytest
-from tests.test_stalls import Process
 
 from promptkit import prompt
 from promptkit.compiler.compilation import compile
@@ -14,6 +13,7 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.protocol.events import Response
 from promptkit.server import Server
 from promptkit.server.replies import reply_to
+from tests.server.busy_server import Process
 from tests.wire import REVISIONS, initialize, line, modern, notification, request
 
 needs_limits = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is limited otherwise")

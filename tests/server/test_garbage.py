@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from tests.test_stalls import Process
 
+from tests.server.busy_server import Process
 from tests.wire import MODERN, initialize, modern, request
 
 SOURCE = """
