@@ -186,25 +186,25 @@ class Audit:
         # Appending is atomic by itself. Taking back a part of a line is not.
         if sys.platform == "win32":
             yield
-            return
-        # A process that was stopped with the lock holds up the others once, and not at each request.
-        deadline = time.monotonic() + (0 if self._lost else _WAIT_FOR_LOCK_S)
-        while True:
+        else:
+            # A process that was stopped with the lock holds up the others once, and not at each request.
+            deadline = time.monotonic() + (0 if self._lost else _WAIT_FOR_LOCK_S)
+            while True:
+                try:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if time.monotonic() >= deadline:
+                        msg = "another process does not let go of it"
+                        raise TimeoutError(msg) from None
+                    time.sleep(0.0002)
+                except OSError:  # a file system without locks
+                    break
             try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    msg = "another process does not let go of it"
-                    raise TimeoutError(msg) from None
-                time.sleep(0.0002)
-            except OSError:  # a file system without locks
-                break
-        try:
-            yield
-        finally:
-            with suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                yield
+            finally:
+                with suppress(OSError):
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
 
 def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:

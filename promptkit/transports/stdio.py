@@ -138,8 +138,9 @@ def redirect_stdio(grace: float = GRACE) -> Wire:
     for descriptor in (0, 1):
         os.fstat(descriptor)  # raises if it is closed; its number could be that of a duplicate below
     wire = Wire(os.dup(0), os.dup(1))
-    for descriptor in (wire.reading, wire.writing):
-        os.set_blocking(descriptor, True)
+    if sys.platform != "win32":
+        for descriptor in (wire.reading, wire.writing):
+            os.set_blocking(descriptor, True)
     sys.stdout.flush()  # what was printed before belongs to the old standard output
     _silence(0, os.O_RDONLY, inheritable=True)
     os.dup2(2, 1)
@@ -248,7 +249,7 @@ def exit_after(grace: float, code: int = 0) -> None:
 
 def _end_by_kernel(seconds: float) -> None:
     """Have the kernel end the process if Python code cannot, unless an author uses that timer."""
-    if not hasattr(signal, "ITIMER_REAL") or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
+    if sys.platform == "win32" or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
         return
     with suppress(OverflowError, OSError):  # a grace without end
         if signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from typing import Final
 
@@ -49,18 +50,18 @@ class KernelTimer:
 
     def put_back(self) -> None:
         """Start the timer, or let it begin anew."""
-        if self._is_free():
+        if sys.platform != "win32" and self._is_free():
             self._measure()
             signal.setitimer(signal.ITIMER_PROF, self._limit * self._busy, self._limit)
 
     def stop(self) -> None:
         """Stop the timer."""
-        if self._is_ours():
+        if sys.platform != "win32" and self._is_ours():
             signal.setitimer(signal.ITIMER_PROF, 0.0)
 
     def _is_free(self) -> bool:
         """Whether no author's code uses the timer, or handles its signal."""
-        if not hasattr(signal, "ITIMER_PROF"):
+        if sys.platform == "win32":
             return False
         if signal.getsignal(signal.SIGPROF) is signal.SIG_DFL:
             return self._is_ours() or signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
@@ -69,7 +70,7 @@ class KernelTimer:
 
     def _is_ours(self) -> bool:
         # Its interval is the limit if it was started here.
-        return hasattr(signal, "ITIMER_PROF") and signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
+        return sys.platform != "win32" and signal.getitimer(signal.ITIMER_PROF)[1] == self._limit
 
     def _measure(self) -> None:
         """Measure how many processors are busy: several threads that work without the lock do no harm."""
@@ -81,6 +82,8 @@ class KernelTimer:
 
 def _exit_on_signal() -> None:
     """Have the signal call C's `_exit`: by default it does not end the first process of a container."""
+    if sys.platform == "win32":
+        return
     import ctypes  # hardly ever needed
 
     library = ctypes.CDLL(None)
