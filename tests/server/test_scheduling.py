@@ -424,3 +424,40 @@ def test_asynchronous_prompts_behind_one_that_blocks(start):
     )
 
     assert ["result" in client.wait_for(number) for number in (2, 3)] == [True, True]
+
+
+def test_a_relieved_thread_that_fails_once_its_request_is_open_elsewhere(monkeypatch):
+    """
+    A request whose thread is relieved before a question is asked, which cannot be sent, is refused.
+    """
+
+    @prompt(elicit=True)
+    def asks(name: str):
+        return name
+
+    arrived, told, ended = Queue(), Queue(), threading.Event()
+    server = Server(compile(Recipes(prompts=(asks,))), told.put)
+    elicitation = server._handlers._elicitation()
+
+    def reply_relieved(exchange, *others):
+        server._leader_followers.relieve(exchange, server._calls.detach)
+        return reply_to(exchange, *others)
+
+    def fail(_line):
+        raise MemoryError
+
+    monkeypatch.setattr("promptkit.server.server.reply_to", reply_relieved)
+    server.read_from(arrived.get, ended.set)
+    arrived.put(line(initialize("2025-11-25", capabilities={"elicitation": {}})))
+    told.get(timeout=50)
+    arrived.put(line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+    with monkeypatch.context() as patch:
+        patch.setattr(elicitation, "_send", fail)
+        arrived.put(line(request(1, "prompts/get", {"name": "asks"})))
+        reply = told.get(timeout=50)
+    arrived.put(b"")
+    assert ended.wait(50)
+    server.close(10)
+
+    assert b'"id":1,"error"' in reply
+    assert told.empty()

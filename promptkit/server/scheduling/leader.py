@@ -236,8 +236,10 @@ class LeaderFollowers:
         """Answer the request in which this thread was relieved."""
         if reply is not None:
             leadership.caught_up.wait(_SUCCESSOR_FLUSH_S)
-            # The request may have been answered with a question meanwhile, and be back.
+            # A question may have been asked and answered meanwhile, which has taken it out of flight.
             self._in_flight.answer(self._in_flight.adopt(job), reply)
+            # It may have been put in flight again, under another job, before it failed.
+            self._in_flight.fail(job.exchange, reply)
 
     def _start_leader(self, leadership: Leadership, before: Leadership | None = None) -> Worker:
         def lead() -> None:
