@@ -18,6 +18,7 @@ from promptkit import Arg, ArgumentErrors, prompt, register_type
 from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.elicitation import forms
+from promptkit.server.elicitation.elicitation import askable
 from tests.wire import _schema as published
 from tests.wire import validate
 
@@ -483,7 +484,7 @@ def asked_for(given, made=review) -> list[str]:
     """The names of the arguments that a form would ask for."""
     with pytest.raises(ArgumentErrors) as caught:
         made.compiled.arguments.read(given)
-    return [argument.name for argument in forms.askable(made.compiled, caught.value)]
+    return [argument.name for argument in askable(made.compiled, caught.value)]
 
 
 def without(*names, **changed) -> dict:
@@ -546,7 +547,7 @@ class TestAskable:
         """
         Where nothing is wrong there is nothing to ask for.
         """
-        assert forms.askable(review.compiled, ArgumentErrors("review", ())) == ()
+        assert askable(review.compiled, ArgumentErrors("review", ())) == ()
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import UNSET, Struct
 
+from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.protocol import wire
@@ -26,7 +27,7 @@ from promptkit.server.scheduling.in_flight import InFlight, Job
 if TYPE_CHECKING:
     from promptkit.protocol.request_state import RequestStateSigner
 
-__all__ = ["Elicitation", "Question"]
+__all__ = ["Elicitation", "Question", "askable"]
 
 #: How long to wait for an answer. People think; the `requestState` of a modern client lasts as long.
 _ANSWER_WITHIN_S: Final = 900.0
@@ -161,7 +162,7 @@ class Elicitation:
             raise errors
         from promptkit.server.elicitation import forms  # most prompts never ask
 
-        if not forms.askable(prompt, errors):
+        if not askable(prompt, errors):
             raise errors
         if not self._can_ask(request):
             if request.params.request_state is UNSET or not request.revision.stateless:
@@ -171,7 +172,7 @@ class Elicitation:
         if request.revision.stateless:
             # The next retry bears only the answers to this question, so all that is missing is asked.
             errors = _errors(prompt, request.params.arguments) or errors
-        wanted = forms.askable(prompt, errors)
+        wanted = askable(prompt, errors)
         modes = request.revision.elicitation_modes
         again = question.asked > 0
         return forms.elicitation(prompt, wanted, modes=modes, multi_select=modes, again=again)
@@ -262,7 +263,7 @@ def _answered(
 ) -> dict[str, Any]:
     from promptkit.server.elicitation import forms
 
-    names = {argument.name for argument in forms.askable(prompt, errors)}
+    names = {argument.name for argument in askable(prompt, errors)}
     entered = None if result is None else forms.answers(result, names)
     if entered is None:
         raise errors
@@ -278,3 +279,27 @@ def _counted(state: str) -> tuple[int, str]:
 def _signed(params: wire.GetPromptParams, asked: int) -> dict[str, Any]:
     """What of a request has to be the same when it is repeated."""
     return {"name": params.name, "arguments": params.arguments or {}, "asked": asked}
+
+
+def askable(prompt: CompiledPrompt, errors: ArgumentErrors) -> tuple[Argument, ...]:
+    """
+    Return the arguments to ask for, in the order of the signature.
+
+    Empty unless the prompt asks, and every fault is a missing argument that is not a secret: no form
+    may ask for secrets.
+
+    Args:
+        prompt:
+            The prompt that was asked for.
+
+        errors:
+            What is wrong with its arguments.
+    """
+    # A fault without `got` is a missing argument, or a secret; one with a path lies inside of a value.
+    missing = {fault.argument for fault in errors.faults if fault.got is None and not fault.path}
+    if not prompt.elicit or len(missing) < len(errors.faults):
+        return ()
+    wanted = tuple(argument for argument in prompt.arguments.ordered if argument.name in missing)
+    if len(wanted) < len(missing) or any(argument.arg.secret for argument in wanted):
+        return ()
+    return wanted

@@ -20,10 +20,9 @@ from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_constrained, is_enum, is_list, is_literal, is_union, plain
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader
-from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.protocol.jsonrpc import InvalidParams
 
-__all__ = ["answers", "askable", "elicitation", "message", "requested_schema"]
+__all__ = ["answers", "elicitation", "message", "requested_schema"]
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -43,30 +42,6 @@ class _Answer(msgspec.Struct):
     content: dict[str, Any] | None = None
 
 
-def askable(prompt: CompiledPrompt, errors: ArgumentErrors) -> tuple[Argument, ...]:
-    """
-    Return the arguments to ask for, in the order of the signature.
-
-    Empty unless the prompt asks, and every fault is a missing argument that is not a secret: no form
-    may ask for secrets.
-
-    Args:
-        prompt:
-            The prompt that was asked for.
-
-        errors:
-            What is wrong with its arguments.
-    """
-    # A fault without `got` is a missing argument, or a secret; one with a path lies inside of a value.
-    missing = {fault.argument for fault in errors.faults if fault.got is None and not fault.path}
-    if not prompt.elicit or len(missing) < len(errors.faults):
-        return ()
-    wanted = tuple(argument for argument in prompt.arguments.ordered if argument.name in missing)
-    if len(wanted) < len(missing) or any(argument.arg.secret for argument in wanted):
-        return ()
-    return wanted
-
-
 def elicitation(
     prompt: CompiledPrompt,
     arguments: Iterable[Argument],
@@ -83,7 +58,7 @@ def elicitation(
             The prompt that needs them.
 
         arguments:
-            What `askable` returned.
+            What to ask for.
 
         modes:
             Whether the revision wants the question to say that it is asked with a form.
