@@ -10,7 +10,7 @@ import msgspec
 
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.icons import Icon
-from promptkit.language.unsendable import describe
+from promptkit.language.return_remedies import describe
 from promptkit.language.validation import optional_text
 
 __all__ = ["Options", "check_options"]

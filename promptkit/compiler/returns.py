@@ -13,7 +13,7 @@ from promptkit.conversion.kinds import is_literal, is_union, plain, type_name
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
-from promptkit.language.unsendable import remedy_for
+from promptkit.language.return_remedies import remedy_for
 
 __all__ = ["check_return"]
 

@@ -8,8 +8,8 @@ import attrs
 
 from promptkit.language.content import Content, Role, Text, plain_text
 from promptkit.language.media import Image
+from promptkit.language.return_remedies import Unsendable, describe, is_role_tuple
 from promptkit.language.showable import Showable, png_of
-from promptkit.language.unsendable import Unsendable, describe, is_role_tuple
 from promptkit.language.validation import checked_role
 
 __all__ = [

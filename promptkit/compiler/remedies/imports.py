@@ -10,8 +10,8 @@ from traceback import walk_tb
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
+from promptkit.compiler.remedies.foreign_names import remedy_for_name, remedy_for_option
 from promptkit.compiler.remedies.missing_modules import children_of, missing_module
-from promptkit.compiler.remedies.other_frameworks import remedy_for_name, remedy_for_option
 from promptkit.errors.exceptions import nearest
 
 __all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
