@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["package_of", "place_of", "project_root", "recipes_near", "shown", "split_target", "suggest"]
+__all__ = [
+    "declares",
+    "package_of",
+    "place_of",
+    "project_root",
+    "recipes_near",
+    "shown",
+    "split_target",
+    "suggest",
+]
 
 #: What stands in a project's own folder.
 _MARKS: Final = ("pyproject.toml", ".git")
@@ -119,8 +128,25 @@ def recipes_below(folder: "str | Path") -> list[str]:
             if entry.is_dir(follow_symlinks=False) and not entry.name.startswith((".", "_")):
                 below.append(entry.path)
         level = [place for place in sorted(below) if os.path.basename(place) not in _FOREIGN]
-        found += [place for place in level if any(map(_declares, _entries(place)))]
+        found += [place for place in level if any(declares(entry.path) for entry in _entries(place))]
     return found
+
+
+def declares(path: str) -> bool:
+    """
+    Return whether a file looks like a recipe, from its name and its beginning.
+    """
+    name = os.path.basename(path)
+    if not name.endswith(".py") or name.startswith(("_", ".", "test_")):
+        return False
+    try:
+        if not os.path.isfile(path):
+            return False
+        with open(path, "rb") as file:
+            text = file.read(_BEGINNING)
+    except OSError:
+        return False
+    return b"promptkit" in text and (b"@prompt" in text or b"@resource" in text)
 
 
 def shown(folder: str) -> str:
@@ -150,20 +176,3 @@ def _entries(folder: str) -> "list[os.DirEntry[str]]":
             return list(entries)
     except (OSError, ValueError):
         return []
-
-
-def _declares(entry: "os.DirEntry[str]") -> bool:
-    """
-    Return whether a file looks like a recipe, from its name and its beginning.
-    """
-    name = entry.name
-    if not name.endswith(".py") or name.startswith(("_", ".", "test_")):
-        return False
-    try:
-        if not entry.is_file():
-            return False
-        with open(entry.path, "rb") as file:
-            text = file.read(_BEGINNING)
-    except OSError:
-        return False
-    return b"promptkit" in text and (b"@prompt" in text or b"@resource" in text)
