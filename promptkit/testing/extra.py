@@ -3,7 +3,7 @@
 __all__ = ["missing"]
 
 
-def missing(user: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
+def missing(user: str, package: str) -> ModuleNotFoundError:
     """
     Return the error that names the command which installs what *user* needs.
 
@@ -11,8 +11,8 @@ def missing(user: str, error: ModuleNotFoundError) -> ModuleNotFoundError:
         user:
             What cannot be used.
 
-        error:
-            What its import has raised.
+        package:
+            What it needs.
     """
-    msg = f"{user} needs {error.name}: run python -m pip install 'promptkit[testing]'"
-    return ModuleNotFoundError(msg, name=error.name)
+    msg = f"{user} needs {package}: run python -m pip install 'promptkit[testing]'"
+    return ModuleNotFoundError(msg, name=package)

@@ -10,9 +10,9 @@ from promptkit.testing.transcript_diff import transcript
 
 try:
     from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
-except ModuleNotFoundError as error:
+except ModuleNotFoundError:
     user = "promptkit_snapshot"
-    raise missing(user, error) from None
+    raise missing(user, "syrupy") from None
 
 __all__ = ["MarkdownSnapshots"]
 

@@ -13,9 +13,9 @@ try:
     from hypothesis import strategies as st
 
     from promptkit.testing.json_values import json_values
-except ModuleNotFoundError as error:
+except ModuleNotFoundError:
     user = "making arguments up (wire_arguments, call_arguments, pytest --promptkit)"
-    raise missing(user, error) from None
+    raise missing(user, "hypothesis") from None
 
 __all__ = ["call_arguments", "wire_arguments"]
 
