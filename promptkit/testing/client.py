@@ -68,12 +68,13 @@ class Client:
     A client of your prompts, in the same process: for tests, plain and asynchronous.
 
     Each request goes through every byte of the protocol, as if it came from a client of that
-    revision, and returns once it is answered. It is closed when it is not used any more, or at the
-    end of a ``with`` block.
+    revision, and returns once it is answered. What a prompt raises is printed on standard error, as
+    it is where it is served. A client is closed when nobody holds it any more, or at the end of a
+    ``with`` block.
 
     Args:
         target:
-            A folder, a file, a module, or a `Catalog`; or prompts and resources.
+            A folder, a file, a module, or a `Catalog`; or one prompt or resource, or several.
 
         revision:
             The revision of the protocol, by its date; the newest if left out.
@@ -124,7 +125,7 @@ class Client:
 
     def close(self) -> None:
         """
-        End what runs for it. Requests that are made later are not answered any more.
+        End what runs for it. Later requests raise RuntimeError; to close it again does nothing.
         """
         self._finalize()
 
@@ -306,6 +307,9 @@ class Client:
         return {"action": "accept", "content": entered} if entered else {"action": "decline"}
 
     def _send(self, message: Mapping[str, Any]) -> None:
+        if not self._finalize.alive:
+            msg = "the client is closed: make another one"
+            raise RuntimeError(msg)
         line = msgspec.json.encode({"jsonrpc": "2.0", **message}) + b"\n"
         if _loop_is_running():
             # A prompt may run a loop of its own, as it may where it is served.

@@ -486,11 +486,13 @@ class TestLoops:
 class TestClosing:
     def test_with(self):
         """
-        It is closed at the end of a block, and may be closed again.
+        It is closed at the end of a block, and may be closed again; then it says so.
         """
         with Client(ALL) as client:
             client.get_prompt("plan", {"day": "2026-01-31", "hours": "1"})
         client.close()
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            client.list_prompts()
 
     def test_nothing_is_left_behind(self):
         """
