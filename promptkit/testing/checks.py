@@ -1,5 +1,6 @@
 """What ``pytest --promptkit`` tries of a prompt: its author's examples, and arguments that are made up."""
 
+import os
 from collections.abc import Mapping
 
 from promptkit.catalog.examples import example_arguments
@@ -47,8 +48,8 @@ def check_generated(prompt: CompiledPrompt) -> None:
     """
     Check that *prompt* renders for arguments that hypothesis makes up, or tells people what is wrong.
 
-    How many are tried, and whether by chance, is for hypothesis's profile to say: where continuous
-    integration runs they are the same each time.
+    How many are tried is for hypothesis's profile to say. Where continuous integration runs (``CI`` is
+    set) they are the same each time.
 
     Raises:
         RenderingError: For the simplest that it does not render for.
@@ -69,7 +70,11 @@ def check_generated(prompt: CompiledPrompt) -> None:
 
     renders.__name__ = prompt.name  # hypothesis keeps failures by it, and seeds chance with it
     checks = settings(
-        deadline=None, report_multiple_bugs=False, print_blob=False, suppress_health_check=list(HealthCheck)
+        deadline=None,
+        derandomize=settings().derandomize or "CI" in os.environ,
+        report_multiple_bugs=False,
+        print_blob=False,
+        suppress_health_check=list(HealthCheck),
     )
     checks(given(strategy)(renders))()
 

@@ -15,8 +15,8 @@ from promptkit.compiler.loading.configuration import find_configuration, find_ta
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.targets import declares, split_target
 from promptkit.compiler.prompts import Prompt
-from promptkit.errors.diagnostics import Diagnostic
-from promptkit.errors.exceptions import PromptkitError
+from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.errors.exceptions import LoadError, PromptkitError
 from promptkit.errors.tracebacks import format_exception
 from promptkit.testing.checks import RenderingError, check_examples, check_generated
 
@@ -39,7 +39,7 @@ def target_of(config: pytest.Config) -> str:
     """
     try:
         return find_target(config.invocation_params.dir)
-    except PromptkitError:
+    except LoadError:
         return find_target(config.rootpath)
 
 
@@ -101,6 +101,8 @@ class RecipeFile(pytest.File):
     def collect(self) -> "Iterator[PromptItem]":
         """
         Yield a test for each prompt, and one for the file if something outside of its prompts is at fault.
+
+        What the configuration ignores is not at fault, unless it keeps a prompt from being served.
         """
         path = self.path.resolve()
         files, catalog = _compiled(self, path.parent)
@@ -111,7 +113,7 @@ class RecipeFile(pytest.File):
         own = (found for found in catalog.diagnostics if found.location.file == str(path))
         findings: dict[int, list[Diagnostic]] = defaultdict(list)
         for found in dict.fromkeys((*file.diagnostics, *own)):
-            if found.rule.value not in ignored:
+            if found.rule.value not in ignored or found.severity is Severity.ERROR:
                 findings[id(_owner(found, file.declarations))].append(found)
         prompts = [made for made in file.declarations if isinstance(made.made, Prompt)]
         of_prompts = [(made, findings.pop(id(made), [])) for made in prompts]
@@ -123,7 +125,9 @@ class RecipeFile(pytest.File):
 
 class PromptItem(pytest.Function):
     """
-    A test of one prompt, or of what a file has beside its prompts. Fixtures that are used by all tests count.
+    A test of one prompt, or of what a file has beside its prompts.
+
+    Fixtures that are set up for every test are set up for it, too.
 
     Args:
         line:

@@ -37,6 +37,9 @@ _DEPTH: Final = 2
 #: The largest whole number that every program reads from JSON.
 _LARGEST: Final = 2**63 - 1
 
+#: Whole numbers that code forgets most often, and that chance alone seldom makes.
+_TELLING: Final = (0, 1, -1)
+
 _OFFSETS: Final = (UTC, timezone(timedelta(hours=5, minutes=30)), timezone(-timedelta(hours=3)))
 
 #: JSON, which is UTF-8, has no halves of surrogate pairs.
@@ -85,9 +88,11 @@ def _integers(tree: mi.IntType) -> Values:
     least = tree.ge if tree.gt is None else tree.gt + 1
     most = tree.le if tree.lt is None else tree.lt - 1
     step = tree.multiple_of or 1
-    lowest = -_LARGEST if least is None else least
-    highest = _LARGEST if most is None else most
-    return st.integers(-(-lowest // step), highest // step).map(lambda number: number * step)
+    lowest = -(-(-_LARGEST if least is None else least) // step)
+    highest = (_LARGEST if most is None else most) // step
+    telling = [number for number in _TELLING if lowest <= number <= highest]
+    numbers = st.integers(lowest, highest)
+    return (st.sampled_from(telling) | numbers if telling else numbers).map(lambda number: number * step)
 
 
 def _floats(tree: mi.FloatType) -> Values:

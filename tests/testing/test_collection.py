@@ -120,12 +120,13 @@ def outcomes(ran):
     return sorted(found["PASSED"]), sorted(found["FAILED"])
 
 
-def test_a_planted_fault_of_each_kind_is_found(project, run):
+def test_a_planted_fault_of_each_kind_is_found(project, run, monkeypatch):
     """
     A finding, what cannot be served or imported, an example that is refused, and a generated argument
     that makes a prompt fail: each is told with its place; all else passes.
     """
     project()
+    monkeypatch.setenv("CI", "true")  # not by chance
 
     ran = run("--promptkit", "recipes")
     shown = ran.stdout.str()
