@@ -1,18 +1,30 @@
 """The extra ``promptkit[testing]``: what to say where it is missing."""
 
-__all__ = ["missing"]
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["needed_by"]
 
 
-def missing(user: str, package: str) -> ModuleNotFoundError:
+@contextmanager
+def needed_by(user: str, package: str) -> Iterator[None]:
     """
-    Return the error that names the command which installs what *user* needs.
+    Tell whoever imports *package*, which is not installed, how to install it.
 
     Args:
         user:
-            What cannot be used.
+            What cannot be used without.
 
         package:
-            What it needs.
+            A package of the extra.
+
+    Raises:
+        ModuleNotFoundError: With the command, if it is missing.
     """
-    msg = f"{user} needs {package}: run python -m pip install 'promptkit[testing]'"
-    return ModuleNotFoundError(msg, name=package)
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != package:
+            raise
+        msg = f"{user} needs {package}: run python -m pip install 'promptkit[testing]'"
+        raise ModuleNotFoundError(msg, name=package) from None

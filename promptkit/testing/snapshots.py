@@ -5,14 +5,11 @@ from typing import Any
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.unsendable import describe
-from promptkit.testing.extra import missing
+from promptkit.testing.extra import needed_by
 from promptkit.testing.transcript_diff import transcript
 
-try:
+with needed_by("promptkit_snapshot", "syrupy"):
     from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
-except ModuleNotFoundError:
-    user = "promptkit_snapshot"
-    raise missing(user, "syrupy") from None
 
 __all__ = ["MarkdownSnapshots"]
 

@@ -7,15 +7,12 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion.errors import Misfit
 from promptkit.conversion.unstructuring import text_of
-from promptkit.testing.extra import missing
+from promptkit.testing.extra import needed_by
 
-try:
+with needed_by("making arguments up (wire_arguments, call_arguments, pytest --promptkit)", "hypothesis"):
     from hypothesis import strategies as st
 
     from promptkit.testing.json_values import json_values
-except ModuleNotFoundError:
-    user = "making arguments up (wire_arguments, call_arguments, pytest --promptkit)"
-    raise missing(user, "hypothesis") from None
 
 __all__ = ["call_arguments", "wire_arguments"]
 
