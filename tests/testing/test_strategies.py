@@ -41,14 +41,13 @@ ALL = pytest.mark.parametrize("annotation", EVERY.values(), ids=EVERY)
 FEW = settings(max_examples=8 * TIMES, suppress_health_check=list(HealthCheck), database=None)
 
 
-def prompt_of(annotation, **default):
+def prompt_of(annotation):
     """A prompt with one parameter of a type."""
 
     def typed(value) -> str:
         return f"It is {value!r}."
 
     typed.__annotations__["value"] = annotation
-    typed.__kwdefaults__ = default or None
     return prompt(typed)
 
 
