@@ -14,16 +14,6 @@ ARGUMENTS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a project of one source file and two logs."""
-    for path, text in {"src/upload.py": "x = 1", "logs/a.log": "10:00 lost", "logs/b c.log": "ä"}.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
-        (tmp_path / path).write_text(text, encoding="utf-8")
-    monkeypatch.setenv("PROJECT_ROOT", str(tmp_path))
-    return tmp_path
-
-
 def test_files_follow_the_question_as_resources() -> None:
     """The text comes first, then every file, in the order in which they were named."""
     first, *rest = analyze_project.render_wire(ARGUMENTS)

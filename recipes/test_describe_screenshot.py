@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from promptkit import Image, PromptError
+from promptkit.testing import Client
 from recipes.describe_screenshot import SAMPLES, USES, describe_screenshot, pictures
 
 
@@ -35,5 +36,8 @@ def test_folder_is_the_authors_choice(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_names_of_pictures_complete() -> None:
     """What was typed is completed to pictures, not to other files."""
+    client = Client(describe_screenshot)
+
+    assert client.complete("describe_screenshot", "picture", "d").values == ("dialog.png",)
     assert pictures("d") == ["dialog.png"]
     assert pictures("chime") == []

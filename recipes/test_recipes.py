@@ -1,37 +1,37 @@
-"""Tests of all recipes together."""
+"""Tests of all recipes together. `pytest --promptkit` tries each of them besides."""
 
 from pathlib import Path
 
-import pytest
-
-from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.loading.loader import load
+from promptkit.testing import Client
 
 FOLDER = Path(__file__).parent
 
 
-@pytest.fixture(scope="module")
-def catalog() -> Catalog:
-    """Compile the folder as `promptkit serve` does."""
-    return compiler.compile(load(FOLDER))
-
-
-def test_each_file_holds_the_prompt_of_its_name(catalog: Catalog) -> None:
+def test_each_file_holds_the_prompt_of_its_name(promptkit_catalog: Catalog) -> None:
     """Everything compiles without a complaint, one prompt to a file."""
-    names = {file.stem for file in FOLDER.glob("*.py") if not file.name.startswith(("_", "test_"))}
+    files = {file.stem for file in FOLDER.glob("*.py")}
+    recipes = {name for name in files if not name.startswith(("_", "test_", "conftest"))}
 
-    assert catalog.diagnostics == ()
-    assert set(catalog) == names
+    assert promptkit_catalog.diagnostics == ()
+    assert set(promptkit_catalog) == recipes
 
 
-def test_people_are_told_what_to_enter(catalog: Catalog) -> None:
+def test_people_are_told_what_to_enter(promptkit_catalog: Catalog) -> None:
     """Every prompt has a description, and so has each of its arguments, in its author's own words."""
     silent = [
         f"{prompt.name}({argument.name})"
-        for prompt in catalog.prompts
+        for prompt in promptkit_catalog.prompts
         for argument in prompt.arguments.ordered
         if not (prompt.description and argument.arg.description)
     ]
 
     assert silent == []
+
+
+def test_clients_are_shown_what_is_required(promptkit_client: Client) -> None:
+    """The list says of every prompt what it cannot do without, and that comes first."""
+    required = [[argument.required for argument in one.arguments] for one in promptkit_client.list_prompts()]
+
+    assert all(any(one) for one in required)
+    assert all(one == sorted(one, reverse=True) for one in required)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from promptkit import Audio, PromptError
+from promptkit import Audio, EmbeddedResource, PromptError
+from promptkit.testing import Client
 from recipes.summarize_recording import SAMPLES, summarize_recording
 
 
@@ -15,6 +16,16 @@ def test_recording_follows_the_text() -> None:
     assert (text.role, recording.role) == ("user", "user")
     assert "**Decisions**" in str(text)
     assert recording.content == Audio((SAMPLES / "chime.wav").read_bytes(), "audio/wav")
+
+
+def test_client_that_knows_no_sound_receives_it() -> None:
+    """For a client of the first revision the recording is a document, with the same bytes."""
+    _, recording = Client(summarize_recording, revision="2024-11-05").get_prompt(
+        "summarize_recording", {"recording": "chime.wav"}
+    )
+
+    assert isinstance(recording.content, EmbeddedResource)
+    assert recording.content.blob == (SAMPLES / "chime.wav").read_bytes()
 
 
 def test_actions_alone() -> None:

@@ -1,6 +1,7 @@
 """Tests of `wall_bounce`."""
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from promptkit import PromptError
 from recipes.wall_bounce import wall_bounce
@@ -16,6 +17,11 @@ def test_each_model_judges_the_one_before() -> None:
     assert "Turn of c3" in third
     assert "the answer of b2" in third
     assert "## Consensus" in last
+
+
+def test_all_of_it(promptkit_snapshot: SnapshotAssertion) -> None:
+    """The whole panel reads as in the snapshot; ``--snapshot-update`` writes what was changed on purpose."""
+    assert wall_bounce.render("Tabs or spaces?", models="a1, b2") == promptkit_snapshot
 
 
 def test_first_message_says_it_all() -> None:

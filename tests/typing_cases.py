@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iter
 from pathlib import Path
 from typing import Annotated, Any, Literal, assert_type
 
+from hypothesis.strategies import SearchStrategy
+
 from promptkit import (
     Arg,
     Audio,
@@ -26,6 +28,7 @@ from promptkit import (
     resource,
     user,
 )
+from promptkit.testing import Client, ProtocolError, call_arguments, wire_arguments
 
 
 def a_bare_prompt_keeps_its_types() -> None:
@@ -269,3 +272,31 @@ def a_resource_returns_text_or_bytes() -> None:
 def values_cannot_be_changed(text: Text, workflow: Workflow) -> None:
     text.text = "b"  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
     workflow.messages = ()  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def a_client_returns_values() -> None:
+    @prompt
+    def review(diff: str) -> str:
+        return diff
+
+    with Client("prompts", revision="2025-06-18", answers={"days": 3}, name="zed") as client:
+        assert_type(client.get_prompt("review", {"diff": "+a"}), Workflow)
+        assert_type(client.list_prompts()[0].arguments[0].required, bool)
+        assert_type(client.list_resources()[0].mime_type, str | None)
+        assert_type(client.read_resource("a:b"), EmbeddedResource)
+        assert_type(client.complete("review", "diff", "+").values, tuple[str, ...])
+        assert_type(client.request("ping"), dict[str, Any])
+    assert_type(ProtocolError(-32602, "no").code, int)
+    Client(review)
+    Client([review, review])
+    Client(Path("prompts"))
+    Client(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def strategies_are_of_the_wire_or_of_a_call() -> None:
+    @prompt
+    def review(diff: str) -> str:
+        return diff
+
+    assert_type(wire_arguments(review), SearchStrategy[dict[str, str]])
+    assert_type(call_arguments(review), SearchStrategy[dict[str, Any]])

@@ -1,1 +1,38 @@
-"""Testing prompts with pytest."""
+"""
+Testing prompts: a client in the same process, and arguments made from types.
+
+Each public name is imported when it is first used, and needs no more than it uses.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from promptkit.testing.client import Client, ProtocolError
+    from promptkit.testing.strategies import call_arguments, wire_arguments
+
+__all__ = ["Client", "ProtocolError", "call_arguments", "wire_arguments"]
+
+#: Where the public names are defined.
+_HOMES: Final = {
+    "Client": "client",
+    "ProtocolError": "client",
+    "call_arguments": "strategies",
+    "wire_arguments": "strategies",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """
+    Return a public name that is used for the first time. Raises AttributeError if there is none.
+    """
+    if name not in _HOMES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    found = getattr(import_module(f"promptkit.testing.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,5 +1,7 @@
 """
-The pytest plugin: it makes recipes importable, and shortens the report of failed tests.
+The pytest plugin: fixtures, a test for each prompt, short reports of failed tests.
+
+It also makes the root of a test's project importable.
 
 Every run of pytest loads it where promptkit is installed, so its imports happen when a test
 needs them.
@@ -9,13 +11,25 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+    from promptkit.catalog.catalog import Catalog
+    from promptkit.testing.client import Client
+
 __all__ = [
+    "promptkit_catalog",
+    "promptkit_client",
+    "promptkit_snapshot",
+    "pytest_addoption",
     "pytest_assertrepr_compare",
     "pytest_collect_directory",
+    "pytest_collect_file",
+    "pytest_configure",
     "pytest_load_initial_conftests",
     "pytest_pycollect_makemodule",
     "pytest_runtest_makereport",
@@ -23,6 +37,98 @@ __all__ = [
 
 #: Files and folders that mark the root of a project.
 _ROOT_MARKERS: Final = ("pyproject.toml", ".git")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """
+    Add the option that makes each prompt a test.
+
+    Args:
+        parser:
+            Takes options.
+    """
+    parser.getgroup("promptkit").addoption(
+        "--promptkit",
+        action="store_true",
+        help="test every prompt: it compiles without a finding, and renders for its examples and for "
+        "arguments that are made up",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """
+    Look for prompts in the target of the configuration, if the command line names no files.
+
+    Args:
+        config:
+            How pytest runs.
+
+    Raises:
+        UsageError: If there is no such target.
+    """
+    if config.getoption("promptkit") and not hasattr(config.option, "promptkit_target"):
+        from promptkit.testing.collection import add_target
+
+        config.option.promptkit_target = None
+        add_target(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """
+    Return what collects the prompts of a file, if it is one of recipes, and they are asked for.
+
+    Args:
+        file_path:
+            Any file.
+
+        parent:
+            What holds it.
+    """
+    if not parent.config.getoption("promptkit") or file_path.suffix != ".py":
+        return None
+    from promptkit.testing.collection import recipe_file
+
+    return recipe_file(file_path, parent)
+
+
+@pytest.fixture(scope="session")
+def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
+    """
+    The compiled prompts and resources of the configured target, with what is wrong with them.
+    """
+    from promptkit.errors import PromptkitError
+    from promptkit.testing.collection import target_of
+    from promptkit.testing.targets import catalog_of
+
+    try:
+        return catalog_of(target_of(pytestconfig))
+    except PromptkitError as error:
+        pytest.fail(str(error), pytrace=False)
+
+
+@pytest.fixture
+def promptkit_client(promptkit_catalog: "Catalog") -> "Iterator[Client]":
+    """
+    A `promptkit.testing.Client` of the configured target, all of which can be served.
+    """
+    from promptkit.testing.client import Client
+    from promptkit.testing.targets import sound
+
+    with Client(sound(promptkit_catalog)) as client:
+        yield client
+
+
+@pytest.fixture
+def promptkit_snapshot(request: pytest.FixtureRequest) -> "SnapshotAssertion":
+    """
+    A snapshot of what was rendered, in a Markdown file a test; ``--snapshot-update`` writes it.
+    """
+    try:
+        from promptkit.testing.snapshots import MarkdownSnapshots
+    except ModuleNotFoundError as error:
+        pytest.fail(str(error), pytrace=False)
+    snapshot: SnapshotAssertion = request.getfixturevalue("snapshot")
+    return snapshot.use_extension(MarkdownSnapshots)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,6 +140,8 @@ def pytest_assertrepr_compare(
     """
     if op not in ("==", "!=", "in", "not in") or "promptkit.language.content" not in sys.modules:
         return None
+    if type(right).__module__.startswith("syrupy") or type(left).__module__.startswith("syrupy"):
+        return None  # it shows by itself how a snapshot differs
     from promptkit.testing.transcript_diff import explain
 
     return explain(op, left, right, whole=config.getoption("verbose") > 1)

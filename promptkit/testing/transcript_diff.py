@@ -9,7 +9,7 @@ from promptkit.language.content import Content, EmbeddedResource, Text
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.return_remedies import describe
 
-__all__ = ["explain"]
+__all__ = ["explain", "transcript"]
 
 #: In characters: how long a shown line may be, and how much of it is shown before a difference.
 _MAX_LINE: Final = 100
@@ -48,6 +48,16 @@ def explain(operator: str, left: object, right: object, *, whole: bool = False) 
         reprs = ([_Line(line) for line in _reprs(value)] for value in (right, left))
         found = list(_differences(*reprs, whole=True))
     return [f"{head}: the transcripts differ (- right, + left)", *found]
+
+
+def transcript(value: Workflow | Message | Content) -> str:
+    """
+    Return all that distinguishes *value* from others, as a transcript, with kinds and annotations.
+    """
+    lines: list[str] = []
+    for message in value if isinstance(value, Workflow) else [value]:
+        lines += ["", *(line.text for line in _lines(message))]
+    return "\n".join(lines[1:])
 
 
 def _looked_for(operator: str, text: object, turns: object, *, whole: bool) -> list[str]:

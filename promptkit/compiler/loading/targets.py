@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "display_path",
+    "looks_like_recipe",
     "package_of",
     "place_of",
     "project_root",
@@ -117,7 +118,7 @@ def recipes_below(folder: "str | Path") -> list[str]:
             if entry.is_dir(follow_symlinks=False) and not entry.name.startswith((".", "_")):
                 below.append(entry.path)
         level = [place for place in sorted(below) if os.path.basename(place) not in _SKIPPED_FOLDERS]
-        found += [place for place in level if any(map(_looks_like_recipe, _entries(place)))]
+        found += [place for place in level if any(looks_like_recipe(entry.path) for entry in _entries(place))]
     return found
 
 
@@ -143,15 +144,15 @@ def _entries(folder: str) -> "list[os.DirEntry[str]]":
         return []
 
 
-def _looks_like_recipe(entry: "os.DirEntry[str]") -> bool:
+def looks_like_recipe(path: str) -> bool:
     """Guess from a file's name and its first bytes."""
-    name = entry.name
+    name = os.path.basename(path)
     if not name.endswith(".py") or name.startswith(("_", ".", "test_")):
         return False
     try:
-        if not entry.is_file():
+        if not os.path.isfile(path):
             return False
-        with open(entry.path, "rb") as file:
+        with open(path, "rb") as file:
             text = file.read(_READ_BYTES)
     except OSError:
         return False

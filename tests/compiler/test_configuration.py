@@ -1,0 +1,208 @@
+import os
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from promptkit.compiler.loading.configuration import (
+    Configuration,
+    check_keys,
+    find_configuration,
+    find_target,
+)
+from promptkit.errors import ConfigurationError, LoadError, PromptkitError
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A function that writes a project's ``pyproject.toml`` and folders, and returns its folder."""
+
+    def write(configuration="", *folders, below="project"):
+        folder = tmp_path / below
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "pyproject.toml").write_text(dedent(configuration))
+        for name in folders:
+            (folder / name).mkdir(parents=True)
+        return folder
+
+    return write
+
+
+WHOLE = """
+    [project]
+    name = "mine"
+
+    [tool.promptkit]
+    target = "src/prompts"
+    clients = ["claude-code", "zed"]
+    ignore = ["PK311"]
+
+    [tool.promptkit.serve]
+    page-size = 10
+    watch = false
+"""
+
+
+class TestFinding:
+    @pytest.mark.parametrize("start", ["", "src", "src/prompts"])
+    def test_it_is_found_from_any_folder_below(self, start, project):
+        """
+        Everything that the table says is read; the target is where the file says, whoever looks.
+        """
+        folder = project(WHOLE, "src/prompts")
+
+        assert find_configuration(folder / start) == Configuration(
+            file=str(folder / "pyproject.toml"),
+            target=str(folder / "src" / "prompts"),
+            clients=("claude-code", "zed"),
+            ignore=("PK311",),
+            serve={"page-size": 10, "watch": False},
+        )
+
+    def test_a_file_without_the_table_is_passed_over(self, project):
+        """
+        In a project of projects, the nearest file that says something of promptkit counts.
+        """
+        outer = project("[tool.promptkit]\nignore = ['PK311']", "inner")
+        inner = project("[project]\nname = 'promptkit-things'", below="project/inner")
+
+        assert find_configuration(inner).file == str(outer / "pyproject.toml")
+
+    def test_there_is_none(self, tmp_path):
+        """
+        Then nothing is said, and nothing fails.
+        """
+        assert find_configuration(tmp_path) == Configuration()
+
+    def test_the_current_folder_counts_if_none_is_named(self, project, monkeypatch):
+        """
+        Commands look from where they are.
+        """
+        monkeypatch.chdir(project("[tool.promptkit]\nclients = ['zed']", "below") / "below")
+
+        assert find_configuration().clients == ("zed",)
+
+    @pytest.mark.parametrize(
+        ("target", "expected"),
+        [
+            ("prompts", "{folder}/prompts"),
+            ("prompts/review.py:review", "{folder}/prompts/review.py:review"),
+            ("../shared", "{folder}/../shared"),
+            ("package.module", "package.module"),
+            ("package.module:name", "package.module:name"),
+            ("missing", "missing"),
+        ],
+    )
+    def test_targets(self, target, expected, project):
+        """
+        A path is seen from the file; what is no path is a module, which stays what it is.
+        """
+        folder = project(f"[tool.promptkit]\ntarget = '{target}'", "prompts", "../shared")
+        (folder / "prompts" / "review.py").touch()
+
+        assert find_configuration(folder).target == expected.format(folder=folder)
+
+
+class TestFaults:
+    @pytest.mark.parametrize(
+        ("configuration", "says"),
+        [
+            (
+                "tool.promptkit.targets = 'x'",
+                "[tool.promptkit] has no setting 'targets': did you mean 'target'?",
+            ),
+            (
+                "tool.promptkit.zzz = 1",
+                "[tool.promptkit] has no setting 'zzz': there are target, clients, ignore, serve",
+            ),
+            (
+                "tool.promptkit.target = ''",
+                "[tool.promptkit] target takes a folder, a file or a module, not ''",
+            ),
+            (
+                "tool.promptkit.target = 5",
+                "[tool.promptkit] target takes a folder, a file or a module, not 5",
+            ),
+            ("tool.promptkit.clients = 'zed'", "[tool.promptkit] clients takes a list of names, not 'zed'"),
+            ("tool.promptkit.ignore = [311]", "[tool.promptkit] ignore takes a list of codes, not [311]"),
+            ("tool.promptkit.serve = true", "[tool.promptkit] serve takes a table of options, not True"),
+            ("tool.promptkit = 5", "tool.promptkit is no table"),
+        ],
+    )
+    def test_what_it_cannot_say(self, configuration, says, project):
+        """
+        An unknown key is refused with the nearest one, a wrong value with what is taken; the file is named.
+        """
+        folder = project(configuration)
+
+        with pytest.raises(ConfigurationError) as caught:
+            find_configuration(folder)
+
+        assert str(caught.value) == f"{folder / 'pyproject.toml'}: {says}"
+
+    @pytest.mark.parametrize("text", [b"[tool.promptkit\n", b"[tool.promptkit]\ntarget = '\xff'\n"])
+    def test_what_is_no_toml(self, text, project):
+        """
+        The fault is told with its place; a file that does not speak of promptkit is not looked at.
+        """
+        folder = project()
+        (folder / "pyproject.toml").write_bytes(text)
+        with pytest.raises(ConfigurationError, match="it is not TOML: "):
+            find_configuration(folder)
+
+        (folder / "pyproject.toml").write_text("[broken")
+        assert find_configuration(folder) == Configuration()
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+    def test_what_cannot_be_read(self, project):
+        """
+        A file that is locked is told, and not passed over.
+        """
+        folder = project()
+        (folder / "pyproject.toml").chmod(0)
+
+        with pytest.raises(ConfigurationError, match="it cannot be read: Permission denied"):
+            find_configuration(folder)
+
+    def test_the_options_of_serve_are_checked_by_who_knows_them(self):
+        """
+        `check_keys` says the same of any table.
+        """
+        with pytest.raises(
+            PromptkitError, match=r"^f: \[tool\.promptkit\.serve\] has no .* did you mean 'grace'\?$"
+        ):
+            check_keys({"grase": 1}, ("grace", "rate"), "f", "tool.promptkit.serve")
+        check_keys({"grace": 1}, ("grace", "rate"), "f", "tool.promptkit.serve")
+
+
+class TestTarget:
+    def test_what_is_configured_comes_first(self, project):
+        """
+        Then the folder `recipes`, then the folder `prompts`.
+        """
+        folder = project("", "prompts")
+        assert find_target(folder) == str(folder / "prompts")
+        (folder / "recipes").mkdir()
+        assert find_target(folder) == str(folder / "recipes")
+        project("[tool.promptkit]\ntarget = 'prompts'")
+        assert find_target(folder) == str(folder / "prompts")
+
+    def test_there_is_nothing(self, tmp_path, monkeypatch):
+        """
+        It is said what to do.
+        """
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "recipes").touch()
+
+        with pytest.raises(
+            LoadError, match=r"there is no folder recipes or prompts here: name one, or set target"
+        ):
+            find_target()
+
+    def test_it_is_a_path_as_one_types_it(self, project, monkeypatch):
+        """
+        In the current folder the path is relative.
+        """
+        monkeypatch.chdir(project("", "recipes"))
+
+        assert Path(find_target()) == Path("recipes")

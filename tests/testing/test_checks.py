@@ -1,0 +1,114 @@
+from pathlib import Path
+from typing import Annotated
+
+import pytest
+
+from promptkit import Arg, ArgumentErrors, PromptError, prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.errors import EmptyPrompt
+from promptkit.testing.checks import RenderingError, check_examples, check_generated
+
+CATALOG = compile(load(Path(__file__).parents[2] / "recipes"), lint=True)
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_every_recipe_passes(name, tmp_path, monkeypatch):
+    """
+    Each of the recipes renders for its examples, and for what is made up.
+    """
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "upload.py").touch()
+    monkeypatch.setenv("PROJECT_ROOT", str(tmp_path))
+    monkeypatch.setenv("CI", "true")
+
+    assert CATALOG.diagnostics == ()
+    check_examples(CATALOG[name])
+    check_generated(CATALOG[name])
+
+
+def failing(error):
+    """A prompt that raises *error* for its example, and for all that is longer than it."""
+
+    def ask(text: Annotated[str, Arg(examples=["sample"])]):
+        if len(text) > 5:
+            raise error
+        return f"Say {text!r}."
+
+    return prompt(ask).compiled
+
+
+class TestExamples:
+    @pytest.mark.parametrize(
+        "error", [ValueError("no"), PromptError("no"), EmptyPrompt("other"), ArgumentErrors("other", ())]
+    )
+    def test_an_example_has_to_render(self, error):
+        """
+        Whatever is raised, an example that people are shown does not work; what was sent is told.
+        """
+        with pytest.raises(RenderingError) as caught:
+            check_examples(failing(error))
+
+        assert caught.value.__cause__ is error
+        assert str(caught.value) == "prompt 'ask' fails for {'text': 'sample'}"
+
+    def test_examples_that_are_not_all_that_is_needed(self):
+        """
+        Where an argument is required and has no example, they say nothing by themselves.
+        """
+
+        @prompt
+        def ask(text: Annotated[str, Arg(examples=["sample"])], other: str):
+            raise ValueError(text)
+
+        check_examples(ask.compiled)
+
+    def test_each_is_rendered(self):
+        """
+        All examples are tried, asynchronous prompts too.
+        """
+        seen = []
+
+        @prompt
+        async def ask(text: Annotated[str, Arg(examples=["a", "b"])]):
+            seen.append(text)
+            return text
+
+        check_examples(ask.compiled)
+
+        assert seen == ["a", "b"]
+
+
+class TestGenerated:
+    @pytest.mark.parametrize("error", [PromptError("no"), EmptyPrompt("other")])
+    def test_what_people_are_told_is_no_fault(self, error):
+        """
+        A prompt may refuse what it is sent, in words for whoever sent it.
+        """
+        check_generated(failing(error))
+
+    @pytest.mark.parametrize("error", [KeyError("no"), ArgumentErrors("other", ()), SystemError("no")])
+    def test_anything_else_is(self, error):
+        """
+        Any other exception is a fault, told for the simplest arguments that lead to it.
+        """
+        with pytest.raises(RenderingError) as caught:
+            check_generated(failing(error))
+
+        assert caught.value.__cause__ is error
+        assert len(caught.value.arguments["text"]) == 6
+
+    def test_what_cannot_be_sent_is(self):
+        """
+        So is text that no line can hold, which shows only when it is sent.
+        """
+
+        @prompt
+        def say(text: str):
+            return "half of a pair: \ud83d" if "a" in text else "x"
+
+        with pytest.raises(RenderingError) as caught:
+            check_generated(say.compiled)
+
+        assert type(caught.value.__cause__) is UnicodeEncodeError
+        assert caught.value.arguments == {"text": "a"}

@@ -1,0 +1,511 @@
+import asyncio
+import datetime as dt
+import gc
+import pickle
+import sys
+import threading
+import weakref
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal
+
+import anyio
+import mcp.client.session
+import pytest
+from mcp import Client as OfficialClient
+from mcp import StdioServerParameters, types
+from tests.test_official_client import ARGUMENTS, RECIPES, received
+
+from promptkit import (
+    Arg,
+    Audio,
+    CompileError,
+    Context,
+    Image,
+    PromptError,
+    ResourceLink,
+    Text,
+    assistant,
+    prompt,
+    resource,
+    user,
+)
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.compiler.recipes import Recipes
+from promptkit.errors import LoadError
+from promptkit.testing import Client, ProtocolError
+from tests.clients.calls import plain
+from tests.wire import HANDSHAKES, MODERN, REVISIONS
+
+EVERY_REVISION = pytest.mark.parametrize("revision", REVISIONS)
+KINDS = Path(__file__).parents[1] / "clients" / "recipes"
+
+#: What is asked of the recipes that have every kind of content, and what a person answers.
+KINDS_ARGUMENTS = {
+    **{name: {} for name in ("text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns")},
+    "typed": {"count": "3", "language": "rust"},
+    "asked": {},
+}
+ANSWERS = {"town": "Kyoto", "days": 4}
+
+
+def official(folder, revision, arguments, monkeypatch):
+    """What the official client receives from a process of its own that serves *folder*."""
+    monkeypatch.setattr(mcp.client.session, "LATEST_HANDSHAKE_VERSION", revision)
+    monkeypatch.setenv("PROJECT_ROOT", str(RECIPES))
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "promptkit", "serve", str(folder)],
+        env={"PROJECT_ROOT": str(RECIPES)},
+    )
+
+    async def person(_context, asked):
+        entered = {name: ANSWERS[name] for name in asked.requested_schema["properties"]}
+        return types.ElicitResult(action="accept", content=entered)
+
+    async def attempt(call):
+        try:
+            return await call
+        except mcp.MCPError as error:
+            return error
+
+    async def connected():
+        mode = "legacy" if revision in HANDSHAKES else revision
+        async with OfficialClient(server, mode=mode, elicitation_callback=person) as client:
+            assert client.protocol_version == revision
+            listed = await client.list_prompts()
+            got = {name: await attempt(client.get_prompt(name, given)) for name, given in arguments.items()}
+            return listed, got
+
+    return anyio.run(connected)
+
+
+def as_json(result):
+    """A result of the official client as it came, without what is for clients and not for people."""
+    return plain(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+@pytest.mark.parametrize(
+    ("folder", "arguments"), [(RECIPES, ARGUMENTS), (KINDS, KINDS_ARGUMENTS)], ids=["recipes", "kinds"]
+)
+@EVERY_REVISION
+def test_it_receives_what_the_official_client_does(folder, arguments, revision, monkeypatch):
+    """
+    For every recipe and every revision: the same lists, the same messages byte for byte, the same
+    errors, and what a person was asked for makes the same prompt.
+    """
+    picture = Image.from_path(RECIPES / "samples/dialog.png")
+    monkeypatch.setitem(ARGUMENTS["debug_error"], "screenshot", picture.base64)
+    listed, got = official(folder, revision, arguments, monkeypatch)
+    client = Client(str(folder), revision=revision, answers=ANSWERS)
+
+    assert plain(client.request("prompts/list")) == as_json(listed)
+    assert [one.name for one in client.list_prompts()] == [one.name for one in listed.prompts]
+    for name, given in arguments.items():
+        if isinstance(got[name], mcp.MCPError):
+            with pytest.raises(ProtocolError) as caught:
+                client.get_prompt(name, given)
+            error = got[name].error
+            assert (caught.value.code, caught.value.message, caught.value.data) == (
+                error.code,
+                error.message,
+                error.data,
+            )
+            continue
+        assert plain(client.request("prompts/get", {"name": name, "arguments": given})) == as_json(got[name])
+        assert [(message.role, bare(message.content)) for message in client.get_prompt(name, given)] == [
+            (message.role, received(message.content)) for message in got[name].messages
+        ]
+
+
+def bare(content):
+    """Content without what `received` does not read of a link."""
+    return ResourceLink(content.uri, name=content.name) if isinstance(content, ResourceLink) else content
+
+
+@prompt
+def review(code: Annotated[str, Arg("The code")], language: Literal["python", "rust"] = "python"):
+    """Ask for a review."""
+    return user(f"Review this {language} code.", code) + assistant("Gladly.")
+
+
+@prompt(elicit=True)
+def release(version: str, notes: Literal["short", "long"]):
+    """Write the notes."""
+    return f"{version}: {notes}"
+
+
+class Tone(Enum):
+    WARM = 1
+    COLD = 2
+
+
+@prompt
+async def plan(day: dt.date, hours: list[int], tone: Tone = Tone.WARM):
+    """Plan a day."""
+    await asyncio.sleep(0)
+    return f"{day:%A}: {sum(hours)} {tone.name}"
+
+
+@resource("shelf://notice", title="The notice")
+def notice() -> str:
+    """What hangs at the door."""
+    return "Closed."
+
+
+@resource("shelf://books/{title}")
+def book(title: Annotated[str, Arg(complete=["Emma", "Dune"])]) -> bytes:
+    """One book."""
+    return title.encode()
+
+
+ALL = [review, release, plan, notice, book]
+
+
+class TestMethods:
+    @EVERY_REVISION
+    def test_prompts(self, revision):
+        """
+        A workflow comes back as it was composed, for text and for other values.
+        """
+        client = Client(ALL, revision=revision)
+
+        assert client.get_prompt("review", {"code": "x"}) == user(
+            "Review this python code.", "x"
+        ) + assistant("Gladly.")
+        sent = {"day": dt.date(2026, 1, 31), "hours": [1, 2], "tone": Tone.COLD}
+        assert client.get_prompt("plan", sent).text == "Saturday: 3 COLD"
+        assert client.get_prompt("review", {"code": "x", "language": None})[0].text.count("python") == 1
+
+    @EVERY_REVISION
+    def test_lists(self, revision):
+        """
+        Lists come whole, each item as a value whose attributes are what the revision has.
+        """
+        client = Client(ALL, revision=revision)
+        titled = revision >= "2025-06-18"
+
+        assert [one.name for one in client.list_prompts()] == ["plan", "release", "review"]
+        assert [(one.name, one.required) for one in client.list_prompts()[2].arguments] == [
+            ("code", True),
+            ("language", False),
+        ]
+        (listed,) = client.list_resources()
+        assert (listed.uri, listed.name, listed.title) == (
+            "shelf://notice",
+            "notice",
+            "The notice" if titled else None,
+        )
+        (template,) = client.list_resource_templates()
+        assert (template.uri_template, template.name) == ("shelf://books/{title}", "book")
+        assert bool(client.list_prompts()[0].meta) == titled
+
+    def test_a_list_of_many_pages_comes_whole(self):
+        """
+        It asks for page after page.
+        """
+        many = [prompt(name=f"p{number:04}")(lambda: "Hi.") for number in range(1234)]
+
+        assert [one.name for one in Client(many).list_prompts()] == [one.options.name for one in many]
+
+    @EVERY_REVISION
+    def test_resources(self, revision):
+        """
+        A resource is what it holds, text or bytes.
+        """
+        client = Client(ALL, revision=revision)
+
+        assert client.read_resource("shelf://notice").text == "Closed."
+        assert client.read_resource("shelf://books/Emma").blob == b"Emma"
+
+    @EVERY_REVISION
+    def test_completion(self, revision):
+        """
+        Arguments of prompts and variables of templates are completed.
+        """
+        client = Client(ALL, revision=revision)
+
+        assert client.complete("review", "language", "py").values == ("python",)
+        assert client.complete("review", "language").total == 2
+        assert client.complete("shelf://books/{title}", "title", "e", {"shelf": "1"}).values[0] == "Emma"
+
+    @EVERY_REVISION
+    def test_a_request_is_answered_as_it_comes(self, revision):
+        """
+        `request` returns what was received, and takes params as they are sent.
+        """
+        result = Client(ALL, revision=revision).request(
+            "prompts/get", {"name": "review", "arguments": {"code": "x"}}
+        )
+
+        assert result["messages"][1] == {"role": "assistant", "content": {"type": "text", "text": "Gladly."}}
+        assert ("resultType" in result) == (revision == MODERN)
+
+    def test_it_says_who_it_is(self):
+        """
+        A prompt sees the client's name, and the revision; the newest unless another is asked for.
+        """
+
+        @prompt
+        def who(context: Context):
+            return f"{context.client_name} {context.revision}"
+
+        assert Client(who, name="zed").get_prompt("who").text == f"zed {MODERN}"
+        assert Client(who, revision="2025-06-18").get_prompt("who").text == "promptkit.testing 2025-06-18"
+
+
+class TestContent:
+    @pytest.mark.parametrize(("revision", "kind"), [("2024-11-05", "EmbeddedResource"), (MODERN, "Audio")])
+    def test_an_older_revision_receives_what_it_has(self, revision, kind, wav):
+        """
+        What a revision has no content for arrives as something else, as in a client.
+        """
+        play = prompt(name="play")(lambda: Audio(wav))
+        (message,) = Client(play, revision=revision).get_prompt("play")
+
+        assert type(message.content).__name__ == kind
+
+    def test_annotations_arrive(self):
+        """
+        For whom content is, how much it matters and how old it is comes along.
+        """
+        said = Text("a", audience="user", priority=0.5, last_modified="2026-01-31T12:00:00Z")
+
+        assert Client(prompt(name="say")(lambda: said)).get_prompt("say") == user(said)
+
+    def test_every_kind_arrives(self):
+        """
+        Content is what the prompt said, kind by kind.
+        """
+        client, catalog = Client(str(KINDS)), compile(load(KINDS))
+
+        for name in ("image", "audio", "embedded_text", "embedded_blob", "link", "turns"):
+            assert client.get_prompt(name) == catalog.render(name)
+
+
+class TestElicitation:
+    @EVERY_REVISION
+    def test_answers_are_entered(self, revision):
+        """
+        What a person answers becomes the arguments, in both eras, where the revision has forms.
+        """
+        client = Client(release, revision=revision, answers={"version": "1.0", "notes": "long", "more": 1})
+        if revision >= "2025-06-18":
+            assert client.get_prompt("release").text == "1.0: long"
+            assert client.get_prompt("release", {"notes": "short"}).text == "1.0: short"
+        else:
+            with pytest.raises(ProtocolError, match="'version' is missing"):
+                client.get_prompt("release")
+
+    @pytest.mark.parametrize("revision", REVISIONS[2:])
+    @pytest.mark.parametrize("answers", [None, {}, {"version": "1.0"}, {"other": "1.0"}])
+    def test_what_is_not_answered_is_missing(self, revision, answers):
+        """
+        Without forms, if the person declines, or leaves something out, the prompt is refused.
+        """
+        with pytest.raises(ProtocolError, match="'notes' is missing") as caught:
+            Client(release, revision=revision, answers=answers).get_prompt("release")
+
+        assert caught.value.code == -32602
+
+
+class TestErrors:
+    @EVERY_REVISION
+    def test_a_refusal_has_code_message_and_data(self, revision):
+        """
+        Whatever is refused is a `ProtocolError` with what a client receives.
+        """
+        client = Client(ALL, revision=revision)
+
+        with pytest.raises(ProtocolError, match="unknown prompt 'reveiw'; did you mean 'review'") as caught:
+            client.get_prompt("reveiw")
+        assert (caught.value.code, caught.value.data) == (-32602, {"name": "reveiw", "nearest": "review"})
+        for refused in (
+            lambda: client.request("prompts/sing"),
+            lambda: client.read_resource("shelf://nothing"),
+            lambda: client.complete("review", "nothing", ""),
+            lambda: client.get_prompt("review", {"code": "x", "language": "cobol"}),
+        ):
+            with pytest.raises(ProtocolError):
+                refused()
+        assert client.get_prompt("review", {"code": "x"})
+
+    def test_what_an_author_tells_people_arrives(self, capfd):
+        """
+        A `PromptError` is told; the text of any other exception stays on the server, on its standard error.
+        """
+
+        @prompt
+        def tells():
+            msg = "Choose another day."
+            raise PromptError(msg)
+
+        @prompt
+        def fails():
+            raise ZeroDivisionError("a secret of the server")
+
+        client = Client([tells, fails])
+
+        with pytest.raises(ProtocolError, match=r"^Choose another day\.$"):
+            client.get_prompt("tells")
+        with pytest.raises(ProtocolError, match=r"^prompt 'fails' failed \(error [0-9a-f]{8}\)$") as caught:
+            client.get_prompt("fails")
+        assert caught.value.code == -32603
+        assert "ZeroDivisionError: a secret of the server" in capfd.readouterr().err
+
+    def test_it_can_be_shown_and_pickled(self):
+        """
+        Its text is the message, and it comes back from another process whole.
+        """
+        error = ProtocolError(-32602, "no", {"a": 1})
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 (our own)
+
+        assert str(error) == "no"
+        assert (copy.code, copy.message, copy.data) == (-32602, "no", {"a": 1})
+
+    def test_a_revision_that_there_is_not(self):
+        """
+        Is refused with those that there are.
+        """
+        with pytest.raises(
+            ValueError, match=r"no revision '2025-6-18' of the protocol, .*did you mean '2025-06-18'"
+        ):
+            Client(review, revision="2025-6-18")
+
+
+class TestTargets:
+    @pytest.mark.parametrize(
+        "target",
+        [
+            str(KINDS),
+            KINDS,
+            f"{KINDS / 'typed.py'}",
+            f"{KINDS / 'typed.py'}:typed",
+            compile(load(KINDS)),
+        ],
+        ids=["folder", "path", "file", "object", "catalog"],
+    )
+    def test_what_can_be_named(self, target):
+        """
+        A folder, a file, an object in it, and what was compiled.
+        """
+        assert "3 functions in ruby" in Client(target).get_prompt("typed", {"count": 3, "language": "ruby"})
+
+    def test_what_a_test_holds(self):
+        """
+        A module, one prompt, and any iterable of prompts and resources.
+        """
+        for target in (sys.modules[__name__], review, [review], iter(ALL), (review, notice)):
+            assert "review" in [one.name for one in Client(target).list_prompts()]
+        assert [one.name for one in Client(notice).list_resources()] == ["notice"]
+
+    def test_nothing_is_there(self):
+        """
+        What cannot be found is the loader's to say.
+        """
+        with pytest.raises(LoadError, match="there is no such file or folder"):
+            Client("./nowhere/at/all")
+
+    def test_a_fault_is_not_passed_over(self):
+        """
+        What cannot be served fails the test, with all that is wrong; a catalog is served as it is.
+        """
+
+        @prompt
+        def bad(anything):
+            return "x"
+
+        with pytest.raises(CompileError, match="PK301"):
+            Client([bad, review])
+        assert len(Client(compile(Recipes([bad, review]))).list_prompts()) == 1
+
+
+class TestLoops:
+    def test_it_can_be_used_in_asynchronous_tests(self):
+        """
+        On a running event loop everything works, also prompts that run a loop of their own.
+        """
+
+        @prompt
+        def runs_a_loop():
+            return asyncio.run(asyncio.sleep(0, "done"))
+
+        async def test():
+            for revision in REVISIONS:
+                client = Client(
+                    [*ALL, runs_a_loop], revision=revision, answers={"version": "1", "notes": "long"}
+                )
+                assert client.get_prompt("runs_a_loop").text == "done"
+                assert client.get_prompt("plan", {"day": "2026-01-31", "hours": "1, 2"}).text.endswith("WARM")
+                assert client.read_resource("shelf://notice").text == "Closed."
+                assert client.complete("review", "language", "r").values[0] == "rust"
+                if revision >= "2025-06-18":
+                    assert client.get_prompt("release").text == "1: long"
+
+        asyncio.run(test())
+
+    def test_context_variables_are_those_of_the_test(self):
+        """
+        What a test has set is seen by a prompt, with and without a loop.
+        """
+        from contextvars import ContextVar
+
+        word = ContextVar("word")
+
+        @prompt
+        def say():
+            return word.get()
+
+        async def test():
+            assert Client(say).get_prompt("say").text == "set"
+
+        word.set("set")
+        assert Client(say).get_prompt("say").text == "set"
+        asyncio.run(test())
+
+    def test_several_threads_may_share_it(self):
+        """
+        Each gets its own reply.
+        """
+        client, got = Client(review), {}
+
+        def ask(code):
+            for _ in range(20):
+                got.setdefault(code, set()).add(client.get_prompt("review", {"code": code})[0].text[-1])
+
+        threads = [threading.Thread(target=ask, args=(str(number),)) for number in range(5)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert got == {str(number): {str(number)} for number in range(5)}
+
+
+class TestClosing:
+    def test_with(self):
+        """
+        It is closed at the end of a block, and may be closed again; then it says so.
+        """
+        with Client(ALL) as client:
+            client.get_prompt("plan", {"day": "2026-01-31", "hours": "1"})
+        client.close()
+        with pytest.raises(RuntimeError, match="the client is closed"):
+            client.list_prompts()
+
+    def test_nothing_is_left_behind(self):
+        """
+        A client that nobody holds any more is freed, and its threads end.
+        """
+        before = set(threading.enumerate())
+        client = Client(ALL)
+        client.get_prompt("plan", {"day": "2026-01-31", "hours": "1"})
+        gone = weakref.ref(client)
+        del client
+        gc.collect()
+
+        assert gone() is None
+        for thread in set(threading.enumerate()) - before:
+            thread.join(5)
+            assert not thread.is_alive()

@@ -1,0 +1,278 @@
+"""`pytest --promptkit`, in runs of pytest as an author has them."""
+
+import re
+import sys
+from textwrap import dedent
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+#: A fault of each kind, planted among prompts that are sound.
+RECIPES = {
+    "sound": '''
+        from typing import Annotated, Literal
+        from promptkit import Arg, PromptError, prompt, resource
+
+        @prompt
+        def review(code: Annotated[str, Arg("The code", examples=["x = 1"])], kind: Literal["a", "b"] = "a"):
+            """Ask for a review."""
+            return f"Review ({kind}): {code!r}"
+
+        @prompt
+        async def refuse(text: str):
+            """Take no blank text."""
+            if not text.strip():
+                raise PromptError("There is no text.")
+            return text
+
+        @resource("shelf://notice")
+        def notice() -> str:
+            return "Closed."
+    ''',
+    "finding": '''
+        from promptkit import prompt
+
+        @prompt
+        def greet(name: str):
+            """Say hello."""
+            return "Hello {name}."
+    ''',
+    "unserved": '''
+        from promptkit import prompt
+
+        @prompt
+        def unserved(name):
+            """Say hello."""
+            return f"Hello {name}."
+    ''',
+    "refused": '''
+        from typing import Annotated
+        from promptkit import Arg, PromptError, prompt
+
+        @prompt
+        def refused(name: Annotated[str, Arg("Who", examples=["Ada", "Grace"])]):
+            """Say hello."""
+            if name == "Grace":
+                raise PromptError("There is no Grace.")
+            return f"Hello {name}."
+    ''',
+    "generated": '''
+        from promptkit import prompt
+
+        @prompt
+        def divide(amount: float, among: int = 2):
+            """Share something."""
+            return f"Each gets {share(amount, among)}."
+
+        def share(amount, among):
+            return amount / among
+    ''',
+    "broken": """
+        from promptkit import prompt
+        import nothing_of_that_name
+
+        @prompt
+        def lost(): return "x"
+    """,
+    "_text": "word = 'x'",
+    "test_sound": "from sound import review\n\ndef test(): assert review('x')",
+}
+
+FAULTY = [
+    "broken.py::broken.py",
+    "finding.py::greet",
+    "generated.py::divide",
+    "refused.py::refused",
+    "unserved.py::unserved",
+]
+
+
+@pytest.fixture
+def project(pytester):
+    """A function that writes recipes into a folder of the project."""
+
+    def write(*names, folder="recipes", **more):
+        place = pytester.path / folder
+        place.mkdir(exist_ok=True)
+        for name, source in {**{name: RECIPES[name] for name in names or RECIPES}, **more}.items():
+            (place / f"{name}.py").write_text(dedent(source).lstrip("\n"))
+        return place
+
+    return write
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """A function that runs pytest in the project, and returns what it did."""
+    for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    command = (sys.executable, "-PE", "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--tb=short")
+    return lambda *options: pytester.run(*command, *options)
+
+
+def outcomes(ran):
+    """The tests that have passed, and those that have failed, without the folders that they are in."""
+    lines = [re.match(r"(PASSED|FAILED) (?:\S*/)?([^/\s]+)", line) for line in ran.outlines]
+    found = {"PASSED": set(), "FAILED": set()}
+    for line in filter(None, lines):
+        found[line[1]].add(line[2])
+    return sorted(found["PASSED"]), sorted(found["FAILED"])
+
+
+def test_a_planted_fault_of_each_kind_is_found(project, run, monkeypatch):
+    """
+    A finding, what cannot be served or imported, an example that is refused, and a generated argument
+    that makes a prompt fail: each is told with its place; all else passes.
+    """
+    project()
+    monkeypatch.setenv("CI", "true")  # not by chance
+
+    ran = run("--promptkit", "recipes")
+    shown = ran.stdout.str()
+
+    assert outcomes(ran) == (["sound.py::refuse", "sound.py::review", "test_sound.py::test"], FAULTY)
+    assert "finding.py:6: warning PK207: prompt 'greet'" in shown
+    assert "unserved.py:4: error PK301: prompt 'unserved': parameter 'name' has no annotation" in shown
+    assert "broken.py:2: error PK101" in shown
+    assert "prompt 'refused' fails for {'name': 'Grace'}" in shown
+    assert "There is no Grace." in shown
+    assert "prompt 'divide' fails for {'amount': '0.0', 'among': '0'}" in shown
+    assert "return amount / among" in shown
+    assert "ZeroDivisionError" in shown
+    assert "promptkit/" not in shown
+    assert "Falsifying" not in shown
+
+
+def test_without_the_option_a_recipe_is_no_test(project, run):
+    """
+    Recipes are left alone, unless they are asked for.
+    """
+    project()
+
+    run("recipes").assert_outcomes(passed=1)
+
+
+class TestWhatIsCollected:
+    def test_the_folder_recipes(self, project, run):
+        """
+        Where nothing is named the folder `recipes` is taken, and no other.
+        """
+        project("sound")
+        project("finding", folder="elsewhere")
+
+        assert outcomes(run("--promptkit")) == (["sound.py::refuse", "sound.py::review"], [])
+
+    def test_the_target_of_the_configuration(self, project, run, pytester):
+        """
+        The configuration's target is taken, beside the tests that run anyway; its `ignore` is obeyed.
+        """
+        project("finding", "sound", folder="mine")
+        project("test_sound", folder="tests", sound=RECIPES["sound"])
+        (pytester.path / "pyproject.toml").write_text(
+            "[tool.promptkit]\ntarget = 'mine'\nignore = ['PK207']\n"
+            "[tool.pytest.ini_options]\ntestpaths = ['tests']\npythonpath = ['mine']\n"
+        )
+
+        assert outcomes(run("--promptkit", "-n1")) == (
+            ["finding.py::greet", "sound.py::refuse", "sound.py::review", "test_sound.py::test"],
+            [],
+        )
+
+    def test_one_file_or_one_prompt(self, project, run):
+        """
+        A file, or one of its prompts, is named as any test is.
+        """
+        project()
+
+        assert outcomes(run("--promptkit", "recipes/sound.py::review")) == (["sound.py::review"], [])
+
+    @pytest.mark.parametrize(
+        ("configuration", "says"),
+        [
+            ("", "there is no folder recipes or prompts here: name one, or set target in"),
+            (
+                "[tool.promptkit]\ntargt = 'x'",
+                "[tool.promptkit] has no setting 'targt': did you mean 'target'?",
+            ),
+            ("[tool.promptkit]\ntarget = 'json'", "'json' is a module; name the folder that it is in"),
+        ],
+    )
+    def test_there_is_no_target(self, configuration, says, run, pytester):
+        """
+        What is wrong is said in a sentence, before anything is run.
+        """
+        (pytester.path / "pyproject.toml").write_text(configuration)
+
+        ran = run("--promptkit")
+
+        assert ran.ret == pytest.ExitCode.USAGE_ERROR
+        assert says in ran.stderr.str()
+
+
+def test_fixtures_that_all_tests_use_count(project, run):
+    """
+    What a `conftest.py` sets up for every test is set up for prompts.
+    """
+    project(
+        "sound",
+        reads="""
+        import os
+        from promptkit import prompt
+
+        @prompt
+        def reads():
+            return os.environ["WORD"]
+        """,
+        conftest="""
+        import pytest
+
+        @pytest.fixture(autouse=True)
+        def word(monkeypatch):
+            monkeypatch.setenv("WORD", "set")
+        """,
+    )
+
+    assert "reads.py::reads" in outcomes(run("--promptkit", "recipes"))[0]
+
+
+def test_continuous_integration_tries_the_same_each_time(project, run, pytester, monkeypatch):
+    """
+    Where continuous integration runs, two runs make the same arguments up; elsewhere chance does.
+    """
+    project(
+        "sound",
+        notes="""
+        from promptkit import prompt
+
+        @prompt
+        def notes(text: str, number: int):
+            with open("notes.txt", "a") as file:
+                print(ascii((text, number)), file=file)
+            return "x"
+        """,
+    )
+
+    def tried():
+        (pytester.path / "notes.txt").write_text("")
+        assert run("--promptkit", "recipes/notes.py").ret == 0
+        return (pytester.path / "notes.txt").read_text()
+
+    by_chance = tried()
+    monkeypatch.setenv("CI", "true")
+    always = tried()
+
+    assert always == tried() != by_chance
+    assert len(always.splitlines()) >= 50
+
+
+def test_what_is_missing_is_named_with_the_command(project, run):
+    """
+    Without hypothesis a prompt cannot be tried, and the message says how to install it.
+    """
+    project("sound", conftest="import sys\nsys.modules['hypothesis'] = None")
+
+    ran = run("--promptkit", "recipes", "-p", "no:hypothesispytest")
+
+    assert outcomes(ran)[1] == ["sound.py::refuse", "sound.py::review"]
+    assert "needs hypothesis: run python -m pip install 'promptkit[testing]'" in ran.stdout.str()

@@ -1,0 +1,208 @@
+"""The fixtures, in runs of pytest as an author has them."""
+
+import re
+import sys
+from textwrap import dedent
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+RECIPE = '''
+    from pathlib import Path
+    from promptkit import Audio, EmbeddedResource, ResourceLink, Text, assistant, prompt, user
+
+    @prompt
+    def talk(word: str = "first"):
+        """Talk for a while."""
+        yield user("# Start", Text("For the model.", audience="assistant", priority=0.5))
+        yield assistant(f"The {word} answer.\\n\\n    indented.")
+        yield user(Audio(Path(__file__).with_name("silence.wav").read_bytes()))
+        yield EmbeddedResource("a:b", text="embedded", mime_type="text/x-a")
+        yield ResourceLink("c:d", name="e")
+'''
+
+#: What the snapshot of it is.
+SNAPSHOT = """\
+[user]
+# Start
+
+[user] audience=('assistant',) priority=0.5
+For the model.
+
+[assistant]
+The first answer.
+
+    indented.
+
+[user] Audio
+<audio/wav 2 kB sha256:DIGEST>
+
+[user] EmbeddedResource mime_type='text/x-a'
+[a:b]
+embedded
+
+[user] ResourceLink
+[e](c:d)
+"""
+
+
+@pytest.fixture
+def write(pytester, wav):
+    """A function that writes files into a project with one recipe."""
+
+    def write(**files):
+        for path, source in {"prompts/talk.py": RECIPE, **files}.items():
+            file = pytester.path / path
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(dedent(source).lstrip("\n"))
+        (pytester.path / "prompts" / "silence.wav").write_bytes(wav)
+
+    return write
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """A function that runs pytest in the project, and returns what it did."""
+    for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    command = (sys.executable, "-PE", "-m", "pytest", "-p", "no:cacheprovider")
+    return lambda *options: pytester.run(*command, *options)
+
+
+def test_catalog_and_client_are_those_of_the_target(write, run):
+    """
+    The catalog is compiled once, and a client of it is made for each test, plain and asynchronous.
+    """
+    write(
+        **{
+            "test_it.py": """
+            import asyncio
+            from promptkit.testing import Client
+
+            seen = []
+
+            def test_catalog(promptkit_catalog, promptkit_client):
+                assert list(promptkit_catalog) == ["talk"]
+                assert promptkit_catalog.diagnostics == ()
+                assert "first" in promptkit_client.get_prompt("talk")
+                seen.append((promptkit_catalog, promptkit_client))
+
+            def test_client(promptkit_catalog, promptkit_client):
+                assert type(promptkit_client) is Client
+                assert seen[0][0] is promptkit_catalog
+                assert seen[0][1] is not promptkit_client
+
+                async def later():
+                    return promptkit_client.get_prompt("talk", {"word": "second"})
+
+                assert "second" in asyncio.run(later())
+            """
+        }
+    )
+
+    run().assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({"pyproject.toml": "[tool.promptkit]\ntarget = 'nowhere'"}, "cannot load 'nowhere'"),
+        (
+            {"pyproject.toml": "[tool.promptkit]\nclient = []"},
+            "has no setting 'client': did you mean 'clients'?",
+        ),
+        ({"prompts/bad.py": "import nothing_there"}, "PK101"),
+    ],
+)
+def test_what_is_wrong_with_the_target_is_said(files, says, write, run):
+    """
+    A client is not made of half a target: what is wrong fails the test in a sentence.
+    """
+    write(**files, **{"test_it.py": "def test(promptkit_client): pass"})
+
+    ran = run("--rootdir=.")
+
+    ran.assert_outcomes(errors=1)
+    assert says in ran.stdout.str()
+
+
+class TestSnapshot:
+    TEST = """
+        from prompts.talk import talk
+
+        def test_talk(promptkit_snapshot):
+            assert talk.render() == promptkit_snapshot
+    """
+
+    def test_it_is_a_readable_file(self, write, run, pytester):
+        """
+        A snapshot is one Markdown file a test: what a person reads, media by type, size and digest.
+        A changed word shows its line, as - and +.
+        """
+        write(**{"test_it.py": self.TEST, "pyproject.toml": ""})
+
+        run().assert_outcomes(failed=1)
+        run("--snapshot-update").assert_outcomes(passed=1)
+        run().assert_outcomes(passed=1)
+        (file,) = pytester.path.glob("__snapshots__/**/*.*")
+        assert str(file.relative_to(pytester.path)) == "__snapshots__/test_it/test_talk.md"
+        assert re.sub(r"sha256:[0-9a-f]{8}", "sha256:DIGEST", file.read_text()) == SNAPSHOT
+
+        write(**{"prompts/talk.py": RECIPE.replace('"first"', '"other"')})
+        ran = run("--color=no")
+        ran.assert_outcomes(failed=1)
+        shown = [line[1:].strip() for line in ran.outlines if line.startswith("E")]
+        assert [line for line in shown if line.startswith(("- ", "+ "))] == [
+            "- The first answer.",
+            "+ The other answer.",
+        ]
+        assert len(shown) <= 15
+
+    def test_what_it_takes(self, write, run):
+        """
+        Messages, content and text can be kept, too; anything else is refused.
+        """
+        write(
+            **{
+                "pyproject.toml": "",
+                "test_it.py": """
+                from promptkit import Text, user
+
+                def test_other(promptkit_snapshot):
+                    assert {"a": 1} == promptkit_snapshot
+
+                def test_it(promptkit_snapshot):
+                    assert user("a")[0] == promptkit_snapshot
+                    assert Text("b", priority=1) == promptkit_snapshot
+                    assert "c" == promptkit_snapshot
+                """,
+            }
+        )
+
+        run("--snapshot-update").assert_outcomes(passed=1, failed=1)
+        ran = run()
+        ran.assert_outcomes(passed=1, failed=1)
+        assert "TypeError: promptkit_snapshot takes what a prompt renders to, or text, not a dict" in (
+            ran.stdout.str()
+        )
+
+    def test_syrupy_is_missing(self, write, run):
+        """
+        Without syrupy the fixture says what to install; nothing else needs it.
+        """
+        write(
+            **{
+                "pyproject.toml": "",
+                "conftest.py": "import sys\nsys.modules['syrupy.extensions.single_file'] = None",
+                "test_it.py": self.TEST + "\n        def test_else(promptkit_client): pass",
+            }
+        )
+
+        ran = run("-p", "no:syrupy")
+
+        ran.assert_outcomes(errors=1, passed=1)
+        assert (
+            "promptkit_snapshot needs syrupy: run python -m pip install 'promptkit[testing]'"
+            in ran.stdout.str()
+        )

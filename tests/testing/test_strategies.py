@@ -1,0 +1,202 @@
+import datetime as dt
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import NoSuchExample
+from tests.test_type_laws import TIMES, TYPES
+from tests.test_type_table import VALUES, Corner, Money, Node
+
+from promptkit import Arg, CompileError, prompt, register_type
+from promptkit.testing import call_arguments, wire_arguments
+from tests.ids import shown
+
+BOUNDED = [
+    Annotated[int, msgspec.Meta(gt=0, lt=3)],
+    Annotated[int, msgspec.Meta(ge=10, multiple_of=7)],
+    Annotated[int, msgspec.Meta(le=-10, multiple_of=7)],
+    Annotated[float, msgspec.Meta(gt=0, le=1)],
+    Annotated[float, msgspec.Meta(ge=0.5, multiple_of=0.5)],
+    Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}-[0-9]+$", max_length=6)],
+    Annotated[bytes, msgspec.Meta(min_length=3, max_length=4)],
+    Annotated[list[int], msgspec.Meta(min_length=6, max_length=7)],
+    Annotated[set[bool], msgspec.Meta(min_length=2)],
+    Annotated[dict[str, int], msgspec.Meta(min_length=1)],
+    Annotated[dt.time, msgspec.Meta(tz=False)],
+    list[int | None],
+    set,
+    tuple,
+    dict[str, float | None],
+]
+
+#: Every type that the tables and the laws of types have.
+EVERY = {str(kind): kind for kind in (*(kind for kind, *_ in VALUES), *TYPES, *BOUNDED)}
+ALL = pytest.mark.parametrize("annotation", EVERY.values(), ids=EVERY)
+
+FEW = settings(max_examples=8 * TIMES, suppress_health_check=list(HealthCheck), database=None)
+
+
+def prompt_of(annotation):
+    """A prompt with one parameter of a type."""
+
+    def typed(value) -> str:
+        return f"It is {value!r}."
+
+    typed.__annotations__["value"] = annotation
+    return prompt(typed)
+
+
+@ALL
+def test_what_is_sent_is_text_that_every_type_reads(annotation):
+    """
+    For every type of the table, what is made up is text, and the prompt renders for it.
+    """
+    typed = prompt_of(annotation)
+
+    @FEW
+    @given(wire_arguments(typed))
+    def renders(sent):
+        assert set(sent) == {"value"}
+        assert type(sent["value"]) is str
+        assert json.loads(json.dumps(sent).encode()) == sent
+        assert typed.render_wire(sent)
+
+    renders()
+
+
+@ALL
+def test_a_call_takes_what_is_made_up_for_it(annotation):
+    """
+    For every type of the table, the values are of that type: a call checks it.
+    """
+    typed = prompt_of(annotation)
+
+    @FEW
+    @given(call_arguments(typed))
+    def renders(given):
+        assert typed.render(**given)
+
+    renders()
+
+
+#: What is sought is found at the same place in each run, and not made simpler.
+SOUGHT = settings(max_examples=2000, database=None, derandomize=True, phases=[Phase.generate])
+
+
+def makes(annotation, wanted):
+    """Whether something is made up for a parameter of a type for which *wanted* holds."""
+    strategy = wire_arguments(prompt_of(annotation)).map(lambda sent: sent["value"])
+    try:
+        find(strategy, wanted, settings=SOUGHT)
+    except NoSuchExample:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("annotation", "text"),
+    [
+        (str, ""),
+        (bool, "yes"),
+        (bool, "false"),
+        (Literal["a", "b"], "b"),
+        (Corner, "RIGHT"),
+        (Literal["a", "b"] | None, "a"),
+        (float | Literal["auto"], "auto"),
+        (list[int], "[]"),
+        (Annotated[str, Arg(examples=["one of mine"])], "one of mine"),
+        (Annotated[dt.date, Arg(examples=[dt.date(2026, 1, 31)])], "2026-01-31"),
+    ],
+)
+def test_what_people_send_is_among_it(annotation, text):
+    """
+    Choices, both spellings of yes and no, empty lists, and the author's examples are all tried.
+    """
+    assert makes(annotation, lambda made: made == text)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "wanted"),
+    [
+        (int, lambda made: int(made) < -1000),
+        (Decimal, lambda made: "." in made),
+        (dt.datetime, lambda made: made.endswith("+05:30")),
+        (dt.datetime, lambda made: dt.datetime.fromisoformat(made).tzinfo is None),
+        (Path, lambda made: made.startswith("../")),
+        (Node, lambda made: json.loads(made).get("children")),
+        (int | str, lambda made: not made.strip().lstrip("+-").isdecimal()),
+        (dict[str, float | None], lambda made: None in json.loads(made).values()),
+        (list[int | None], lambda made: None in json.loads(made)),
+    ],
+    ids=shown,
+)
+def test_a_type_is_made_use_of(annotation, wanted):
+    """
+    What is made up reaches all kinds of values that a type has, not the simplest alone.
+    """
+    assert makes(annotation, wanted)
+
+
+def test_what_has_a_default_may_be_missing_or_blank():
+    """
+    An optional argument is left out, left blank as in a form, and sent.
+    """
+
+    @prompt
+    def count(name: str, times: int = 1):
+        return name * times
+
+    assert find(wire_arguments(count), lambda sent: "times" not in sent, settings=SOUGHT).keys() == {"name"}
+    assert find(wire_arguments(count), lambda sent: sent.get("times") == "", settings=SOUGHT)
+    assert find(call_arguments(count), lambda given: given.get("times", 0) > 5, settings=SOUGHT)
+    with pytest.raises(NoSuchExample):
+        find(wire_arguments(count), lambda sent: "name" not in sent, settings=SOUGHT)
+
+
+def test_a_compiled_prompt_will_do():
+    """
+    What a catalog holds is as good as what an author has decorated.
+    """
+    sent = find(wire_arguments(prompt_of(bool).compiled), lambda _: True)
+
+    assert sent["value"] in ("yes", "no", "true", "false")
+
+
+def test_a_prompt_without_arguments_is_sent_none():
+    """
+    There is nothing to make up for it.
+    """
+    assert find(wire_arguments(prompt(name="hello")(lambda: "Hello.")), lambda _: True) == {}
+
+
+def test_a_prompt_that_cannot_be_served_is_refused():
+    """
+    Its own faults are told, and not those of arguments.
+    """
+    with pytest.raises(CompileError, match="PK304"):
+        wire_arguments(prompt_of(memoryview))
+
+
+class Colour:
+    def __init__(self, shade):
+        self.shade = shade
+
+
+def test_a_type_that_nobody_can_make_values_of_says_so():
+    """
+    A registered type of whose values hypothesis knows nothing is named, with the way to teach it.
+    """
+    register_type(Colour, Colour, expected="a colour", write=lambda colour: colour.shade)
+    with pytest.raises(Exception, match="Colour"):
+        find(wire_arguments(prompt_of(Colour)), lambda _: True)
+
+    st.register_type_strategy(Colour, st.builds(Colour, st.sampled_from(["red", "blue"])))
+
+    assert makes(Colour, lambda made: made == "blue")
+    assert makes(dict[str, Colour], lambda made: "red" in json.loads(made).values())
+    assert makes(Money, lambda made: made.endswith(" EUR"))
