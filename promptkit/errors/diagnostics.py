@@ -74,6 +74,7 @@ class Rule(Enum):
     FOREIGN_NOTE = "PK312", "a note in `Annotated` that is for another framework"
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or that is for no `datetime`"
+    BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
     DUPLICATE_TEMPLATE = "PK403", "two resources of one URI template"
