@@ -101,13 +101,13 @@ def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diag
 
 
 def _check_first(conversations: Iterable[Conversation], report: Report) -> None:
-    for first, *_ in filter(None, conversations):
+    for first, *others in filter(None, conversations):
         place = place_of(first, report.location)
         if first.role == "assistant":
             remedy = "begin with what the person says, in user(...)"
             report.add(Rule.FIRST_MESSAGE, "its first message is the assistant's", remedy, place)
-        elif first.kind in _NO_TEXT:
-            fault = f"its first message is {_NO_TEXT[first.kind]}, and some clients show the first text alone"
+        elif first.kind in _NO_TEXT and any(other.kind == "text" for other in others):
+            fault = f"its first message is {_NO_TEXT[first.kind]}, and some clients take the first one alone"
             report.add(Rule.FIRST_MESSAGE, fault, "put the text before it", place)
 
 
