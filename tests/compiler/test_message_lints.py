@@ -39,9 +39,7 @@ def faults(found):
 
     def faults(body):
         source = HEAD.replace("{body}", body.replace("\n", "\n    "))
-        return [
-            (one.rule, one.message.removeprefix("prompt 'subject': ")) for one in found(subject=source)
-        ]
+        return [(one.rule, one.message.removeprefix("prompt 'subject': ")) for one in found(subject=source)]
 
     return faults
 
@@ -67,7 +65,10 @@ class TestFirstMessage:
             ("if name:\n    yield assistant(name)\nyield 'x'", "its first message is the assistant's"),
             ("for one in many:\n    yield assistant(one)", "its first message is the assistant's"),
             ("try:\n    yield assistant(name)\nfinally:\n    pass", "its first message is the assistant's"),
-            ("match name:\n    case _:\n        yield assistant(name)", "its first message is the assistant's"),
+            (
+                "match name:\n    case _:\n        yield assistant(name)",
+                "its first message is the assistant's",
+            ),
             ("yield from [assistant(name)]", "its first message is the assistant's"),
             ("return user(Image(picture), 'x')", f"its first message is an image, {TAKE}"),
             ("return user(Image(picture) if name else 'a', 'x')", f"its first message is an image, {TAKE}"),

@@ -61,7 +61,7 @@ def lines(*diagnostics):
 
 @pytest.fixture
 def found(recipes, tmp_path, monkeypatch):
-    """A function that writes recipes and returns all that is found in them, for a client too if one is named."""
+    """A function that writes recipes and returns all that is found in them, also for a client."""
     monkeypatch.chdir(tmp_path)
 
     def found(client=None, **files):

@@ -1,7 +1,6 @@
 """Lints for one client: what it does not show, send or fill of a prompt that others take."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from enum import Enum
 from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Any, Final, get_args, get_origin
@@ -14,7 +13,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.lints.conversations import Conversation, Kind, SentMessage, conversation_of
 from promptkit.compiler.lints.messages import Source, place_of
 from promptkit.conversion.errors import Misfit
-from promptkit.conversion.readers import is_enum, is_literal, plain
+from promptkit.conversion.readers import is_literal, plain
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.errors.exceptions import nearest
 from promptkit.language.messages import Workflow
@@ -261,19 +260,21 @@ def _takes(argument: Argument, text: str) -> bool:
 
 
 def _may_hold_blanks(argument: Argument) -> bool:
-    """Whether what people type for an argument may be several words: what is completed is not."""
-    return argument.completer is None and _is_free(argument.annotation)
+    """Whether what people type for an argument may be several words."""
+    complete = argument.arg.complete
+    choices = complete if isinstance(complete, list | tuple) else argument.reader.values
+    if choices:
+        return any(len(str(choice).split()) > 1 for choice in choices)
+    return complete is None and _is_free(argument.annotation)  # a function completes names, mostly of files
 
 
 def _is_free(annotation: Any) -> bool:
+    """Whether a type takes any text, as it is or in a part of it."""
     annotation = plain(annotation)
-    if is_literal(annotation) or is_enum(annotation):
-        values = get_args(annotation) or tuple(annotation)
-        texts = (str(value.value if isinstance(value, Enum) else value) for value in values)
-        return any(len(text.split()) > 1 for text in texts)
     if annotation in (str, dict) or get_origin(annotation) is dict:
         return True
-    return any(_is_free(part) for part in get_args(annotation) if isinstance(part, type) or get_args(part))
+    parts = () if is_literal(annotation) else get_args(annotation)
+    return any(_is_free(part) for part in parts)
 
 
 def _check_conversations(
