@@ -11,6 +11,7 @@ from promptkit import Arg, ArgumentErrors, prompt, resource
 from promptkit.catalog.redaction import HIDDEN, Redactor
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.server.elicitation.forms import askable
 from tests.wire import Client
 
 
@@ -141,6 +142,25 @@ class TestRequests:
             made(NUMBER).render_wire({"value": "few"})
 
         assert str(refused.value) == "prompt 'env': 'value' is 'few', not a whole number"
+
+    def test_a_person_is_asked_for_it(self, monkeypatch):
+        """
+        A prompt that asks for what is missing asks for what is nowhere, and not for what does not fit.
+        """
+
+        @prompt(elicit=True)
+        def asks(value: NUMBER) -> str:
+            return str(value)
+
+        def asked():
+            with pytest.raises(ArgumentErrors) as refused:
+                asks.render_wire()
+            return askable(asks.compiled, refused.value)
+
+        monkeypatch.delenv("VALUE", raising=False)
+        assert asked() == asks.compiled.arguments.ordered
+        monkeypatch.setenv("VALUE", "many")
+        assert asked() == ()
 
 
 class TestDirectCalls:

@@ -114,6 +114,7 @@ class TestFirstMessage:
             "yield from (user(one) for one in many)",
             "if name:\n    return user(name)\nraise ValueError",
             "yield ' '\nyield name",
+            "for second in many:\n    first = second\n    second = [first]\nreturn second",
         ],
     )
     def test_what_is_or_may_be(self, body, faults):

@@ -145,7 +145,9 @@ def _of_statement(statement: ast.stmt, names: Names) -> list[Conversation]:  # n
     return [()]
 
 
-def _conversations(node: ast.expr, names: Names) -> list[Conversation]:  # noqa: PLR0911 (a list of cases)
+def _conversations(  # noqa: PLR0911 (a list of cases)
+    node: ast.expr, names: Names, followed: frozenset[str] = frozenset()
+) -> list[Conversation]:
     """The messages that an expression stands for, one conversation for each way it may turn out."""
     if _is_text(node, names):
         return [_texts(node)]
@@ -153,15 +155,15 @@ def _conversations(node: ast.expr, names: Names) -> list[Conversation]:  # noqa:
         case ast.Constant(value=None | False):
             return [()]
         case ast.IfExp(body=then, orelse=otherwise):
-            return _conversations(then, names) + _conversations(otherwise, names)
+            return _conversations(then, names, followed) + _conversations(otherwise, names, followed)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
-            return _joined([left, right], names)
+            return _joined([left, right], names, followed)
         case ast.List(elts=items) | ast.Tuple(elts=items):
-            return _joined(items, names)
-        case ast.Name(id=name) if (value := _assigned(name, names)) is not None:
-            return _conversations(value, names)
+            return _joined(items, names, followed)
+        case ast.Name(id=name) if name not in followed and (value := _assigned(name, names)) is not None:
+            return _conversations(value, names, followed | {name})
         case ast.Call(func=called, args=parts) if (role := _role(called, names)) is not None:
-            return _turns(role, parts, names)
+            return _turns(role, _joined(parts, names, followed))
         case ast.Call(func=maker) if (kind := kind_made(maker, names)) is not None:
             return [(SentMessage("user", kind, node),)]
     return [(SentMessage("unknown", "unknown", node),)]
@@ -173,8 +175,8 @@ def _texts(node: ast.expr) -> Conversation:
     return () if is_blank else (SentMessage("user", "text", node),)
 
 
-def _joined(items: Iterable[ast.expr], names: Names) -> list[Conversation]:
-    each = (_conversations(item, names) for item in items)
+def _joined(items: Iterable[ast.expr], names: Names, followed: frozenset[str]) -> list[Conversation]:
+    each = (_conversations(item, names, followed) for item in items)
     return [sum(found, ()) for found in islice(product(*each), _MOST)]
 
 
@@ -183,12 +185,12 @@ def _role(called: ast.expr, names: Names) -> str | None:
     return next((role for function, role in _ROLES.items() if value is function), None)
 
 
-def _turns(role: str, parts: Iterable[ast.expr], names: Names) -> list[Conversation]:
+def _turns(role: str, ways: Iterable[Conversation]) -> list[Conversation]:
     """The messages of a turn: neighbouring texts are one, and what is not known is taken for text."""
     found = []
-    for parts_sent in _joined(parts, names):
+    for parts in ways:
         blocks: list[SentMessage] = []
-        runs = groupby(parts_sent, key=lambda part: part.kind in ("text", "unknown"))
+        runs = groupby(parts, key=lambda part: part.kind in ("text", "unknown"))
         for is_text, run in runs:
             messages = list(run)
             if is_text:
@@ -233,8 +235,6 @@ def _assigned(name: str, names: Names) -> ast.expr | None:
     """The value of a local name that is assigned once, and not changed since."""
     is_changed = name in names.arguments or name in names.appended or name in names.untracked
     match names.assigned.get(name, ()):
-        case [value] if not is_changed and not any(
-            isinstance(node, ast.Name) and node.id == name for node in ast.walk(value)
-        ):
+        case [value] if not is_changed:
             return value
     return None
