@@ -9,9 +9,10 @@ import attrs
 from msgspec import Struct, structs
 
 from promptkit.catalog.completion import Completer
-from promptkit.conversion.errors import ABSENT, ENOUGH, Misfit
-from promptkit.conversion.readers import Reader, is_constrained, plain
-from promptkit.conversion.scalars import Read
+from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
+from promptkit.conversion.kinds import is_constrained, plain
+from promptkit.conversion.parsing import Read
+from promptkit.conversion.scalars import Reader
 from promptkit.errors.exceptions import ArgumentErrors, Fault, nearest
 from promptkit.language.arg import NO_DEFAULT, Arg
 
@@ -100,9 +101,9 @@ class Argument(Struct, frozen=True):
             is_constrained(self.annotation) and plain(self.annotation.__origin__) is str
         )
 
-    def faults(self, value: Any, misfit: Misfit) -> Iterator[Fault]:
+    def faults(self, value: Any, error: ConversionError) -> Iterator[Fault]:
         """The faults of all parts of *value*. They do not repeat a secret."""
-        for part in misfit.parts:
+        for part in error.parts:
             expected = part.expected or self.reader.expected
             yield Fault(
                 self.name,
@@ -122,11 +123,11 @@ def shortened(value: Any) -> str:
     return value if len(value) <= short.maxstring else f"{value[: short.maxstring]}..."
 
 
-def _got(part: Misfit, value: Any) -> Any:
+def _got(part: ConversionError, value: Any) -> Any:
     return value if part.got is None and not part.path else part.got
 
 
-def _reason(part: Misfit, value: Any, expected: str, *, secret: bool) -> str:
+def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -> str:
     """The predicate of the error's sentence; its subject is the argument's name."""
     if part.got is ABSENT:
         return "is missing"
@@ -197,13 +198,13 @@ class Arguments:
         for name, value in (given or {}).items():
             if name not in readers:
                 unknown += 1
-                if unknown <= ENOUGH:
+                if unknown <= MAX_FAULTS:
                     faults.append(self._unknown(name))
             elif value or self._is_given(name, value):
                 try:
                     values[name] = readers[name](value)
-                except Misfit as misfit:
-                    faults += self.by_name[name].faults(value, misfit)
+                except ConversionError as error:
+                    faults += self.by_name[name].faults(value, error)
         for name in self._required:
             if name not in values and all(fault.argument != name for fault in faults):
                 faults.append(Fault(name, "is missing", self.by_name[name].reader.expected))
@@ -240,10 +241,10 @@ class Arguments:
             if text is not None:
                 try:
                     values[name] = argument.reader.read(text)
-                except Misfit as misfit:
+                except ConversionError as error:
                     faults += (
                         structs.replace(fault, reason=f"is read from ${variable} and {fault.reason}")
-                        for fault in argument.faults(text, misfit)
+                        for fault in argument.faults(text, error)
                     )
             elif argument.default is NO_DEFAULT:
                 reason = f"is missing, and the environment variable {variable} is not set"

@@ -1,7 +1,7 @@
 """
 The JSON Schema of a prompt's arguments, in the dialect 2020-12.
 
-It is what forms and tools are built from. Clients send arguments as text all the same.
+Forms and tools are built from it. Clients send arguments as text all the same.
 
 See https://json-schema.org/draft/2020-12/schema.
 """
@@ -15,43 +15,27 @@ import msgspec
 from msgspec import inspect as mi
 
 from promptkit.catalog.arguments import Argument
-from promptkit.conversion.descriptions import DECIMAL, INTEGER_KEY, bare, type_tree
-from promptkit.conversion.readers import is_enum, is_list, is_literal, is_union, plain
-from promptkit.conversion.registry import CUSTOMS
+from promptkit.conversion.kinds import bare, is_enum, is_list, is_literal, is_union, plain, type_tree
+from promptkit.conversion.scalars import BUILT_IN, SCALARS, Schema, scalar_of
 from promptkit.conversion.unstructuring import json_of
 from promptkit.language.arg import NO_DEFAULT
 
 __all__ = ["schema_of"]
 
-#: Types of values without parts.
-_FLAT: Final = (str, int, float, bool)
-
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
-#: What msgspec says only in words, said so that a validator can check it.
-_CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
-_TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
-_DATE: Final = r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
-_KEYS: Final[dict[type[mi.Type], dict[str, str]]] = {
-    mi.IntType: {"pattern": INTEGER_KEY},
-    mi.FloatType: {"pattern": DECIMAL},
-    mi.DecimalType: {"pattern": DECIMAL},
-    mi.DateType: {"format": "date"},
-    mi.UUIDType: {"format": "uuid"},
-}
-_AMOUNT: Final = r"[0-9]+(?:\.[0-9]+)?"
-#: Weeks, months and years have no fixed length, or are no unit to msgspec.
-_DURATION: Final = (
-    rf"^[+-]?[Pp](?!$)(?:{_AMOUNT}[Dd])?(?:[Tt](?!$)(?:{_AMOUNT}[Hh])?(?:{_AMOUNT}[Mm])?(?:{_AMOUNT}[Ss])?)?$"
-)
-_BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+def _mark(schema: Schema) -> Any:
+    """Return how msgspec marks text that has a form."""
+    return schema.get("format") or schema.get("contentEncoding")
+
+
+#: More exact schemas than those of msgspec, by its mark.
+_EXACT: Final = {mark: SCALARS[kind].schema for kind in BUILT_IN if (mark := _mark(SCALARS[kind].schema))}
 
 
 def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
-    """
-    Return the JSON Schema of an object with *arguments* as its members.
-    """
+    """Return the JSON Schema of an object with *arguments* as its members."""
     arguments = list(arguments)
     definitions: dict[str, Any] = {}
     properties = {argument.name: _property(argument, definitions) for argument in arguments}
@@ -65,15 +49,13 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
 
 
 def _property(argument: Argument, definitions: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return the schema of one argument, with what its author says of it.
-    """
-    said = {
+    by_author = {
         "title": argument.title,
         "description": _described(argument),
         "examples": [json_of(example) for example in argument.arg.examples] or None,
     }
-    schema = {key: value for key, value in said.items() if value} | _schema(argument.annotation, definitions)
+    schema = {key: value for key, value in by_author.items() if value}
+    schema |= _schema(argument.annotation, definitions)
     has_default = argument.default is not NO_DEFAULT and argument.default is not None
     # A form would send this default, and what stands in the environment would never count.
     if has_default and not (argument.arg.secret or argument.arg.env):
@@ -94,45 +76,54 @@ def _described(argument: Argument) -> str | None:
 
 
 def _schema(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return the schema of a type; what it refers to goes into *definitions*.
-    """
-    if annotation in _FLAT or is_literal(annotation):
-        found: dict[str, Any] = msgspec.json.decode(_flat(annotation))
+    """Return the schema of a type. The schemas that it refers to are added to *definitions*."""
+    if is_literal(annotation):
+        found: dict[str, Any] = msgspec.json.decode(_literal_schema(annotation))
         return found
+    scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
+    if scalar is not None and scalar.tree is not None and not scalar.facets:
+        return dict(scalar.schema)
     return _made(annotation, definitions)
 
 
 @lru_cache(maxsize=1024)
-def _flat(annotation: Any) -> bytes:
-    """
-    Return the schema of a type that refers to no other, as JSON: most parameters share a few such types.
-    """
+def _literal_schema(annotation: Any) -> bytes:
+    """Return the schema as JSON. Most parameters share a few such types."""
     return msgspec.json.encode(_made(annotation, {}))
 
 
 def _made(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return what `_schema` does, made anew.
-    """
     try:
         (schema,), components = msgspec.json.schema_components(
             [annotation],
-            schema_hook=_custom,
+            schema_hook=_registered,
             ref_template="#/$defs/{name}",
         )
     except TypeError:
         return _other(plain(annotation), definitions)
-    definitions |= {name: _mended(component) for name, component in components.items()}
-    mended: dict[str, Any] = _mended(schema)
-    _refine(type_tree(annotation), mended, definitions, set())
-    return mended
+    definitions |= {name: _exact(component) for name, component in components.items()}
+    exact: dict[str, Any] = _exact(schema)
+    _refine(type_tree(annotation), exact, definitions, frozenset())
+    return exact
 
 
-def _refine(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: set[str]) -> None:
-    """
-    Say in *schema* what msgspec does not: how the keys of dicts, and times, are written.
-    """
+def _registered(kind: type) -> dict[str, Any]:
+    return dict(SCALARS[kind].schema)
+
+
+def _exact(schema: Any) -> Any:
+    """Return a schema of msgspec's that is as exact as what promptkit takes."""
+    if isinstance(schema, list):
+        return [_exact(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _exact(value) for key, value in schema.items() if key != "uniqueItems"}
+    mark = _mark(found)
+    return {**found, **_EXACT[mark]} if isinstance(mark, str) and mark in _EXACT else found
+
+
+def _refine(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: frozenset[str]) -> None:
+    """Add to *schema* what msgspec leaves out: the text of keys, and of dates and times."""
     tree = bare(tree)
     if not isinstance(schema, dict):
         return
@@ -140,18 +131,16 @@ def _refine(tree: mi.Type, schema: Any, definitions: dict[str, Any], seen: set[s
         if name not in seen:
             _refine(tree, definitions[name], definitions, seen | {name})
         return
-    if isinstance(tree, mi.DictType) and (keys := _keys(tree.key_type)):
+    if isinstance(tree, mi.DictType) and (keys := _key_schema(tree.key_type)):
         schema["propertyNames"] = keys
-    if isinstance(tree, mi.DateTimeType | mi.TimeType):
-        schema["pattern"] = _written(tree)
+    if (scalar := scalar_of(tree)) is not None:
+        schema.update(scalar.facets_of(tree))
     for part, inner in _parts(tree, schema):
         _refine(part, inner, definitions, seen)
 
 
 def _parts(tree: mi.Type, schema: dict[str, Any]) -> Iterator[tuple[mi.Type, Any]]:
-    """
-    Return the parts of a type, each with its schema.
-    """
+    """Yield the parts of a type, each with its schema."""
     properties = schema.get("properties", {})
     prefix = schema.get("prefixItems", [])
     if isinstance(tree, mi.DictType):
@@ -168,32 +157,18 @@ def _parts(tree: mi.Type, schema: dict[str, Any]) -> Iterator[tuple[mi.Type, Any
         yield from ((field.type, properties.get(field.encode_name)) for field in tree.fields)
 
 
-def _keys(tree: mi.Type) -> dict[str, Any]:
-    """
-    Return the schema of the keys of a dict, which JSON writes as text; ``{}`` if that is all.
-    """
+def _key_schema(tree: mi.Type) -> dict[str, Any]:
+    """Return the schema of the keys of a dict, which JSON writes as text; ``{}`` if any text is a key."""
     if isinstance(tree, mi.EnumType):
         return {"enum": [str(member.value) for member in tree.cls]}
     if isinstance(tree, mi.LiteralType):
         return {"enum": [str(value) for value in tree.values]}
-    if isinstance(tree, mi.CustomType):
-        return _custom(tree.cls)
-    if isinstance(tree, mi.DateTimeType | mi.TimeType):
-        return {"pattern": _written(tree)}
-    return dict(_KEYS.get(type(tree), {}))
-
-
-def _written(tree: mi.DateTimeType | mi.TimeType) -> str:
-    """Return the pattern of a time as msgspec takes it, with an offset where it has to have one."""
-    date = f"{_DATE}[Tt ]" if isinstance(tree, mi.DateTimeType) else ""
-    offset = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}[tree.tz]
-    return f"^{date}{_TIME}{offset}$"
+    scalar = scalar_of(tree)
+    return {} if scalar is None else dict(scalar.key_schema_of(tree))
 
 
 def _other(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return the schema of a type that msgspec does not know, and a reader does.
-    """
+    """Return the schema of a type that msgspec does not support, and a reader does."""
     if is_union(annotation):
         members = [_schema(m, definitions) for m in get_args(annotation) if m is not NoneType]
         return {"anyOf": members} if len(members) > 1 else members[0]
@@ -202,29 +177,3 @@ def _other(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     values = annotation if is_enum(annotation) else get_args(annotation) if is_literal(annotation) else ()
     names = [json_of(value) for value in values if value is not None]
     return {"enum": names} if names else {}
-
-
-def _custom(kind: type) -> dict[str, Any]:
-    """
-    Return the schema of a registered type. Raises KeyError for any other.
-    """
-    return dict(CUSTOMS[kind].schema)
-
-
-def _mended(schema: Any) -> Any:
-    """
-    Return *schema* as exact as what promptkit takes.
-    """
-    if isinstance(schema, list):
-        return [_mended(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    found = {key: _mended(value) for key, value in schema.items() if key != "uniqueItems"}
-    if found.get("contentEncoding") == "base64":
-        found["pattern"] = _BASE64
-    if found.get("format") == "decimal":
-        found["type"] = ["string", "number"]
-        found["pattern"] = DECIMAL
-    if found.get("format") == "duration":
-        found["pattern"] = _DURATION
-    return found

@@ -11,7 +11,7 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.uri_expressions import Value
 from promptkit.catalog.uri_positions import ScannedURI
 from promptkit.catalog.uri_templates import URITemplate
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
 from promptkit.language.content import EmbeddedResource, Text
@@ -164,7 +164,7 @@ class CompiledResource(Struct, frozen=True):
         for name, value in variables.items():
             argument = self.arguments.by_name.get(name)
             if argument is not None and not all(map(_is_below, _texts(value))):
-                yield from argument.faults(value, Misfit("a plain relative path without '..'"))
+                yield from argument.faults(value, ConversionError("a plain relative path without '..'"))
 
 
 class ResourceInfo(Protocol):
@@ -222,7 +222,7 @@ def _as_sent(argument: Argument, value: Value) -> Any:
     for form in _forms(value):
         try:
             argument.reader.read(form)
-        except Misfit:
+        except ConversionError:
             continue
         return form
     return ",".join(value) if isinstance(value, list) else value

@@ -13,7 +13,7 @@ from urllib.parse import quote, quote_plus
 import attrs
 
 from promptkit.catalog.arguments import Argument
-from promptkit.conversion.readers import plain
+from promptkit.conversion.kinds import plain
 from promptkit.conversion.unstructuring import json_of
 from promptkit.language.arg import NO_DEFAULT
 

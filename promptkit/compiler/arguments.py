@@ -1,28 +1,19 @@
 """How each parameter of a prompt or resource is read, and what clients are told about it."""
 
-from datetime import date, time
-from decimal import Decimal
 from enum import Enum
 from typing import Any, Final
 
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened
 from promptkit.catalog.completion import Completer
 from promptkit.compiler.signature import Parameter, Signature
-from promptkit.conversion.checking import fits, type_name
-from promptkit.conversion.readers import Reader, reader_of
+from promptkit.conversion.kinds import fits, type_name
+from promptkit.conversion.readers import reader_of
+from promptkit.conversion.scalars import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.arg import Arg
 
 __all__ = ["compile_arguments"]
-
-
-#: What people separate by commas.
-_PLAIN: Final = (str, int, float, Decimal, date, time, Enum)
-
-
-#: Types of defaults that hold no date and no time.
-_TIMELESS: Final = (str, int, float, bytes, Enum, type(None))
 
 
 def compile_arguments(name: str, signature: Signature, report: Report, *, kind: str = "prompt") -> Arguments:
@@ -31,25 +22,23 @@ def compile_arguments(name: str, signature: Signature, report: Report, *, kind: 
 
     Args:
         name:
-            What the prompt is called, or the resource.
+            The name of the prompt or resource.
 
         signature:
-            What its function may be asked.
+            The signature of its function.
 
         report:
             Receives every type that is not supported and every default that does not fit.
 
         kind:
-            What it is: a prompt or a resource.
+            ``"prompt"`` or ``"resource"``.
     """
     found = (_compile_argument(parameter, report, kind) for parameter in signature.parameters)
     return Arguments(name, tuple(argument for argument in found if argument is not None), kind)
 
 
 def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argument | None:
-    """
-    Return one parameter as an argument, or None if its type is not supported.
-    """
+    """Return one parameter as an argument, or None if its type is not supported."""
     annotation = parameter.annotation
     if parameter.arg.env is not None:
         _check_variable(parameter, report, kind)
@@ -59,27 +48,10 @@ def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argume
         annotation = in_zone(parameter, report)
     reader = reader_of(annotation)
     if reader is None:
-        report.add(
-            Rule.UNSUPPORTED_TYPE,
-            f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
-            _IN_ANNOTATED
-            if isinstance(parameter.annotation, Arg)
-            else "use a type that text or JSON can write, or teach this one with promptkit.register_type",
-            parameter.name,
-        )
+        _report_type(parameter, report)
         return None
-    if not parameter.required and not fits(parameter.default, parameter.annotation):
-        report.add(
-            Rule.DEFAULT_MISFIT,
-            f"parameter {parameter.name!r} has {_default(parameter)}, "
-            f"which is not {type_name(parameter.annotation)}",
-            _default_remedy(parameter),
-            parameter.name,
-        )
-    elif not parameter.required and _may_hold_time(parameter.default):
-        from promptkit.compiler.time_zones import check_default
-
-        check_default(parameter, annotation, report)
+    if not parameter.required:
+        _check_default(parameter, annotation, report)
     return Argument(
         name=parameter.name,
         annotation=annotation,
@@ -104,18 +76,43 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
         report.add(Rule.BAD_VARIABLE, fault, remedy, parameter.name)
 
 
-def _may_hold_time(default: Any) -> bool:
-    """Return whether a default is worth importing `promptkit.compiler.time_zones` for."""
+def _report_type(parameter: Parameter, report: Report) -> None:
+    report.add(
+        Rule.UNSUPPORTED_TYPE,
+        f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
+        _IN_ANNOTATED
+        if isinstance(parameter.annotation, Arg)
+        else "use a type that text or JSON can write, or teach this one with promptkit.register_type",
+        parameter.name,
+    )
+
+
+def _check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
+    if not fits(parameter.default, parameter.annotation):
+        message = (
+            f"parameter {parameter.name!r} has {_default(parameter)}, "
+            f"which is not {type_name(parameter.annotation)}"
+        )
+        report.add(Rule.DEFAULT_MISFIT, message, _default_remedy(parameter), parameter.name)
+    elif _may_have_offset(parameter.default):
+        from promptkit.compiler.time_zones import check_default
+
+        check_default(parameter, annotation, report)
+
+
+def _may_have_offset(default: Any) -> bool:
+    """Tell whether a default is worth importing `promptkit.compiler.time_zones` for."""
     items = default if isinstance(default, list | tuple | set | frozenset) else (default,)
-    return not all(isinstance(item, _TIMELESS) for item in items)
+    return not all(item is None or isinstance(item, Enum) or _has_no_offset(item) for item in items)
+
+
+def _has_no_offset(value: Any) -> bool:
+    scalar = scalar_of_value(value)
+    return scalar is not None and not scalar.may_have_offset
 
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
-    """
-    Return what to offer for one parameter: what its author says, or else what its type implies.
-
-    Nothing is offered for a secret.
-    """
+    """Return what to offer: what the author says, or else the values of the type. A secret offers nothing."""
     source = reader.values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
         if parameter.arg.complete is not None:
@@ -133,21 +130,15 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
 
 
 def _refuse_completion(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:
-    """
-    Report that what the author offers for a parameter cannot be offered.
-    """
     message = f"parameter {parameter.name!r} cannot be completed: {fault}"
     report.add(Rule.BAD_COMPLETION, message, remedy, parameter.name)
 
 
-#: Where people who know other frameworks do not put it.
+#: People who know other frameworks write an `Arg` as the annotation, or as the default.
 _IN_ANNOTATED: Final = "write it inside of the annotation, as in Annotated[str, Arg('...')]"
 
 
 def _default_remedy(parameter: Parameter) -> str:
-    """
-    Return what to do about a default that does not fit.
-    """
     if isinstance(parameter.default, Arg):
         return _IN_ANNOTATED
     if parameter.default is None:
@@ -156,16 +147,12 @@ def _default_remedy(parameter: Parameter) -> str:
 
 
 def _default(parameter: Parameter) -> str:
-    """
-    Return a parameter's default as an error names it. A secret is not repeated.
-    """
+    # A secret is not repeated.
     return "a default" if parameter.arg.secret else f"the default {short.repr(parameter.default)}"
 
 
 def _description(parameter: Parameter, reader: Reader) -> str | None:
-    """
-    Return what clients show: the author's words, then what the type implies, in brackets.
-    """
+    """Return what clients show: the author's words, then what the type implies, in brackets."""
     arg = parameter.arg
     clauses = [reader.hint]
     if arg.examples:
@@ -182,21 +169,23 @@ def _description(parameter: Parameter, reader: Reader) -> str | None:
 
 
 def _says_something(default: Any) -> bool:
-    """
-    Return whether people want to know of *default*: it is neither None nor empty.
-    """
+    """Tell whether a default is worth showing: it is neither None nor empty."""
     return default is not None and (not hasattr(default, "__len__") or len(default) > 0)
 
 
 def _shown(value: Any) -> str:
-    """
-    Return a default or an example as people would enter it.
-    """
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | set | frozenset) and all(isinstance(item, _PLAIN) for item in value):
+    """Return a default or an example as people would enter it."""
+    if isinstance(value, list | set | frozenset) and all(map(_is_shown_in_row, value)):
         return ", ".join(map(_shown, value))
+    scalar = None if isinstance(value, Enum) else scalar_of_value(value)
+    if scalar is not None and scalar.show is not None:
+        return scalar.show(value)
     try:
         return shortened(" ".join(text_of(value).split()))
-    except TypeError:  # of a default that does not fit its type
+    except TypeError:  # a default that does not fit its type may be of any other
         return short.repr(value)
+
+
+def _is_shown_in_row(value: Any) -> bool:
+    scalar = scalar_of_value(value)
+    return isinstance(value, Enum) or (scalar is not None and scalar.shown_in_row)

@@ -17,8 +17,8 @@ from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.options import Options, check_options
 from promptkit.compiler.returns import check_return
 from promptkit.compiler.signature import Parameter, Signature, copied_attributes, read_signature
-from promptkit.conversion.checking import fits, type_name
-from promptkit.conversion.readers import is_literal, reader_of
+from promptkit.conversion.kinds import fits, is_literal, type_name
+from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.context import Context

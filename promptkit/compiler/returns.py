@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_origin
 
 from promptkit.conversion.annotations import read_return
-from promptkit.conversion.checking import type_name
-from promptkit.conversion.readers import is_literal, is_union, plain
+from promptkit.conversion.kinds import is_literal, is_union, plain, type_name
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.content import Content
 from promptkit.language.messages import Message

@@ -1,32 +1,26 @@
 """
-Time zones: what `Arg(timezone=...)` names, and which dates and times of a type it is for.
+Time zones: what `Arg(timezone=...)` names, and which dates and times of a type are in that zone.
 
-A naive value is taken as the zone's own time. A time that the zone's clocks skip, or show twice, has the
-offset that was in force before the change (PEP 495): of two, it is the first.
+A value without an offset is local time in the zone. When clocks change, a local time that is skipped or that
+happens twice gets the offset from before the change (PEP 495).
 """
 
 from datetime import UTC, datetime, tzinfo
-from enum import Enum
-from types import NoneType
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 import msgspec
 from msgspec import inspect as mi
 
 from promptkit.compiler.signature import Parameter
-from promptkit.conversion.descriptions import bare, type_tree
-from promptkit.conversion.errors import Misfit
-from promptkit.conversion.readers import is_literal, is_union, plain, reader_of
-from promptkit.conversion.scalars import HAS_OFFSET, NO_OFFSET, InZone
+from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.kinds import bare, is_literal, is_union, parts_of, plain, type_tree
+from promptkit.conversion.offsets import HAS_OFFSET, NO_OFFSET, InZone
+from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import json_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest
-from promptkit.language.arg import NO_DEFAULT
 
 __all__ = ["check_default", "in_zone"]
-
-#: Values that hold no date and time.
-_FLAT: Final = (str, int, float, bytes, Enum, NoneType)
 
 _REMEDY: Final = (
     "leave timezone= out, or take a datetime; a record's field asks for an offset with msgspec.Meta(tz=True)"
@@ -37,14 +31,14 @@ _AWARE: Final = msgspec.Meta(tz=True)
 
 def in_zone(parameter: Parameter, report: Report) -> Any:
     """
-    Return the type of a parameter, its naive dates and times to be read in the zone that its author names.
+    Return the type of a parameter, with its naive dates and times read in the ``timezone`` of its `Arg`.
 
     Args:
         parameter:
             A parameter whose `Arg` has a ``timezone``.
 
         report:
-            Receives a zone that cannot be found, and one that is for nothing.
+            Receives a zone that cannot be found, and a zone for a type that has no use for it.
     """
     zone = _zone(parameter, report)
     if zone is None:
@@ -61,7 +55,7 @@ def in_zone(parameter: Parameter, report: Report) -> Any:
 
 
 def _zone(parameter: Parameter, report: Report) -> tzinfo | None:
-    """Return the zone that the author names; report one that cannot be found."""
+    """Return the zone that the author names. One that cannot be found is reported."""
     named = parameter.arg.timezone
     if isinstance(named, tzinfo):
         return named
@@ -96,7 +90,7 @@ def _report(parameter: Parameter, fault: str, remedy: str, report: Report) -> No
 
 
 def _with_note(annotation: Any, note: Any) -> Any:
-    """Return a type with *note* at each datetime in it, but for those that must be naive."""
+    """Return a type with *note* at each datetime in it, except those that must be naive."""
     annotation = plain(annotation)
     if annotation is datetime:
         return Annotated[datetime, note]
@@ -113,7 +107,7 @@ def _with_note(annotation: Any, note: Any) -> Any:
 
 
 def _with_another_note(annotation: Any, note: Any) -> Any:
-    """Return an ``Annotated`` type with *note* at each datetime in it; what asks for an offset gets one."""
+    """Do the same for ``Annotated``. *note* replaces one that requires an offset."""
     notes = annotation.__metadata__
     if plain(annotation.__origin__) is not datetime:
         return Annotated[(_with_note(annotation.__origin__, note), *notes)]
@@ -125,28 +119,26 @@ def _with_another_note(annotation: Any, note: Any) -> Any:
 
 def check_default(parameter: Parameter, annotation: Any, report: Report) -> None:
     """
-    Report a default that is naive where the type, or a zone, makes all other values aware, or the reverse.
+    Report a default that is naive where all other values are aware, or the reverse.
 
     Args:
         parameter:
-            A parameter whose default is of its type.
+            A parameter with a default that fits its type.
 
         annotation:
-            Its type, as it is read.
+            The type that is read, with its time zone.
 
         report:
             Receives the fault.
     """
     default = parameter.default
-    if default is NO_DEFAULT or isinstance(default, _FLAT):
-        return
     asked = _with_note(parameter.annotation, _AWARE) if annotation != parameter.annotation else annotation
     try:
         reader = reader_of(asked) if _asks(type_tree(asked), frozenset()) else None
         if reader is not None:
             reader.read(json_of(default))
-    except Misfit as misfit:
-        faults = {part.reason for part in misfit.parts}
+    except ConversionError as error:
+        faults = {part.reason for part in error.parts}
     except TypeError:  # of a type, or a value, that JSON does not have
         return
     else:
@@ -161,14 +153,10 @@ def check_default(parameter: Parameter, annotation: Any, report: Report) -> None
 
 
 def _asks(tree: mi.Type, seen: frozenset[type]) -> bool:
-    """Return whether a type asks for an offset somewhere, or for none."""
+    """Tell whether a type requires an offset somewhere, or refuses one."""
     tree = bare(tree)
-    if isinstance(tree, mi.DateTimeType | mi.TimeType):
-        return tree.tz is not None
+    if getattr(tree, "tz", None) is not None:
+        return True
     if (kind := getattr(tree, "cls", None)) in seen:
         return False
-    names = ("item_type", "key_type", "value_type")
-    inner = [getattr(tree, name) for name in names if hasattr(tree, name)]
-    inner += [*getattr(tree, "item_types", ()), *getattr(tree, "types", ())]
-    inner += [field.type for field in getattr(tree, "fields", ())]
-    return any(_asks(part, seen | {kind} if kind else seen) for part in inner)
+    return any(_asks(part, seen | {kind} if kind else seen) for part in parts_of(tree))

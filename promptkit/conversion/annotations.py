@@ -1,4 +1,4 @@
-"""What annotations stand for, on every version of Python."""
+"""Annotations of functions, evaluated, on every version of Python."""
 
 import inspect
 import sys
@@ -9,24 +9,20 @@ from typing import Any, Final
 
 __all__ = ["FORWARD", "annotations_of", "notes_of", "read_return", "resolved"]
 
-if sys.version_info >= (3, 14):  # annotations are evaluated late there, and may not all be
+if sys.version_info >= (3, 14):  # where annotations are evaluated late, and some cannot be
     import annotationlib
 
-    #: What `inspect.signature` needs to be told, too.
+    #: What `inspect.signature` is given, so that it does the same.
     FORWARD: Final[dict[str, Any]] = {"annotation_format": annotationlib.Format.FORWARDREF}
 
     def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
-        """
-        Return a function's annotations, those that cannot be evaluated yet as references.
-        """
+        """Return a function's annotations, with references for those that cannot be evaluated yet."""
         return annotationlib.get_annotations(function, format=annotationlib.Format.FORWARDREF)
 else:
     FORWARD: Final[dict[str, Any]] = {}
 
     def annotations_of(function: Callable[..., Any]) -> dict[str, Any]:
-        """
-        Return a function's annotations.
-        """
+        """Return a function's annotations."""
         return inspect.get_annotations(function)
 
 
@@ -36,25 +32,25 @@ def resolved(annotation: Any, function: Callable[..., Any], names: Mapping[str, 
 
     Args:
         annotation:
-            The type, or how the author wrote it.
+            The type, or the text that the author wrote for it.
 
         function:
-            The author's function, whose module has the names.
+            The author's function. Names are looked up in its module.
 
         names:
             The local names around its definition.
 
     Raises:
-        Exception: Whatever evaluating it raises.
+        Exception: Anything that evaluating it raises.
     """
-    alone = types.SimpleNamespace(__annotations__={"it": annotation})
+    only_this = types.SimpleNamespace(__annotations__={"it": annotation})
     outer = getattr(function, "__globals__", {})
-    return typing.get_type_hints(alone, outer, dict(names), include_extras=True)["it"]
+    return typing.get_type_hints(only_this, outer, dict(names), include_extras=True)["it"]
 
 
 def read_return(function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
     """
-    Return what *function* is annotated to return; `Any` if it does not say, or cannot be understood.
+    Return the type that *function* is annotated to return; `Any` if it has none that can be evaluated.
 
     Args:
         function:
@@ -73,9 +69,7 @@ def read_return(function: Callable[..., Any], names: Mapping[str, Any]) -> Any:
 
 
 def notes_of(annotation: Any) -> list[Any]:
-    """
-    Return all that ``Annotated`` says of a parameter, around its type or around the members of a union.
-    """
+    """Return all notes of ``Annotated``: around a type, and around the members of a union."""
     if typing.get_origin(annotation) is typing.Annotated:
         return [*annotation.__metadata__, *notes_of(annotation.__origin__)]
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):

@@ -1,10 +1,10 @@
 """
 Sets and dicts of values that a client chose, made in linear time.
 
-The hashes of text are salted; those of numbers, UUIDs, durations and whatever is made of them are not, so
-a client can choose values that a hash table finds only after a walk past all others. That is foreseen
-here: few values may share a hash, and the walks of all others are counted as CPython (3.11 to 3.14)
-takes them: a part of the hash leads to each next slot, so that different hashes can be made to meet, too.
+The hashes of text are salted. Those of numbers, UUIDs and durations, and of what is made of them, are not: a
+client can choose values that a hash table finds only after looking at all others. So only few values may
+share a hash. Different hashes can be made to meet, too, as a part of the hash leads to each next slot. So the
+slots that CPython (3.11 to 3.14) would look at are counted before the set or dict is made.
 """
 
 import sys
@@ -13,38 +13,38 @@ from itertools import groupby, islice
 from operator import eq
 from typing import Any, Final, TypeVar
 
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 
 __all__ = ["FEW", "dict_of", "set_of"]
 
 S = TypeVar("S", set[Any], frozenset[Any])
 
-#: Values that may collide as they like: all their comparisons take no longer than reading them.
+#: So few values may all collide: comparing them takes no longer than reading them.
 FEW: Final = 32
 
-#: Steps that a value may take, on average; values that nobody chose for it take one or two.
+#: Steps from slot to slot that a value may take, on average. Ordinary values take one or two.
 _STEPS: Final = 16
 
 _COLLIDES: Final = "has too many values that collide when they are hashed: send fewer of them"
 
 _WORD: Final = (1 << sys.hash_info.width) - 1
 _DICT_WINDOW: Final = 1
-_SET_WINDOW: Final = 10  # slots side by side that a set looks at before it leaps
+_SET_WINDOW: Final = 10  # neighbouring slots that a set looks at before it jumps
 
 
 def set_of(kind: Callable[[list[Any]], S], values: list[Any]) -> S:
     """
-    Return a set of *values*.
+    Make a set of *values*.
 
     Args:
         kind:
             `set` or `frozenset`.
 
         values:
-            What a client chose, repetitions included.
+            What a client sent, repetitions included.
 
     Raises:
-        Misfit: If too many of them collide.
+        ConversionError: If too many of them collide.
 
         TypeError: If one of them cannot be hashed.
     """
@@ -57,10 +57,10 @@ def set_of(kind: Callable[[list[Any]], S], values: list[Any]) -> S:
 
 def dict_of(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
     """
-    Return a dict of *keys* and *values*; of equal keys the last counts.
+    Make a dict of *keys* and *values*. Of equal keys, the last counts.
 
     Raises:
-        Misfit: If too many of the keys collide, or are equal.
+        ConversionError: If too many of the keys collide, or are equal.
 
         TypeError: If one of them cannot be hashed.
     """
@@ -68,13 +68,13 @@ def dict_of(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
         hashes = list(map(hash, keys))
         ordered = sorted(hashes)
         if any(map(eq, ordered, islice(ordered, FEW, None))):
-            raise Misfit(reason=_COLLIDES)
+            raise ConversionError(reason=_COLLIDES)
         _check_walks(hashes, _dict_sizes(len(hashes)), _DICT_WINDOW)
     return dict(zip(keys, values, strict=True))
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    """Return each of *values* once. Raises `Misfit` if many that differ share a hash."""
+    """Return each of *values* once. Raises `ConversionError` if many different ones share a hash."""
     hashes = list(map(hash, values))
     ordered = sorted(hashes)
     if not any(map(eq, ordered, islice(ordered, 1, None))):
@@ -86,20 +86,20 @@ def _distinct(values: list[Any]) -> list[Any]:
             if values[place] not in alike:
                 alike.append(values[place])
                 if len(alike) > FEW:
-                    raise Misfit(reason=_COLLIDES)
+                    raise ConversionError(reason=_COLLIDES)
         found += alike
     return found
 
 
 def _check_walks(hashes: list[int], sizes: Iterator[tuple[int, int]], window: int) -> None:
-    """Raise `Misfit` if a table that takes *hashes*, and grows through *sizes*, takes far too many steps."""
+    """Raise `ConversionError` if a table that grows through *sizes* takes too many steps for *hashes*."""
     for size, held in sizes:
         if held > FEW and _walks_far(hashes[:held], size, window):
-            raise Misfit(reason=_COLLIDES)
+            raise ConversionError(reason=_COLLIDES)
 
 
 def _walks_far(hashes: list[int], size: int, window: int) -> bool:
-    """Return whether *hashes* take too many steps in a table of *size* slots."""
+    """Tell whether *hashes* take too many steps in a table of *size* slots."""
     mask, taken = size - 1, bytearray(size)
     left = _STEPS * len(hashes)
     for value in hashes:
@@ -117,7 +117,7 @@ def _walks_far(hashes: list[int], size: int, window: int) -> bool:
 
 
 def _dict_sizes(count: int) -> Iterator[tuple[int, int]]:
-    """Yield the sizes of a dict that grows to *count* items, each with the items that it comes to hold."""
+    """Yield each size of a dict that grows to *count* items, and the items that it holds at most."""
     size, held = 8, 5
     while held < count:
         yield size, held

@@ -1,37 +1,37 @@
-"""What does not fit its type, and where in a value it stands."""
+"""Errors of conversion: a value, or parts of one, that do not fit their type."""
 
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = ["ABSENT", "ENOUGH", "Misfit", "Misfits"]
+__all__ = ["ABSENT", "MAX_FAULTS", "ConversionError", "ConversionErrors", "error_of_union"]
 
-#: Stands for a value that is not there at all.
+#: Stands for a value that is missing.
 ABSENT: Final = object()
 
-#: Of how many parts of a value it is told what is wrong with them. A client may send millions.
-ENOUGH: Final = 100
+#: How many faults of one value are reported. A client may send millions.
+MAX_FAULTS: Final = 100
 
 
-class Misfit(ValueError):
+class ConversionError(ValueError):
     """
-    A value, or a part of one, that is not what its type takes.
+    A value, or a part of one, that does not fit its type.
 
     Args:
         expected:
-            What would fit, in a few words; None for what the whole type takes.
+            What would fit, in a few words; None if the reader's own words hold.
 
         got:
-            The part at fault, or `ABSENT` if it is missing; None for the whole value.
+            The part that does not fit, or `ABSENT` if it is missing; None for the whole value.
 
         nearest:
-            The value that was probably meant, if one is similar; or what finds it, which takes
-            too long to be done for each member of a union that declines.
+            The value that was probably meant, if one is similar; or a function that finds it. That takes
+            too long to be done for each member of a union that does not fit.
 
         path:
-            Where the part stands, as code would have it: ``.points[2].x``.
+            The place of the part, as code would write it: ``.points[2].x``.
 
         reason:
-            What is wrong with it in the words of the author's own code, if it said.
+            What is wrong, if there is more to say than what was expected.
     """
 
     def __init__(
@@ -52,23 +52,17 @@ class Misfit(ValueError):
 
     @property
     def nearest(self) -> str | None:
-        """
-        The value that was probably meant, if one is similar.
-        """
+        """The value that was probably meant, if one is similar."""
         return self.find_nearest() if callable(self.find_nearest) else self.find_nearest
 
     @property
-    def parts(self) -> "tuple[Misfit, ...]":
-        """
-        Every part that is at fault.
-        """
+    def parts(self) -> "tuple[ConversionError, ...]":
+        """Every part that does not fit."""
         return (self,)
 
-    def at(self, path: str) -> "Misfit":
-        """
-        Return the same fault, of a value that stands at *path* in a larger one.
-        """
-        return Misfit(
+    def at(self, path: str) -> "ConversionError":
+        """Return the same error for a value at *path* in a larger one."""
+        return ConversionError(
             self.expected,
             got=self.got,
             nearest=self.find_nearest,
@@ -77,18 +71,21 @@ class Misfit(ValueError):
         )
 
 
-class Misfits(Misfit):
-    """
-    Several parts of one value that do not fit.
-    """
+class ConversionErrors(ConversionError):
+    """Several parts of one value that do not fit."""
 
-    def __init__(self, parts: tuple[Misfit, ...]) -> None:
+    def __init__(self, parts: tuple[ConversionError, ...]) -> None:
         super().__init__()
         self._parts = parts
 
     @property
-    def parts(self) -> tuple[Misfit, ...]:
-        """
-        Every part that is at fault.
-        """
+    def parts(self) -> tuple[ConversionError, ...]:
+        """Every part that does not fit."""
         return self._parts
+
+
+def error_of_union(errors: list[ConversionError]) -> ConversionError | None:
+    """Return the error of the member of a union that was probably meant; None if that cannot be told."""
+    # It is the one member whose parts do not fit, or that gives a reason.
+    meant = [error for error in errors if all(part.path or part.reason for part in error.parts)]
+    return meant[0] if len(meant) == 1 else None

@@ -1,24 +1,22 @@
-"""Escapes: ``%41`` in a URI, as RFC 3986 has it."""
+"""Percent-encoding, as in ``%41``, of RFC 3986."""
 
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 __all__ = ["unescaped"]
 
-#: How much is read at once, in characters: each escape takes a hundred bytes meanwhile.
-_PIECE: Final = 1 << 14
+#: Characters that are decoded at once. Each escape takes a hundred bytes of memory meanwhile.
+_PIECE_LENGTH: Final = 1 << 14
 
 
 def unescaped(text: str) -> bytes:
-    """
-    Return *text* with each escape replaced by the byte that it stands for.
-    """
-    if len(text) <= _PIECE:
+    """Return *text* with each escape replaced by its byte."""
+    if len(text) <= _PIECE_LENGTH:
         return unquote_to_bytes(text)
     found, end = [], 0
-    while piece := text[end : end + _PIECE]:
-        cut = piece.rfind("%", -2)  # what this begins ends in the next piece
-        if cut > 0 and end + _PIECE < len(text):
+    while piece := text[end : end + _PIECE_LENGTH]:
+        cut = piece.rfind("%", -2)  # an escape that begins here ends in the next piece
+        if cut > 0 and end + _PIECE_LENGTH < len(text):
             piece = piece[:cut]
         end += len(piece)
         found.append(unquote_to_bytes(piece))

@@ -1,4 +1,4 @@
-"""Extent: how many values JSON holds, and how deep they are nested, told without reading it."""
+"""How many values JSON holds, and how deep it is nested, found without decoding it."""
 
 from collections.abc import Iterator
 from itertools import accumulate
@@ -6,24 +6,24 @@ from typing import Final
 
 __all__ = ["extent", "holds_more"]
 
-#: How much is looked at at once, in bytes: cut at its quotation marks it may take many times its size.
-_PIECE: Final = 1 << 15
+#: Bytes that are scanned at once. Split at its quotation marks, a piece may take many times its size.
+_PIECE_SIZE: Final = 1 << 15
 
-#: How each bracket changes the depth, as a byte with a sign; and what is no bracket.
+#: How each bracket changes the depth, as a signed byte; and all bytes that are not brackets.
 _STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[{]}"))
 
 
 def extent(json: bytes) -> Iterator[tuple[int, int]]:
     """
-    Yield how deep *json* is nested and how many values it holds at most, up to one place after another.
+    Yield the depth of *json* and an upper bound of its number of values, after each piece of it.
 
-    An empty list counts for one, as if it held one. Of what is no JSON, anything may be told.
+    An empty list counts as if it held one value. For input that is not JSON, the figures mean nothing.
     """
     depth = deepest = values = 0
     inside = b""
     for piece in _pieces(json):
-        parts = (inside + piece).split(b'"')  # every other is a text, the last of which may go on
+        parts = (inside + piece).split(b'"')  # every other part is a string, and the last may not have ended
         inside = b"" if len(parts) % 2 else b'"'
         signs = b"".join(parts[::2])
         brackets = signs.translate(_STEPS, _NO_BRACKETS)
@@ -34,14 +34,12 @@ def extent(json: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _pieces(json: bytes) -> Iterator[bytes]:
-    """
-    Yield *json* in pieces, without backslashes and quotation marks that are escaped.
-    """
+    """Yield *json* in pieces, without backslashes and escaped quotation marks."""
     end = 0
-    while piece := json[end : end + _PIECE]:
+    while piece := json[end : end + _PIECE_SIZE]:
         end += len(piece)
         if b"\\" in piece:
-            if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # what it escapes is cut off
+            if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # the character that it escapes comes next
                 piece += json[end : end + 1]
                 end += 1
             piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -49,9 +47,7 @@ def _pieces(json: bytes) -> Iterator[bytes]:
 
 
 def holds_more(json: str, most: int) -> bool:
-    """
-    Return whether *json* holds more than *most* values.
-    """
+    """Tell whether *json* holds more than *most* values."""
     if json.count(",") + json.count("[") + json.count("{") <= most:
         return False
     return any(values > most for _, values in extent(json.encode(errors="replace")))

@@ -1,42 +1,11 @@
-"""Types that are no types of JSON, and how they are read: `pathlib.Path`, and authors' own."""
+"""How authors teach promptkit their own types."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from msgspec import Struct
+from promptkit.conversion.scalars import SCALARS, text_scalar
 
-from promptkit.conversion.errors import Misfit
-
-__all__ = ["CUSTOMS", "Custom", "expectations", "register_type"]
-
-
-class Custom(Struct, frozen=True):
-    """
-    How the values of one type are read and written.
-
-    Args:
-        read:
-            From a JSON value to a value of the type; raises `Misfit`.
-
-        expected:
-            What *read* takes, in a few words that end a sentence.
-
-        schema:
-            The JSON Schema of what it takes.
-
-        write:
-            From a value to the text that *read* takes.
-    """
-
-    read: Callable[[Any], Any]
-    expected: str
-    schema: Mapping[str, Any]
-    write: Callable[[Any], str]
-
-
-#: By type. `register_type` adds to it.
-CUSTOMS: Final[dict[type, Custom]] = {}
+__all__ = ["register_type"]
 
 
 def register_type(
@@ -52,7 +21,7 @@ def register_type(
 
     Args:
         kind:
-            The type.
+            The type. Types of Python that promptkit reads already, as `int` and `date`, stay as they are.
 
         read:
             From text to a value; it raises for text that does not fit.
@@ -66,37 +35,6 @@ def register_type(
         write:
             From a value to text that *read* takes.
     """
-
-    def checked(value: Any) -> Any:
-        if not isinstance(value, str):
-            raise Misfit(expected, got=value)
-        try:
-            return read(value)
-        except Exception:  # noqa: BLE001 (an author's function may refuse in any way)
-            raise Misfit(expected, got=value) from None
-
-    CUSTOMS[kind] = Custom(checked, expected, schema or {"type": "string"}, write)
-
-
-def expectations() -> dict[type, str]:
-    """
-    Return what each of the registered types takes, in words.
-    """
-    return {kind: custom.expected for kind, custom in CUSTOMS.items()}
-
-
-def _path(text: str) -> Path:
-    """
-    Return *text* as a path. Raises ValueError for what no system can name.
-    """
-    if not text or "\0" in text:
-        raise ValueError
-    return Path(text)
-
-
-register_type(
-    Path,
-    _path,
-    expected="a path",
-    schema={"type": "string", "minLength": 1, "pattern": r"^[^\u0000]*$"},
-)
+    known = SCALARS.get(kind)
+    if known is None or known.tree is None:  # what msgspec knows it reads and writes itself
+        SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)

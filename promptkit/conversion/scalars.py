@@ -1,260 +1,315 @@
-"""Text, and other JSON values, as the scalars that people mean by them."""
+"""
+Scalar types: all that promptkit knows of each type whose values have no parts, in one record.
 
-import re
-from collections.abc import Callable
-from datetime import datetime, time, timedelta, tzinfo
+A new scalar type is one entry in `SCALARS`. `register_type` adds the types of authors.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from math import isfinite
+from pathlib import Path
 from typing import Any, Final, TypeAlias
+from uuid import UUID
 
 import msgspec
 from msgspec import Struct
+from msgspec import inspect as mi
 
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion import constraints, parsing
+from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.parsing import Read, parsed
 
 __all__ = [
-    "HAS_OFFSET",
-    "NO_OFFSET",
-    "InZone",
-    "Read",
-    "checked_decimal",
-    "located",
-    "offset_fault",
-    "parse_duration",
-    "parsed",
-    "read_bool",
-    "read_bytes",
-    "read_decimal",
-    "read_float",
-    "read_int",
-    "read_text",
-    "zone_of",
+    "BUILT_IN",
+    "SCALARS",
+    "Reader",
+    "ScalarType",
+    "Schema",
+    "scalar_of",
+    "scalar_of_value",
+    "text_scalar",
 ]
 
-#: Digits that a number may have before or behind the point; of whole numbers Python takes as many.
-MOST_DIGITS: Final = 4300
+#: Takes a JSON value and the type, with its constraints. Raises `ConversionError`, or an error of msgspec.
+Convert: TypeAlias = Callable[[Any, Any], Any]
 
-_SHORTER: Final = f"a whole number of at most {MOST_DIGITS:,} digits"
-_TOO_LONG: Final = f"has more than {MOST_DIGITS:,} digits: send a number that people use"
+Schema: TypeAlias = Mapping[str, Any]
 
-#: What may be a number, or say one.
-_NUMBERS: Final = (str, int, float)
-
-#: Takes what a client sent, a string or another JSON value; raises `Misfit`.
-Read: TypeAlias = Callable[[Any], Any]
+#: Either the same for every constraint, or made of the constraints, which are in the tree of a type.
+Words: TypeAlias = str | Callable[[Any], str]
+Facets: TypeAlias = Schema | Callable[[Any], Schema]
 
 
-def read_text(value: Any) -> str:
+class Reader(Struct, frozen=True):
     """
-    Return text as it is. Raises `Misfit`.
-    """
-    if not isinstance(value, str):
-        raise Misfit
-    return value
-
-
-def read_int(value: Any) -> int:
-    """
-    Return a whole number; 5.0 is one, to JSON. Raises `Misfit`.
-    """
-    if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            raise Misfit(_SHORTER if _has_too_many_digits(value) else None) from None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Misfit
-    return value
-
-
-def _has_too_many_digits(text: str) -> bool:
-    """Return whether *text* is a whole number that Python does not read, as that takes quadratic time."""
-    return len(text) > MOST_DIGITS and text.strip().lstrip("+-").replace("_", "").isdecimal()
-
-
-def read_float(value: Any) -> float:
-    """
-    Return a number that is neither infinite nor none. Raises `Misfit`.
-    """
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
-        raise Misfit
-    try:
-        number = float(value)
-    except (ValueError, OverflowError):
-        raise Misfit from None
-    if not isfinite(number):
-        raise Misfit
-    return number
-
-
-_BOOLEANS: Final = {
-    **dict.fromkeys(("true", "yes", "on", "1"), True),
-    **dict.fromkeys(("false", "no", "off", "0"), False),
-}
-
-
-def read_bool(value: Any) -> bool:
-    """
-    Return what people mean by yes, on, true, 1 and their opposites. Raises `Misfit`.
-    """
-    if isinstance(value, bool):
-        return value
-    found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
-    if found is None:
-        raise Misfit
-    return found
-
-
-def read_decimal(value: Any) -> Decimal:
-    """
-    Return an exact number. Raises `Misfit`.
-    """
-    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
-        raise Misfit
-    try:
-        number = Decimal(str(value).strip())
-    except (ArithmeticError, ValueError):
-        raise Misfit from None
-    if not number.is_finite():
-        raise Misfit
-    return checked_decimal(number)
-
-
-def checked_decimal(number: Decimal) -> Decimal:
-    """
-    Return *number*, unless it would fill the memory once it is written out. Raises `Misfit`.
-    """
-    exponent = int(number.as_tuple().exponent)
-    if not number:
-        return number if abs(exponent) <= MOST_DIGITS else Decimal()
-    if abs(number.adjusted()) > MOST_DIGITS or exponent < -MOST_DIGITS:
-        raise Misfit(reason=_TOO_LONG)
-    return number
-
-
-def parsed(parse: Callable[[str], Any]) -> Read:
-    """
-    Return what reads text with *parse*, which raises ValueError for what it is not.
-    """
-
-    def read(value: Any) -> Any:
-        if not isinstance(value, str):
-            raise Misfit
-        try:
-            return parse(value.strip())
-        except (ValueError, OverflowError):
-            raise Misfit from None
-
-    return read
-
-
-#: ``1d 2h 30m``, ``90 s``, ``1.5 hours``; ``1:30`` and ``1 day, 2:03:04``, as Python writes them.
-_UNITS: Final = re.compile(
-    r"(?:([\d.]+)\s*w(?:eeks?)?)?\s*(?:([\d.]+)\s*d(?:ays?)?,?)?\s*(?:([\d.]+)\s*h(?:ours?)?)?\s*"
-    r"(?:([\d.]+)\s*m(?:in(?:utes?)?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:onds?)?)?)?",
-    re.IGNORECASE,
-)
-#: Characters of what names a duration: more is none, and would be cut into many words.
-_LONGEST_DURATION: Final = 1000
-
-_CLOCK: Final = re.compile(r"(?:(-?\d+) days?,\s*)?(\d+):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?", re.IGNORECASE)
-
-
-def parse_duration(text: str) -> timedelta:
-    """
-    Return the duration that *text* names: ISO 8601, units, or a clock. Raises ValueError.
-    """
-    if len(text) > _LONGEST_DURATION:
-        raise ValueError(text[:_LONGEST_DURATION])
-    if text.lstrip("+-")[:1] in ("P", "p"):
-        return msgspec.convert(text, timedelta)
-    if clock := _CLOCK.fullmatch(text):
-        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
-        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    units = _UNITS.fullmatch(" ".join(text.split()))  # long blanks would be tried in every division
-    if not text or units is None:
-        raise ValueError(text)
-    names = ("weeks", "days", "hours", "minutes", "seconds")
-    return timedelta(**{name: float(part or 0) for name, part in zip(names, units.groups(), strict=True)})
-
-
-NO_OFFSET: Final = "has no offset"
-HAS_OFFSET: Final = "has an offset"
-
-
-class InZone(Struct, frozen=True):
-    """
-    Says, in ``Annotated``, that a `datetime` without an offset is a time in *zone*.
-    """
-
-    zone: tzinfo
-
-
-def zone_of(annotation: Any) -> tzinfo | None:
-    """
-    Return the zone that `InZone` says of a type; None if it says nothing.
-    """
-    notes = (note for note in getattr(annotation, "__metadata__", ()) if isinstance(note, InZone))
-    return next((note.zone for note in notes), None)
-
-
-def located(value: datetime, zone: tzinfo) -> datetime:
-    """
-    Return a time in *zone*, if it does not say where it holds.
-    """
-    return value.replace(tzinfo=zone) if value.tzinfo is None else value
-
-
-def offset_fault(value: Any, annotation: Any, *, seconds: str = "") -> str | None:
-    """
-    Return what is wrong with the offset of a time that its type refuses; None if something else is.
+    How the values of one type are read from what a client sends for an argument.
 
     Args:
-        value:
-            The time, or what a client wrote for it.
+        read:
+            From what a client sent to the value.
 
-        annotation:
-            Its type, which may ask for an offset, or for none.
+        expected:
+            What *read* takes, in a few words that end a sentence: ``a whole number``.
 
-        seconds:
-            The seconds in the example, where they have to be there.
+        hint:
+            The same in the description of an argument; ``""`` if it need not be said there.
+
+        values:
+            All texts that can be read, if there are few. Completion offers them.
+
+        is_json:
+            Whether people have to write JSON.
+
+        exceeds:
+            Tells whether a text holds more than so many values; None if it always holds one.
     """
-    kind = getattr(annotation, "__origin__", None)
-    asked = [note.tz for note in getattr(annotation, "__metadata__", ()) if isinstance(note, msgspec.Meta)]
-    if kind not in (datetime, time) or not {True, False}.intersection(asked):
-        return None
-    try:
-        msgspec.convert(value, kind)
-    except msgspec.ValidationError:
-        return None
-    example = f"{'2026-01-31T' if kind is datetime else ''}12:00{seconds}"
-    if True in asked:
-        return f"{NO_OFFSET}: add an offset, as in {example}+01:00"
-    return f"{HAS_OFFSET}: leave it out, as in {example}"
+
+    read: Read
+    expected: str
+    hint: str = ""
+    values: tuple[str, ...] = ()
+    is_json: bool = False
+    exceeds: Callable[[str, int], bool] | None = None
 
 
-def read_bytes(value: Any) -> bytes:
-    """
-    Return the bytes of base64, or of a data: URI. Raises `Misfit`.
-    """
-    from pybase64 import b64decode
+class ScalarType(Reader, frozen=True, kw_only=True):
+    """All that is known of one scalar type. Facts that depend on constraints are functions of its tree."""
 
-    if not isinstance(value, str):
-        raise Misfit
-    is_base64 = True
-    if value[:5].lower() == "data:":
-        head, comma, value = value.partition(",")
-        if not comma:
-            raise Misfit
-        is_base64 = head.lower().endswith(";base64")
-    try:
-        if is_base64:
-            # Base64 is often wrapped at 76 characters, as e-mail does.
-            return b64decode("".join(value.split()), validate=True)
-        from promptkit.conversion.escapes import unescaped
+    #: How `msgspec.inspect` sees the type; None for a type that msgspec does not know.
+    tree: type[mi.Type] | None = None
+    #: From a JSON value, a part of a larger one, to the value. It takes what *schema* describes, while *read*
+    #: also takes what people write.
+    convert: Convert = msgspec.convert
+    #: What *convert* takes, in a few words; None if they are those of *expected*.
+    described: Words | None = None
+    #: An example in JSON.
+    example: Any = "text"
+    #: The JSON Schema of what *convert* takes.
+    schema: Schema
+    #: What constraints add to *schema* where msgspec does not.
+    facets: Facets = {}
+    #: The JSON Schema of the type as the key of an object; None if it cannot be one.
+    key_schema: Facets | None = None
+    #: From the key of a JSON object to the value.
+    convert_key: Convert = parsing.convert_key
+    #: From a value to the text that *read* takes.
+    write: Callable[[Any], str]
+    #: From a value to the text in descriptions, if it is not that of *write*.
+    show: Callable[[Any], str] | None = None
+    #: Whether descriptions show several values separated by commas, and not as JSON.
+    shown_in_row: bool = False
+    #: Whether people write several values on a line each, as the text of one may hold commas.
+    one_a_line: bool = False
+    #: Whether Python salts the hashes, so that clients cannot choose values that collide.
+    hash_is_salted: bool = False
+    #: Whether a value may have an offset from UTC.
+    may_have_offset: bool = False
 
-        return unescaped(value)  # as RFC 2397 has it
-    except ValueError:
-        raise Misfit from None
+    def describe(self, tree: mi.Type) -> str:
+        """Return what `convert` takes, in words, with the constraints of *tree*."""
+        words = self.expected if self.described is None else self.described
+        return words(tree) if callable(words) else words
+
+    def example_of(self, tree: mi.Type) -> Any:
+        """Return an example that meets the constraints of *tree*."""
+        return self.example(tree) if callable(self.example) else self.example
+
+    def facets_of(self, tree: mi.Type) -> Schema:
+        """Return what the JSON Schema says of the constraints of *tree*, beside what msgspec says."""
+        return self.facets(tree) if callable(self.facets) else self.facets
+
+    def key_schema_of(self, tree: mi.Type) -> Schema:
+        """Return the JSON Schema of a key with the constraints of *tree*."""
+        return self.key_schema(tree) if callable(self.key_schema) else self.key_schema or {}
+
+
+def text_scalar(
+    read: Callable[[str], Any], *, expected: str, schema: Schema, write: Callable[[Any], str] = str
+) -> ScalarType:
+    """Make the record of a type that msgspec does not know. Its values are written as text, in JSON too."""
+
+    def checked(value: Any, _: Any = None) -> Any:
+        if not isinstance(value, str):
+            raise ConversionError(expected, got=value)
+        try:
+            return read(value)
+        except Exception:  # noqa: BLE001 (an author's function may refuse in any way)
+            raise ConversionError(expected, got=value) from None
+
+    return ScalarType(
+        checked,
+        expected,
+        expected,
+        convert=checked,
+        schema=schema,
+        key_schema=schema,
+        convert_key=checked,
+        write=write,
+    )
+
+
+_NUMBER: Final = "a number"
+_WHOLE: Final = "a whole number"
+_YES_OR_NO: Final = "yes or no"
+_BASE64: Final = "base64 or a data: URI"
+_DATE: Final = "a date, as in 2026-01-31"
+_DATETIME: Final = "a date and time, as in 2026-01-31T12:00"
+_TIME: Final = "a time of day, as in 12:00"
+_DURATION: Final = "a duration, as in 1h 30m"
+_UUID: Final = "a UUID"
+
+#: The scalar types, built in and registered.
+SCALARS: Final[dict[type, ScalarType]] = {
+    str: ScalarType(
+        parsing.read_text,
+        "text",
+        tree=mi.StrType,
+        described=constraints.describe_text,
+        schema={"type": "string"},
+        key_schema={},
+        write=str,
+        shown_in_row=True,
+        hash_is_salted=True,
+    ),
+    bool: ScalarType(
+        parsing.read_bool,
+        _YES_OR_NO,
+        _YES_OR_NO,
+        ("yes", "no"),
+        tree=mi.BoolType,
+        described="true or false",
+        example=True,
+        schema={"type": "boolean"},
+        write=lambda value: "true" if value else "false",
+        show=lambda value: "yes" if value else "no",
+        shown_in_row=True,
+    ),
+    int: ScalarType(
+        parsing.read_int,
+        _WHOLE,
+        _WHOLE,
+        tree=mi.IntType,
+        described=constraints.number_described(_WHOLE),
+        example=constraints.number_example(1),
+        schema={"type": "integer"},
+        key_schema={"pattern": parsing.INTEGER_KEY},
+        convert_key=parsing.convert_int_key,
+        write=str,
+        shown_in_row=True,
+    ),
+    float: ScalarType(
+        parsing.read_float,
+        _NUMBER,
+        _NUMBER,
+        tree=mi.FloatType,
+        described=constraints.number_described(_NUMBER),
+        example=constraints.number_example(1.5),
+        schema={"type": "number"},
+        key_schema={"pattern": parsing.DECIMAL},
+        write=str,
+        shown_in_row=True,
+    ),
+    bytes: ScalarType(
+        parsing.read_bytes,
+        _BASE64,
+        _BASE64,
+        tree=mi.BytesType,
+        described=constraints.describe_base64,
+        example="aGVsbG8=",
+        schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
+        write=msgspec.to_builtins,
+        one_a_line=True,
+        hash_is_salted=True,
+    ),
+    Decimal: ScalarType(
+        parsing.read_decimal,
+        _NUMBER,
+        _NUMBER,
+        tree=mi.DecimalType,
+        convert=parsing.convert_decimal,
+        example="1.50",
+        schema={"type": ["string", "number"], "format": "decimal", "pattern": parsing.DECIMAL},
+        key_schema={"pattern": parsing.DECIMAL},
+        write=str,
+        shown_in_row=True,
+    ),
+    date: ScalarType(
+        parsed(parsing.parse_date),
+        _DATE,
+        _DATE,
+        tree=mi.DateType,
+        example="2026-01-31",
+        schema={"type": "string", "format": "date"},
+        key_schema={"format": "date"},
+        write=date.isoformat,
+        shown_in_row=True,
+    ),
+    datetime: ScalarType(
+        parsed(parsing.parse_datetime),
+        _DATETIME,
+        f"{_DATETIME}, read as it is written, with an offset (+01:00) or without",
+        tree=mi.DateTimeType,
+        described=constraints.moment_described("a date and time"),
+        example=constraints.moment_example,
+        schema={"type": "string"},
+        facets=constraints.moment_pattern,
+        key_schema=constraints.moment_pattern,
+        write=datetime.isoformat,
+        shown_in_row=True,
+        may_have_offset=True,
+    ),
+    time: ScalarType(
+        parsed(parsing.parse_time),
+        _TIME,
+        _TIME,
+        tree=mi.TimeType,
+        described=constraints.moment_described("a time of day"),
+        example=constraints.moment_example,
+        schema={"type": "string"},
+        facets=constraints.moment_pattern,
+        key_schema=constraints.moment_pattern,
+        write=time.isoformat,
+        shown_in_row=True,
+        may_have_offset=True,
+    ),
+    timedelta: ScalarType(
+        parsed(parsing.parse_duration),
+        _DURATION,
+        _DURATION,
+        tree=mi.TimeDeltaType,
+        described="a duration, as in PT1H30M",
+        example="PT1H30M",
+        schema={"type": "string", "format": "duration", "pattern": parsing.DURATION},
+        write=str,
+    ),
+    UUID: ScalarType(
+        parsed(UUID),
+        _UUID,
+        _UUID,
+        tree=mi.UUIDType,
+        example="12345678-1234-5678-1234-567812345678",
+        schema={"type": "string", "format": "uuid"},
+        key_schema={"format": "uuid"},
+        write=str,
+    ),
+    Path: text_scalar(
+        parsing.parse_path,
+        expected="a path",
+        schema={"type": "string", "minLength": 1, "pattern": r"^[^\u0000]*$"},
+    ),
+}
+
+#: The types that promptkit brings.
+BUILT_IN: Final = tuple(SCALARS)
+
+_BY_TREE: Final = {scalar.tree: scalar for scalar in SCALARS.values() if scalar.tree is not None}
+
+
+def scalar_of(tree: mi.Type) -> ScalarType | None:
+    """Return the record of a type as `msgspec.inspect` sees it; None if it is no scalar type."""
+    return SCALARS.get(tree.cls) if isinstance(tree, mi.CustomType) else _BY_TREE.get(type(tree))
+
+
+def scalar_of_value(value: Any) -> ScalarType | None:
+    """Return the record of the type of *value*, or of the nearest type that it inherits from."""
+    return next((SCALARS[kind] for kind in type(value).__mro__ if kind in SCALARS), None)

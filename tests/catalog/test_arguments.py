@@ -10,7 +10,7 @@ from msgspec import structs
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.signature import Parameter, Signature
-from promptkit.conversion.checking import fits, type_name
+from promptkit.conversion.kinds import fits, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors, Fault
 from promptkit.errors.diagnostics import Location, Report, Rule

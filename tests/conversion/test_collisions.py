@@ -17,7 +17,7 @@ import pytest
 
 from promptkit import register_type
 from promptkit.conversion.collisions import FEW, dict_of, set_of
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.readers import reader_of
 from tests.wire import Client
 
@@ -125,7 +125,7 @@ def test_values_that_collide_are_refused(annotation, sent):
     """
     In whatever a hash table is made of what a client chose, values of one hash are few.
     """
-    with pytest.raises(Misfit) as refused:
+    with pytest.raises(ConversionError) as refused:
         reader_of(annotation).read(sent)
 
     assert {part.reason for part in refused.value.parts} == {REFUSED}
@@ -199,7 +199,7 @@ class TestWalks:
         """
         Values whose hashes differ, and that a dict of their number still walks far for.
         """
-        with pytest.raises(Misfit) as refused:
+        with pytest.raises(ConversionError) as refused:
             dict_of(self.NUMBERS, self.NUMBERS)
 
         assert refused.value.reason == REFUSED

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.conversion import escapes
-from promptkit.conversion.errors import Misfit
-from promptkit.conversion.readers import is_enum, is_literal, is_union, reader_of
+from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.kinds import is_enum, is_literal, is_union
+from promptkit.conversion.readers import reader_of
 from tests.ids import shown
 
 
@@ -91,25 +92,25 @@ class TestLaws:
         | st.sampled_from(["data:", "data:;base64,", "data:,a", "=", "1e999", "\ud800", "٣", "²"])
     )
     @pytest.mark.parametrize("kind", TYPES)
-    def test_any_text_is_a_value_or_a_misfit(self, kind, value):
+    def test_any_text_is_a_value_or_a_conversion_error(self, kind, value):
         """
-        Whatever a client sends, there is a value or a Misfit, and never another exception.
+        Whatever a client sends, there is a value or a ConversionError, and never another exception.
         """
         try:
             read(TYPES[kind], value)
-        except Misfit:
+        except ConversionError:
             return
 
     @settings(deadline=None)
     @given(value=JSON)
     @pytest.mark.parametrize("kind", TYPES)
-    def test_any_json_is_a_value_or_a_misfit(self, kind, value):
+    def test_any_json_is_a_value_or_a_conversion_error(self, kind, value):
         """
         The same holds for JSON values of every shape.
         """
         try:
             read(TYPES[kind], value)
-        except Misfit:
+        except ConversionError:
             return
 
     @given(st.integers())
@@ -224,7 +225,7 @@ class TestScalars:
         """
         Nothing is rounded, and no other notation is guessed; true is not a number.
         """
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             read(int, text)
 
     @pytest.mark.parametrize(
@@ -248,7 +249,7 @@ class TestScalars:
         """
         Infinity and NaN are no numbers that JSON could say.
         """
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             read(float, text)
 
     @pytest.mark.parametrize("text", ["true", "True", "TRUE", "yes", "Yes", "on", "1", " true "])
@@ -270,7 +271,7 @@ class TestScalars:
         """
         Truthiness is not guessed.
         """
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             read(bool, text)
 
     @pytest.mark.parametrize(
@@ -302,7 +303,7 @@ class TestScalars:
         """
         Nothing is skipped or padded, and no URL fetched.
         """
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             read(bytes, text)
 
     @pytest.mark.parametrize("value", [3, True, None, ["a"], {"a": 1}], ids=shown)
@@ -310,7 +311,7 @@ class TestScalars:
         """
         No other JSON value is turned into its text.
         """
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             read(str, value)
 
 
@@ -380,7 +381,7 @@ class TestChoices:
         choice = Literal["a", None]  # noqa: PYI061 (people write it)
 
         assert reader_of(choice).values == ("a",)
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             read(choice, "None")
 
     @pytest.mark.parametrize(
@@ -399,7 +400,7 @@ class TestChoices:
         """
         The nearest choice is suggested as people see it.
         """
-        with pytest.raises(Misfit) as caught:
+        with pytest.raises(ConversionError) as caught:
             read(annotation, text)
 
         assert caught.value.nearest == nearest
@@ -409,7 +410,7 @@ class TestChoices:
         """
         A JSON value of another kind is refused.
         """
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             read(Literal["python", "rust"], value)
 
 
@@ -464,7 +465,7 @@ class TestLists:
         """
         Each item has to fit, and nothing but a list is one.
         """
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             read(list[int], sent)
 
     @settings(deadline=None)
@@ -495,7 +496,7 @@ class TestLists:
         """
         As for a choice alone.
         """
-        with pytest.raises(Misfit) as caught:
+        with pytest.raises(ConversionError) as caught:
             read(list[Literal["python", "rust"]], "rust, pyhton")
 
         (part,) = caught.value.parts
@@ -595,11 +596,11 @@ def test_kinds_of_types_are_told_apart(recognises, yes, no):
     assert not recognises(no)
 
 
-def test_a_misfit_travels():
+def test_a_conversion_error_travels():
     """
     It keeps what was probably meant.
     """
-    assert pickle.loads(pickle.dumps(Misfit(nearest="rust"))).nearest == "rust"  # noqa: S301 (our own pickle)
+    assert pickle.loads(pickle.dumps(ConversionError(nearest="rust"))).nearest == "rust"  # noqa: S301 (our own pickle)
 
 
 class TestSaidOnly:
@@ -632,7 +633,7 @@ class TestSaidOnly:
         """
         A list that is too short is refused, whatever other constraints it has.
         """
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             reader_of(Annotated[list[int], msgspec.Meta(title="x", min_length=2)]).read([1])
 
 
@@ -648,7 +649,7 @@ class TestEscapes:
 
         with pytest.MonkeyPatch.context() as patch:
             for size in (3, 4, 5):
-                patch.setattr(escapes, "_PIECE", size)
+                patch.setattr(escapes, "_PIECE_LENGTH", size)
                 assert escapes.unescaped(text) == unquote_to_bytes(text)
 
     def test_a_long_data_uri(self):

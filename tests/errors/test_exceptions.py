@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import errors
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
 from promptkit.errors import (
     ArgumentErrors,
     CompileError,
@@ -72,7 +72,7 @@ EXAMPLES = {
         "cannot load 'recipies': there is no such folder",
     ),
     "Unsendable": (Unsendable(5, (1,)), "an int (5): make it text, with str(...) or an f-string"),
-    "Misfit": (Misfit(nearest="rust"), ""),
+    "ConversionError": (ConversionError(nearest="rust"), ""),
 }
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from promptkit import user
 from promptkit.catalog.completion import rank
-from promptkit.conversion import readers
-from promptkit.conversion.errors import ENOUGH, Misfit
+from promptkit.conversion import choices
+from promptkit.conversion.errors import MAX_FAULTS, ConversionError
 from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors
 from tests.laws.test_hostile_arguments import CATALOG, TYPES, rendered
@@ -79,7 +79,7 @@ class TestFaults:
         with pytest.raises(ArgumentErrors) as caught:
             CATALOG.render(name, {"value": value})
 
-        assert ENOUGH <= len(caught.value.faults) <= 2 * ENOUGH
+        assert MAX_FAULTS <= len(caught.value.faults) <= 2 * MAX_FAULTS
 
     def test_of_very_many_unknown_arguments_the_first_are_told(self):
         """
@@ -88,14 +88,14 @@ class TestFaults:
         with pytest.raises(ArgumentErrors) as caught:
             CATALOG.render("str", {"value": "x", **{f"v{i}": "x" for i in range(MANY)}})
 
-        assert len(caught.value.faults) == ENOUGH
+        assert len(caught.value.faults) == MAX_FAULTS
 
     def test_arguments_that_come_after_them_are_read(self):
         """
         An argument that was given is not reported as missing.
         """
         with pytest.raises(ArgumentErrors) as caught:
-            CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * ENOUGH)}, "value": "x"})
+            CATALOG.render("str", {**{f"v{i}": "x" for i in range(2 * MAX_FAULTS)}, "value": "x"})
 
         assert {fault.reason for fault in caught.value.faults} == {"is not an argument of this prompt"}
 
@@ -103,7 +103,7 @@ class TestFaults:
         """
         A hundred faults behind one long key do not repeat it a hundred times.
         """
-        with pytest.raises(Misfit) as caught:
+        with pytest.raises(ConversionError) as caught:
             reader_of(dict[str, list[int]]).read({"k" * 1_000_000: ["x"] * MANY})
 
         assert max(len(part.path) for part in caught.value.parts) < 300
@@ -120,7 +120,7 @@ class TestFaults:
         """
         Of a union, a member that declines looks for no nearest value as long as another may take it.
         """
-        monkeypatch.setattr(readers, "nearest", lambda *_: pytest.fail("it was sought"))
+        monkeypatch.setattr(choices, "nearest", lambda *_: pytest.fail("it was sought"))
 
         assert reader_of(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
 
@@ -144,7 +144,7 @@ class TestPatterns:
         digits = "1" * 200_000 + end
         sent = {Decimal: digits, dict[str, Decimal]: {"a": digits}, list[list[Decimal]]: [[digits]]}
 
-        with pytest.raises(Misfit):
+        with pytest.raises(ConversionError):
             reader_of(annotation).read(sent[annotation])
 
     @pytest.mark.parametrize("text", ["0.", "0.5", ".5", "5.", "5", "-5.25e3", "+1E-2"])
@@ -166,7 +166,7 @@ class TestPatterns:
         """
         Whether they stand before the point or behind it.
         """
-        with pytest.raises(Misfit) as caught:
+        with pytest.raises(ConversionError) as caught:
             reader_of(Decimal).read("0." + "1" * 10_000)
 
         assert caught.value.reason == "has more than 4,300 digits: send a number that people use"
@@ -187,7 +187,7 @@ class TestArrays:
         """
         As of any other record, each where it stands.
         """
-        with pytest.raises(Misfit) as caught:
+        with pytest.raises(ConversionError) as caught:
             reader_of(Row).read('["a", ["x", 1, "y"], 2]')
 
         assert [(part.path, part.expected) for part in caught.value.parts] == [
@@ -204,7 +204,7 @@ class TestArrays:
         """
         Too short, without its tag, or an object.
         """
-        with pytest.raises(Misfit) as caught:
+        with pytest.raises(ConversionError) as caught:
             reader_of(Tagged).read(sent)
 
         assert [part.expected for part in caught.value.parts] == ["a list of number, sizes, name"]

@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from promptkit import Arg, prompt
-from promptkit.conversion.errors import Misfit
+from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.offsets import InZone
 from promptkit.conversion.readers import reader_of
-from promptkit.conversion.scalars import InZone
 from promptkit.conversion.unstructuring import text_of
 
 #: With `--whole`, ten times as much is tried of each type.
@@ -221,32 +221,32 @@ HOSTILE = [
 @settings(deadline=1000, max_examples=40 * TIMES, suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=60) | st.sampled_from(HOSTILE))
 @example("")
-def test_any_text_is_a_value_or_a_misfit(annotation, text):
+def test_any_text_is_a_value_or_a_conversion_error(annotation, text):
     """
     Whatever text is sent, there is a value or a fault, never another exception, and soon.
     """
-    with suppress(Misfit):
+    with suppress(ConversionError):
         reader_of(annotation).read(text)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: repr(text[:20]))
 @ALL
-def test_hostile_text_is_a_value_or_a_misfit(annotation, text):
+def test_hostile_text_is_a_value_or_a_conversion_error(annotation, text):
     """
     So is what was made to break a parser.
     """
-    with suppress(Misfit):
+    with suppress(ConversionError):
         reader_of(annotation).read(text)
 
 
 @ALL
 @settings(deadline=1000, max_examples=60 * TIMES, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
-def test_any_json_is_a_value_or_a_misfit(annotation, value):
+def test_any_json_is_a_value_or_a_conversion_error(annotation, value):
     """
     Whatever JSON value is sent in place of text, the same holds.
     """
-    with suppress(Misfit):
+    with suppress(ConversionError):
         reader_of(annotation).read(value)
 
 
@@ -321,7 +321,7 @@ def test_the_schema_and_the_reader_agree(annotation, data):
     )
     try:
         reader_of(annotation).read(value)
-    except Misfit:
+    except ConversionError:
         taken = False
     else:
         taken = True

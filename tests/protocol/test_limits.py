@@ -207,7 +207,7 @@ class TestExtent:
 
         with pytest.MonkeyPatch.context() as patch:
             (whole,) = extent(text)
-            patch.setattr(json_extent, "_PIECE", size)
+            patch.setattr(json_extent, "_PIECE_SIZE", size)
             assert list(extent(text))[-1] == whole
 
     def test_the_longest_uri_is_what_is_held_against_templates(self):

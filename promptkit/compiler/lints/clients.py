@@ -12,8 +12,8 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.lints.conversations import Conversation, Kind, SentMessage, conversation_of
 from promptkit.compiler.lints.messages import Source, place_of
-from promptkit.conversion.errors import Misfit
-from promptkit.conversion.readers import is_literal, plain
+from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.kinds import is_literal, plain
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.errors.exceptions import nearest
 from promptkit.language.messages import Workflow
@@ -254,7 +254,7 @@ def _check_argument(client: Client, argument: Argument, report: Report) -> None:
 def _takes(argument: Argument, text: str) -> bool:
     try:
         argument.reader.read(text)
-    except Misfit:
+    except ConversionError:
         return False
     return True
 

@@ -12,7 +12,7 @@ from promptkit.compiler.lints.messages import lint_messages
 from promptkit.compiler.lints.unsendable_values import lint_values
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
-from promptkit.conversion.checking import fits
+from promptkit.conversion.kinds import fits
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.exceptions import ArgumentErrors, nearest

@@ -16,17 +16,10 @@ import msgspec
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.conversion.errors import Misfit
-from promptkit.conversion.readers import (
-    Reader,
-    is_constrained,
-    is_enum,
-    is_list,
-    is_literal,
-    is_union,
-    plain,
-    reader_of,
-)
+from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.kinds import is_constrained, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.readers import reader_of
+from promptkit.conversion.scalars import Reader
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.protocol.jsonrpc import InvalidParams
 
@@ -290,7 +283,7 @@ def _format(reader: Reader, annotation: Any, schema: Schema) -> str | None:
     Return what the text of a type is said to be, if forms have a word for it.
     """
     if annotation is datetime:
-        with suppress(Misfit):  # of a type that has no time zone
+        with suppress(ConversionError):  # of a type that has no time zone
             reader.read("2026-01-31T12:00:00Z")
             return "date-time"
         return None

@@ -1,0 +1,79 @@
+"""Readers of a fixed set of values: enumerations and ``Literal``."""
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from functools import partial
+from typing import Any, get_args
+
+from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.scalars import Reader
+from promptkit.errors.exceptions import nearest
+
+__all__ = ["enum_reader", "literal_reader"]
+
+
+def enum_reader(annotation: type[Enum]) -> Reader | None:
+    """Make a reader of an enumeration, by value or by name; None if it has no members."""
+    return _reader((member, _names_of(member)) for member in annotation) if len(annotation) else None
+
+
+def literal_reader(annotation: Any) -> Reader:
+    """Make a reader of a ``Literal``. None among its values means that nothing was given."""
+    values = [value for value in get_args(annotation) if value is not None]
+    return _reader((v, _names_of(v) if isinstance(v, Enum) else (v,)) for v in values)
+
+
+def _names_of(member: Enum) -> tuple[Any, ...]:
+    """Return the value of a member, if that is plain, and its names."""
+    names = [name for name, named in type(member).__members__.items() if named is member]
+    return (member.value, *names) if isinstance(member.value, str | int) else tuple(names)
+
+
+def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
+    """Make a reader of values, each with its names, as text or other JSON. The first name is shown."""
+    choices = list(choices)
+    exact, folded = _by_name(choices)
+    texts = {name: value for (kind, name), value in exact.items() if kind is str}
+    shown = {str(name): str(names[0]) for _, names in reversed(choices) for name in names}
+
+    def read(value: Any) -> Any:
+        if type(value) is str and value in texts:
+            return texts[value]
+        if not isinstance(value, str | int | float | bool):
+            raise ConversionError
+        if isinstance(value, float) and value.is_integer() and (float, value) not in exact:
+            value = int(value)  # 1.0 is an integer, to JSON Schema
+        key = (type(value), value)
+        if key in exact:
+            return exact[key]
+        if not isinstance(value, str) or (text := value.strip().casefold()) not in folded:
+            raise ConversionError(nearest=partial(_nearest, value, shown) if isinstance(value, str) else None)
+        return folded[text]
+
+    names = tuple(str(names[0]) for _, names in choices)
+    one_of = repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
+    return Reader(read, one_of, one_of, names)
+
+
+def _by_name(
+    choices: list[tuple[Any, tuple[Any, ...]]],
+) -> tuple[dict[tuple[type, Any], Any], dict[str, Any]]:
+    """Return the values by type and name, and by name in any case."""
+    # Of several values with one name, the first counts; and the name that is shown before all others.
+    named = [(names[0], value) for value, names in choices]
+    named += [(name, value) for value, names in choices for name in names[1:]]
+    exact: dict[tuple[type, Any], Any] = {}
+    for name, value in named:
+        exact.setdefault((type(name), name), value)
+    for name, value in named:
+        exact.setdefault((str, str(name)), value)
+    folded: dict[str, Any] = {}
+    for name, value in named:
+        folded.setdefault(str(name).casefold(), value)
+    return exact, folded
+
+
+def _nearest(text: str, shown: Mapping[str, str]) -> str | None:
+    """Return the shown name of the value whose name is nearest to *text*."""
+    found = nearest(text, shown)
+    return None if found is None else shown[found]

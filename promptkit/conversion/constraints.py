@@ -1,0 +1,108 @@
+"""
+What constraints, those of `msgspec.Meta`, add to what is known of a type.
+
+Each function takes a type as `msgspec.inspect` sees it, or is made for one noun and takes it later.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import inspect as mi
+
+__all__ = [
+    "describe_base64",
+    "describe_length",
+    "describe_text",
+    "moment_described",
+    "moment_example",
+    "moment_pattern",
+    "number_described",
+    "number_example",
+]
+
+_CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
+_TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
+_DATE: Final = r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+
+#: By what `msgspec.Meta(tz=...)` says: an offset is required, refused, or optional.
+_OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
+_OFFSET_WORDS: Final = {True: " with an offset", False: " without an offset", None: ""}
+
+_BOUNDS: Final = (
+    ("of at least", "ge"),
+    ("above", "gt"),
+    ("of at most", "le"),
+    ("below", "lt"),
+    ("that is a multiple of", "multiple_of"),
+)
+
+
+def number_described(noun: str) -> Callable[[Any], str]:
+    """Make the description of a number, with its bounds: ``a whole number from 1 to 9``."""
+
+    def describe(tree: mi.IntType | mi.FloatType) -> str:
+        if tree.ge is not None and tree.le is not None:
+            return f"{noun} from {tree.ge} to {tree.le}"
+        bounds = [(phrase, getattr(tree, name)) for phrase, name in _BOUNDS]
+        words = [f"{phrase} {bound}" for phrase, bound in bounds if bound is not None]
+        return " ".join([noun, " and ".join(words)]).strip()
+
+    return describe
+
+
+def number_example(example: float) -> Callable[[Any], float]:
+    """Make an example within the bounds of a number, if they are as wide as they usually are."""
+
+    def within(tree: mi.IntType | mi.FloatType) -> float:
+        if tree.multiple_of is not None:
+            return tree.multiple_of
+        if tree.ge is not None or tree.le is not None:
+            return tree.ge if tree.ge is not None else tree.le or 0
+        if tree.gt is not None or tree.lt is not None:
+            return tree.gt + 1 if tree.gt is not None else (tree.lt or 0) - 1
+        return example
+
+    return within
+
+
+def describe_text(tree: mi.StrType) -> str:
+    """Describe text, with its length and its pattern."""
+    pattern = f" that matches {tree.pattern}" if tree.pattern else ""
+    return f"text{describe_length(tree, 'characters')}{pattern}"
+
+
+def describe_base64(tree: mi.BytesType) -> str:
+    """Describe bytes as JSON has them, with their length."""
+    return f"base64{describe_length(tree, 'bytes')}"
+
+
+def describe_length(tree: Any, noun: str) -> str:
+    """Describe the bounds of a length, after a blank; ``""`` if it has none."""
+    least, most = tree.min_length, tree.max_length
+    if least is None and most is None:
+        return ""
+    if least == most:
+        return f" of {least} {noun}"
+    bounds = [f"at least {least}"] if least is not None else []
+    bounds += [f"at most {most}"] if most is not None else []
+    return f" of {' and '.join(bounds)} {noun}"
+
+
+def moment_described(noun: str) -> Callable[[Any], str]:
+    """Make the description of a date and time, or of a time: whether it has an offset, and an example."""
+    return lambda tree: f"{noun}{_OFFSET_WORDS[tree.tz]}, as in {moment_example(tree)}"
+
+
+def moment_example(tree: mi.DateTimeType | mi.TimeType) -> str:
+    """Return an example of a date and time, or of a time, with an offset where one is required."""
+    clock = "12:00:00" if isinstance(tree, mi.TimeType) else "2026-01-31T12:00:00"
+    if tree.tz is None:
+        return f"{clock}Z" if isinstance(tree, mi.DateTimeType) else clock
+    return f"{clock}+01:00" if tree.tz else clock
+
+
+def moment_pattern(tree: mi.DateTimeType | mi.TimeType) -> dict[str, str]:
+    """Return the JSON Schema's pattern of a date and time, or of a time, as msgspec reads it."""
+    date = f"{_DATE}[Tt ]" if isinstance(tree, mi.DateTimeType) else ""
+    return {"pattern": f"^{date}{_TIME}{_OFFSETS[tree.tz]}$"}

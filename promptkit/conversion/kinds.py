@@ -1,0 +1,118 @@
+"""What kind of type an annotation is, and whether a value is of that type."""
+
+import types
+import typing
+from enum import Enum
+from typing import Any, Literal, get_args, get_origin
+
+import attrs
+import msgspec
+from msgspec import inspect as mi
+
+__all__ = [
+    "bare",
+    "fits",
+    "has_parts",
+    "is_constrained",
+    "is_enum",
+    "is_list",
+    "is_literal",
+    "is_union",
+    "parts_of",
+    "plain",
+    "type_name",
+    "type_tree",
+]
+
+
+def plain(annotation: Any) -> Any:
+    """Return the type that a `typing.NewType`, or a ``type`` alias, stands for."""
+    while True:
+        if isinstance(annotation, typing.NewType):
+            annotation = annotation.__supertype__
+        elif type(annotation).__name__ == "TypeAliasType" and get_origin(annotation) is None:
+            annotation = annotation.__value__
+        else:
+            return annotation
+
+
+def is_enum(annotation: Any) -> bool:
+    """Tell whether *annotation* is an enumeration."""
+    return isinstance(annotation, type) and issubclass(annotation, Enum)
+
+
+def is_literal(annotation: Any) -> bool:
+    """Tell whether *annotation* is a ``Literal``."""
+    return get_origin(annotation) is Literal
+
+
+def is_list(annotation: Any) -> bool:
+    """Tell whether *annotation* is a list, a set or a tuple of any length, and says of what."""
+    arguments = get_args(annotation)
+    if get_origin(annotation) is tuple:
+        return len(arguments) == 2 and arguments[1] is Ellipsis
+    return get_origin(annotation) in (list, set, frozenset) and len(arguments) == 1
+
+
+def is_constrained(annotation: Any) -> bool:
+    """Tell whether *annotation* is ``Annotated``, as constraints of `msgspec.Meta` are."""
+    return get_origin(annotation) is typing.Annotated
+
+
+def is_union(annotation: Any) -> bool:
+    """Tell whether *annotation* is a union, in either spelling."""
+    return get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+def has_parts(annotation: Any) -> bool:
+    """Tell whether values of *annotation* have parts, so that they are written as JSON."""
+    kind = get_origin(annotation) or annotation
+    return isinstance(kind, type) and (
+        kind in (list, tuple, set, frozenset, dict)
+        or typing.is_typeddict(kind)
+        or issubclass(kind, tuple | msgspec.Struct)
+        or attrs.has(kind)
+        or hasattr(kind, "__dataclass_fields__")
+    )
+
+
+def type_tree(annotation: Any) -> mi.Type:
+    """Return *annotation* as `msgspec.inspect` sees it. Raises TypeError if msgspec does not support it."""
+    return bare(mi.type_info(annotation))
+
+
+def bare(tree: mi.Type) -> mi.Type:
+    """Return a type without its title, description and examples."""
+    return bare(tree.type) if isinstance(tree, mi.Metadata) else tree
+
+
+def parts_of(tree: mi.Type) -> list[mi.Type]:
+    """Return the types of the parts of a type: items, keys, values, members and fields."""
+    names = ("item_type", "key_type", "value_type")
+    parts = [getattr(tree, name) for name in names if hasattr(tree, name)]
+    parts += [*getattr(tree, "item_types", ()), *getattr(tree, "types", ())]
+    parts += [field.type for field in getattr(tree, "fields", ())]
+    return parts
+
+
+def type_name(annotation: Any) -> str:
+    """Return a type as the author would write it."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")
+
+
+def fits(value: Any, annotation: Any) -> bool:
+    """Tell whether *value* is of the type *annotation*."""
+    # Most values are told here. For the others, typeguard takes longer to import than a server to start.
+    if type(value) is annotation:
+        return True
+    if is_literal(annotation) and any(type(value) is type(v) and value == v for v in get_args(annotation)):
+        return True
+    if is_union(annotation) and any(type(value) is member for member in get_args(annotation)):
+        return True
+    from typeguard import CollectionCheckStrategy, TypeCheckError, check_type
+
+    try:
+        check_type(value, annotation, collection_check_strategy=CollectionCheckStrategy.ALL_ITEMS)
+    except TypeCheckError:
+        return False
+    return True

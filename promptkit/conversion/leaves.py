@@ -1,0 +1,120 @@
+"""JSON values, and keys of JSON objects, to values that have no parts."""
+
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from types import NoneType
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+
+import msgspec
+from cattrs import Converter
+
+from promptkit.conversion.descriptions import describe
+from promptkit.conversion.errors import ConversionError
+from promptkit.conversion.kinds import type_tree
+from promptkit.conversion.offsets import located, offset_fault, zone_of
+from promptkit.conversion.parsing import convert_key
+from promptkit.conversion.scalars import SCALARS
+from promptkit.errors.exceptions import nearest, shortened
+
+__all__ = [
+    "Structure",
+    "expected_of",
+    "is_leaf",
+    "is_registered",
+    "key_converter",
+    "leaf",
+    "registered_leaf",
+    "step",
+]
+
+#: Takes a JSON value, and a type, as cattrs calls it. Raises `ConversionError`.
+Structure: TypeAlias = Callable[[Any, Any], Any]
+
+
+def is_registered(annotation: Any) -> bool:
+    """Tell whether *annotation* is a scalar type that msgspec does not know."""
+    return isinstance(annotation, type) and annotation in SCALARS and SCALARS[annotation].tree is None
+
+
+def registered_leaf(annotation: Any, _: Converter) -> Structure:
+    """Structure a JSON value as a registered type. The type may be registered again later."""
+    return lambda value, _: SCALARS[annotation].convert(value, annotation)
+
+
+def is_leaf(annotation: Any) -> bool:
+    """Tell whether values of *annotation* have no parts, and msgspec knows it."""
+    if get_origin(annotation) is Annotated:
+        return is_leaf(annotation.__origin__)
+    if get_origin(annotation) is Literal or annotation is NoneType:
+        return True
+    if not isinstance(annotation, type):
+        return False
+    return issubclass(annotation, Enum) or (annotation in SCALARS and SCALARS[annotation].tree is not None)
+
+
+def leaf(annotation: Any, _: Converter) -> Structure:
+    """Structure a JSON value as a type whose values have no parts."""
+    kind = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
+    scalar = SCALARS.get(kind) if isinstance(kind, type) else None
+    convert = msgspec.convert if scalar is None else scalar.convert
+    # 1.0 is an integer, to JSON Schema. Choices may be integers, too.
+    takes_integers = scalar is None or scalar.schema.get("type") == "integer"
+    zone = zone_of(annotation)
+
+    def structure(value: Any, _: Any) -> Any:
+        if takes_integers and isinstance(value, float) and value.is_integer():
+            value = int(value)
+        try:
+            found = convert(value, annotation)
+        except (msgspec.ValidationError, ValueError, OverflowError):
+            raise _refusal(value, annotation) from None
+        return found if zone is None else located(found, zone)
+
+    return structure
+
+
+def _refusal(value: Any, annotation: Any) -> ConversionError:
+    choices = _choices(annotation)
+    near = partial(nearest, value, choices) if choices and isinstance(value, str) else None
+    reason = offset_fault(value, annotation, seconds=":00")
+    return ConversionError(expected_of(annotation), got=value, nearest=near, reason=reason)
+
+
+def _choices(annotation: Any) -> list[str]:
+    """Return all texts that can be structured, if there are few."""
+    if get_origin(annotation) is Literal:
+        return [str(value) for value in get_args(annotation)]
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        return [str(member.value) for member in annotation]
+    return []
+
+
+def key_converter(annotation: Any) -> Callable[[str], Any]:
+    """Make a function that reads the key of a JSON object as a value of *annotation*."""
+    if annotation in (Any, str):
+        return str
+    if is_registered(annotation):
+        return lambda text: SCALARS[annotation].convert_key(text, annotation)
+    scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
+    convert, zone = convert_key if scalar is None else scalar.convert_key, zone_of(annotation)
+
+    def structure(text: str) -> Any:
+        try:
+            key = convert(text, annotation)
+        except (msgspec.ValidationError, ConversionError):
+            reason = offset_fault(text, annotation, seconds=":00")
+            raise ConversionError(expected_of(annotation), got=text, path=step(text), reason=reason) from None
+        return key if zone is None else located(key, zone)
+
+    return structure
+
+
+def step(key: str) -> str:
+    """Return the place of the value of *key*, shortened, as each fault below it repeats the place."""
+    return f"[{shortened(key)!r}]"
+
+
+def expected_of(annotation: Any) -> str:
+    """Return what *annotation* takes, in words."""
+    return describe(type_tree(annotation))

@@ -1,0 +1,247 @@
+"""Text, and other JSON values, to scalars: numbers, yes or no, bytes, dates, durations."""
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from promptkit.conversion.errors import ConversionError
+
+__all__ = [
+    "BASE64",
+    "DECIMAL",
+    "DURATION",
+    "INTEGER_KEY",
+    "Read",
+    "convert_decimal",
+    "convert_int_key",
+    "convert_key",
+    "parse_date",
+    "parse_datetime",
+    "parse_duration",
+    "parse_path",
+    "parse_time",
+    "parsed",
+    "read_bool",
+    "read_bytes",
+    "read_decimal",
+    "read_float",
+    "read_int",
+    "read_text",
+]
+
+#: Digits that a number may have before or after the point. Python's own limit for whole numbers is the same.
+MAX_DIGITS: Final = 4300
+
+_FEWER_DIGITS: Final = f"a whole number of at most {MAX_DIGITS:,} digits"
+_TOO_MANY_DIGITS: Final = f"has more than {MAX_DIGITS:,} digits: send a number that people use"
+
+#: A finite exact number in JSON, which has it as text.
+DECIMAL: Final = r"^[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?$"
+
+#: A whole number as the key of a JSON object.
+INTEGER_KEY: Final = r"^(?:0|-?[1-9][0-9]{0,17})$"
+
+BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+
+_AMOUNT: Final = r"[0-9]+(?:\.[0-9]+)?"
+#: An ISO 8601 duration without weeks, months and years: msgspec does not read them.
+DURATION: Final = (
+    rf"^[+-]?[Pp](?!$)(?:{_AMOUNT}[Dd])?(?:[Tt](?!$)(?:{_AMOUNT}[Hh])?(?:{_AMOUNT}[Mm])?(?:{_AMOUNT}[Ss])?)?$"
+)
+
+_matches_decimal: Final = re.compile(DECIMAL).match
+_matches_integer_key: Final = re.compile(INTEGER_KEY).match
+
+#: The JSON types of which a number may be read.
+_NUMBERS: Final = (str, int, float)
+
+#: Takes what a client sent, a string or another JSON value; raises `ConversionError`.
+Read: TypeAlias = Callable[[Any], Any]
+
+
+def read_text(value: Any) -> str:
+    """Return text unchanged."""
+    if not isinstance(value, str):
+        raise ConversionError
+    return value
+
+
+def read_int(value: Any) -> int:
+    """Return a whole number. The JSON number 5.0 is one."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            raise ConversionError(_FEWER_DIGITS if _has_too_many_digits(value) else None) from None
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConversionError
+    return value
+
+
+def _has_too_many_digits(text: str) -> bool:
+    """Tell whether *text* is a whole number that Python refuses to read, as that takes quadratic time."""
+    return len(text) > MAX_DIGITS and text.strip().lstrip("+-").replace("_", "").isdecimal()
+
+
+def read_float(value: Any) -> float:
+    """Return a finite float."""
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
+        raise ConversionError
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        raise ConversionError from None
+    if not isfinite(number):
+        raise ConversionError
+    return number
+
+
+_BOOLEANS: Final = {
+    **dict.fromkeys(("true", "yes", "on", "1"), True),
+    **dict.fromkeys(("false", "no", "off", "0"), False),
+}
+
+
+def read_bool(value: Any) -> bool:
+    """Return what people mean by yes, on, true, 1 and their opposites."""
+    if isinstance(value, bool):
+        return value
+    found = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else None
+    if found is None:
+        raise ConversionError
+    return found
+
+
+def read_decimal(value: Any) -> Decimal:
+    """Return a finite exact number."""
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
+        raise ConversionError
+    try:
+        number = Decimal(str(value).strip())
+    except (ArithmeticError, ValueError):
+        raise ConversionError from None
+    if not number.is_finite():
+        raise ConversionError
+    return _of_bounded_size(number)
+
+
+def _of_bounded_size(number: Decimal) -> Decimal:
+    """Return *number*, unless writing it out in full would fill the memory."""
+    exponent = int(number.as_tuple().exponent)
+    if not number:
+        return number if abs(exponent) <= MAX_DIGITS else Decimal()
+    if abs(number.adjusted()) > MAX_DIGITS or exponent < -MAX_DIGITS:
+        raise ConversionError(reason=_TOO_MANY_DIGITS)
+    return number
+
+
+def convert_decimal(value: Any, annotation: Any) -> Decimal:
+    """Return the exact number that a JSON value is, if it is as the JSON Schema of *annotation* says."""
+    if isinstance(value, str) and not _matches_decimal(value):
+        raise ConversionError
+    return _of_bounded_size(msgspec.convert(value, annotation))
+
+
+def convert_key(text: str, annotation: Any) -> Any:
+    """Return the value that the key of a JSON object stands for. Raises `msgspec.ValidationError`."""
+    return next(iter(msgspec.convert({text: None}, dict[annotation, None], str_keys=True)))
+
+
+def convert_int_key(text: str, annotation: Any) -> Any:
+    """Do the same for a whole number, and take only what the JSON Schema takes."""
+    if not _matches_integer_key(text):
+        raise ConversionError
+    return convert_key(text, annotation)
+
+
+def read_bytes(value: Any) -> bytes:
+    """Return the bytes of base64, or of a data: URI."""
+    from pybase64 import b64decode
+
+    if not isinstance(value, str):
+        raise ConversionError
+    is_base64 = True
+    if value[:5].lower() == "data:":
+        head, comma, value = value.partition(",")
+        if not comma:
+            raise ConversionError
+        is_base64 = head.lower().endswith(";base64")
+    try:
+        if is_base64:
+            # Base64 is often wrapped at 76 characters, as e-mail does.
+            return b64decode("".join(value.split()), validate=True)
+        from promptkit.conversion.escapes import unescaped
+
+        return unescaped(value)  # as RFC 2397 has it
+    except ValueError:
+        raise ConversionError from None
+
+
+def parsed(parse: Callable[[str], Any]) -> Read:
+    """Make a function that reads text with *parse*, which raises ValueError for text that does not fit."""
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, str):
+            raise ConversionError
+        try:
+            return parse(value.strip())
+        except (ValueError, OverflowError):
+            raise ConversionError from None
+
+    return read
+
+
+parse_date: Final = date.fromisoformat
+
+
+def parse_datetime(text: str) -> datetime:
+    """Return the date and time of ISO 8601 text, in small letters too."""
+    return datetime.fromisoformat(text.upper())
+
+
+def parse_time(text: str) -> time:
+    """Return the time of ISO 8601 text, in small letters too."""
+    return time.fromisoformat(text.upper())
+
+
+def parse_path(text: str) -> Path:
+    """Return *text* as a path. Raises ValueError for text that no system takes for one."""
+    if not text or "\0" in text:
+        raise ValueError
+    return Path(text)
+
+
+#: ``1d 2h 30m``, ``90 s``, ``1.5 hours``; ``1:30`` and ``1 day, 2:03:04``, as Python writes them.
+_UNITS: Final = re.compile(
+    r"(?:([\d.]+)\s*w(?:eeks?)?)?\s*(?:([\d.]+)\s*d(?:ays?)?,?)?\s*(?:([\d.]+)\s*h(?:ours?)?)?\s*"
+    r"(?:([\d.]+)\s*m(?:in(?:utes?)?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:onds?)?)?)?",
+    re.IGNORECASE,
+)
+#: Characters of a duration. Longer text is refused before it is split into many words.
+_MAX_DURATION_LENGTH: Final = 1000
+
+_CLOCK: Final = re.compile(r"(?:(-?\d+) days?,\s*)?(\d+):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?", re.IGNORECASE)
+
+
+def parse_duration(text: str) -> timedelta:
+    """Return the duration that *text* names: ISO 8601, units, or a clock. Raises ValueError."""
+    if len(text) > _MAX_DURATION_LENGTH:
+        raise ValueError(text[:_MAX_DURATION_LENGTH])
+    if text.lstrip("+-")[:1] in ("P", "p"):
+        return msgspec.convert(text, timedelta)
+    if clock := _CLOCK.fullmatch(text):
+        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    units = _UNITS.fullmatch(" ".join(text.split()))  # the pattern would try every division of long blanks
+    if not text or units is None:
+        raise ValueError(text)
+    names = ("weeks", "days", "hours", "minutes", "seconds")
+    return timedelta(**{name: float(part or 0) for name, part in zip(names, units.groups(), strict=True)})
