@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from promptkit import Arg, ArgumentErrors, prompt, resource
 from promptkit.catalog.redaction import HIDDEN, Redactor
+from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.server.elicitation.forms import askable
@@ -213,6 +214,27 @@ class TestListing:
 
         assert lists[0] == lists[1]
         assert listed["arguments"] == [{"name": "value", "description": description, "required": False}]
+
+    @pytest.mark.parametrize(
+        ("declared", "need"),
+        [
+            ("Annotated[str, Arg(env='TEAM')]", "default from $TEAM"),
+            ("Annotated[str, Arg(env='TEAM')] = 'core'", "default from $TEAM, else 'core'"),
+            ("Annotated[str, Arg(env='TEAM', secret=True)] = 'core'", "default from $TEAM, else <secret>"),
+        ],
+        ids=["variable", "own", "secret"],
+    )
+    def test_the_command(self, declared, need, recipes, capsys, monkeypatch):
+        """
+        `promptkit list` names the variable, too.
+        """
+        monkeypatch.setenv("TEAM", "swordfish")
+        head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n@prompt\n"
+        folder = recipes(greet=f"{head}def greet(team: {declared}): return team\n")
+
+        assert main(["list", str(folder)]) == 0
+        assert f"team: str, {need}" in (shown := capsys.readouterr().out)
+        assert "swordfish" not in shown
 
     def test_its_schema(self):
         """
