@@ -386,3 +386,32 @@ def test_the_recipes_have_no_other_findings(served):
     They are examples.
     """
     assert served.diagnostics == ()
+
+
+#: The prompts of each page, as one recipe. Those of the page of diagnostics are faulty on purpose.
+BLOCKS = {
+    page.name: [
+        block
+        for block in re.findall(
+            r"^```python[^\n]*\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        )
+        if "@prompt" in block
+    ]
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    if page.name != "diagnostics.md"
+}
+IMPORTS = "from promptkit import *\nfrom promptkit.fragments import *\n"
+
+
+@pytest.mark.parametrize("page", [page for page, blocks in BLOCKS.items() if blocks])
+def test_the_pages_prompts_are_clean_or_the_page_says_why(page, recipes):
+    """
+    No lint finds anything in them, and no client makes more of them than of the recipes.
+    """
+    catalog = compile(load(recipes(page="\n".join([IMPORTS, *BLOCKS[page]]))), lint=True)
+
+    assert len(catalog)
+    assert [one for one in catalog.diagnostics if one.rule in WARNINGS] == []
+    for client in CLIENTS:
+        codes = {one.rule.value for one in lint_client(client, catalog)}
+        assert codes <= {*RECIPES.get(client, ([], 0))[0], *re.findall(rf"\({page}\), (PK\d+)", PAGE)}
