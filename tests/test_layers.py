@@ -22,6 +22,7 @@ LAZY = {
     "importlib.abc",
     "logging",
     "promptkit.fragments",
+    "promptkit.compiler.lints.catalogs",
     "promptkit.compiler.lints.prompts",
     "promptkit.server.elicitation.forms",
     "promptkit.protocol.request_state",

@@ -1,11 +1,12 @@
 """Arguments: what clients see of a prompt's parameters, and how the values that they send are read."""
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Container, Iterator, Mapping
 from reprlib import Repr
 from typing import Any, Final
 
 import attrs
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from promptkit.catalog.completion import Completer
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
@@ -48,7 +49,7 @@ class Argument(Struct, frozen=True):
             The parameter's type.
 
         default:
-            The default; `NO_DEFAULT` if it is required.
+            The function's own default, or `NO_DEFAULT`.
 
         reader:
             Reads its values.
@@ -77,8 +78,17 @@ class Argument(Struct, frozen=True):
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
-        return self.default is NO_DEFAULT
+        """Whether clients have to send it: it has no default, in the environment neither."""
+        return self.default is NO_DEFAULT and self.arg.env is None
+
+    @property
+    def default_text(self) -> str | None:
+        """The default that stands in the environment at this moment, as a client would send it."""
+        text = os.environ.get(self.arg.env) if self.arg.env else None
+        if not (text or self.blank_is_value):
+            return None
+        # A variable may hold any bytes; what is no text is replaced, as in a client's text.
+        return text and text.encode(errors="replace").decode()
 
     @property
     def blank_is_value(self) -> bool:
@@ -151,6 +161,7 @@ class Arguments:
     secret: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
     _readers: Mapping[str, Read] = attrs.field(init=False, eq=False, repr=False)
     _required: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
+    _in_environment: tuple[Argument, ...] = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         object.__setattr__(self, "by_name", {argument.name: argument for argument in self.ordered})
@@ -160,10 +171,12 @@ class Arguments:
         object.__setattr__(self, "_readers", readers)
         required = tuple(argument.name for argument in self.ordered if argument.required)
         object.__setattr__(self, "_required", required)
+        in_environment = tuple(argument for argument in self.ordered if argument.arg.env)
+        object.__setattr__(self, "_in_environment", in_environment)
 
     @property
     def required(self) -> frozenset[str]:
-        """The names of all arguments without a default."""
+        """The names of all arguments that clients have to send."""
         return frozenset(self._required)
 
     def read(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -195,9 +208,47 @@ class Arguments:
         for name in self._required:
             if name not in values and all(fault.argument != name for fault in faults):
                 faults.append(Fault(name, "is missing", self.by_name[name].reader.expected))
+        if self._in_environment:
+            self._read_environment(values, faults)
         if faults:
             raise ArgumentErrors(self.owner, tuple(faults), self.kind)
         return values
+
+    def environment_values(self, given: Container[str]) -> dict[str, Any]:
+        """
+        Return the values that the environment has at this moment for arguments that are not *given*.
+
+        Raises:
+            ArgumentErrors: With every variable that has a wrong value, or that is not set while its
+                argument has no other default.
+        """
+        values: dict[str, Any] = {}
+        faults: list[Fault] = []
+        self._read_environment(values, faults, given)
+        if faults:
+            raise ArgumentErrors(self.owner, tuple(faults), self.kind)
+        return values
+
+    def _read_environment(
+        self, values: dict[str, Any], faults: list[Fault], given: Container[str] = ()
+    ) -> None:
+        """Add to *values*, or to *faults*, what the environment has for arguments that are in neither."""
+        told = {fault.argument for fault in faults}
+        for argument in self._in_environment:
+            name, variable, text = argument.name, argument.arg.env, argument.default_text
+            if name in values or name in told or name in given:
+                continue
+            if text is not None:
+                try:
+                    values[name] = argument.reader.read(text)
+                except ConversionError as error:
+                    faults += (
+                        structs.replace(fault, reason=f"is read from ${variable} and {fault.reason}")
+                        for fault in argument.faults(text, error)
+                    )
+            elif argument.default is NO_DEFAULT:
+                reason = f"is missing, and the environment variable {variable} is not set"
+                faults.append(Fault(name, reason, argument.reader.expected))
 
     def check_values(self, given: Mapping[str, Any], max_values: int) -> None:
         """

@@ -18,6 +18,7 @@ from promptkit.catalog.arguments import Argument
 from promptkit.conversion.kinds import bare, is_enum, is_list, is_literal, is_union, plain, type_tree
 from promptkit.conversion.scalars import BUILT_IN, SCALARS, Schema, scalar_of
 from promptkit.conversion.unstructuring import json_of
+from promptkit.language.arg import NO_DEFAULT
 
 __all__ = ["schema_of"]
 
@@ -50,14 +51,28 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
 def _property(argument: Argument, definitions: dict[str, Any]) -> dict[str, Any]:
     by_author = {
         "title": argument.title,
-        "description": argument.arg.description,
+        "description": _described(argument),
         "examples": [json_of(example) for example in argument.arg.examples] or None,
     }
     schema = {key: value for key, value in by_author.items() if value}
     schema |= _schema(argument.annotation, definitions)
-    if not (argument.required or argument.arg.secret or argument.default is None):
+    has_default = argument.default is not NO_DEFAULT and argument.default is not None
+    # A form would send this default, and what stands in the environment would never count.
+    if has_default and not (argument.arg.secret or argument.arg.env):
         schema["default"] = json_of(argument.default)
     return schema
+
+
+def _described(argument: Argument) -> str | None:
+    """What the author says of an argument, and where its default and its time zone come from."""
+    arg = argument.arg
+    clauses = [f"default from ${arg.env}"] if arg.env else []
+    if arg.timezone is not None:
+        clauses.append(f"in {arg.timezone} unless it has an offset")
+    implied = "; ".join(clauses)
+    if not (arg.description and implied):
+        return arg.description or implied
+    return f"{arg.description} ({implied})"
 
 
 def _schema(annotation: Any, definitions: dict[str, Any]) -> dict[str, Any]:

@@ -54,6 +54,7 @@ class Spellings:
         Add an argument of one request, as it was sent and as it is read.
         """
         self.add_default(argument)
+        sent = argument.default_text if sent is None else sent
         if sent is None:
             return
         try:
@@ -68,6 +69,8 @@ class Spellings:
         Add what counts if an argument is not given.
         """
         self.add(None if argument.default is NO_DEFAULT else argument.default)
+        if (text := argument.default_text) is not None:
+            self.add_sent(argument, text)
 
     def add_sent(self, argument: Argument, value: Any) -> None:
         """

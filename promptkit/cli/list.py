@@ -14,6 +14,7 @@ from promptkit.cli.diagnostics import console_on
 from promptkit.cli.loading import load_catalog, report_faults
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.language.arg import NO_DEFAULT
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -97,6 +98,13 @@ def _line(text: str) -> str:
 
 def _default(argument: Argument) -> str:
     """The default, as its author writes it."""
+    if argument.arg.env:
+        own = "" if argument.default is NO_DEFAULT else f", else {_own_default(argument)}"
+        return f"from ${argument.arg.env}{own}"
+    return _own_default(argument)
+
+
+def _own_default(argument: Argument) -> str:
     if argument.arg.secret:
         return "<secret>"
     default = argument.default

@@ -33,13 +33,15 @@ def compile_arguments(name: str, signature: Signature, report: Report, *, kind: 
         kind:
             ``"prompt"`` or ``"resource"``.
     """
-    found = (_compile_argument(parameter, report) for parameter in signature.parameters)
+    found = (_compile_argument(parameter, report, kind) for parameter in signature.parameters)
     return Arguments(name, tuple(argument for argument in found if argument is not None), kind)
 
 
-def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
+def _compile_argument(parameter: Parameter, report: Report, kind: str) -> Argument | None:
     """Return one parameter as an argument, or None if its type is not supported."""
     annotation = parameter.annotation
+    if parameter.arg.env is not None:
+        _check_variable(parameter, report, kind)
     if parameter.arg.timezone is not None:
         from promptkit.compiler.time_zones import in_zone
 
@@ -60,6 +62,18 @@ def _compile_argument(parameter: Parameter, report: Report) -> Argument | None:
         arg=parameter.arg,
         completer=_completer(parameter, reader, report),
     )
+
+
+def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
+    """Report an environment variable that cannot be looked up, and one for a resource."""
+    named = f"parameter {parameter.name!r} has env={parameter.arg.env!r}"
+    if kind == "resource":
+        fault = f"{named}, and a URI has to name its document whoever reads it"
+        report.add(Rule.BAD_VARIABLE, fault, "leave env= out, or read it in the function", parameter.name)
+    elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
+        fault = f"{named}, which no environment variable is called"
+        remedy = "give its name alone, without $ and value, as in env='TEAM'"
+        report.add(Rule.BAD_VARIABLE, fault, remedy, parameter.name)
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
@@ -143,8 +157,11 @@ def _description(parameter: Parameter, reader: Reader) -> str | None:
     clauses = [reader.hint]
     if arg.examples:
         clauses.append(f"for example {', '.join(map(_shown, arg.examples))}")
+    defaults = [f"from ${arg.env}"] if arg.env else []
     if not (parameter.required or arg.secret) and _says_something(parameter.default):
-        clauses.append(f"default {_shown(parameter.default)}")
+        defaults.append(_shown(parameter.default))
+    if defaults:
+        clauses.append(f"default {', else '.join(defaults)}")
     implied = "; ".join(filter(None, clauses))
     if not arg.description:
         return implied or None

@@ -36,7 +36,8 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
         diagnostics, each with file, line and remedy. Of two prompts with one name, and of two
         resources with one URI template, the one that is defined second is not served.
     """
-    return compose(compile_files(recipes, lint=lint), root=recipes.root)
+    catalog = compose(compile_files(recipes, lint=lint), root=recipes.root)
+    return _with_lints(catalog) if lint else catalog
 
 
 def compile_files(
@@ -106,6 +107,12 @@ def _lint_prompt(prompt: Prompt[..., object], compiled: CompiledPrompt | None) -
     from promptkit.compiler.lints.prompts import lint_prompt
 
     return lint_prompt(prompt, compiled.arguments if compiled else None)
+
+
+def _with_lints(catalog: Catalog) -> Catalog:
+    from promptkit.compiler.lints.catalogs import with_lints
+
+    return with_lints(catalog)
 
 
 def _lint_file(file: Path) -> Iterable[Diagnostic]:

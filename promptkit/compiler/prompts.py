@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, 
 
 import attrs
 
+from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.rendering import Renderer
 from promptkit.compiler.arguments import compile_arguments
@@ -71,6 +72,9 @@ class Prompt(Generic[P, R]):
         Raises:
             TypeError: If an argument is not of its parameter's type.
 
+            ArgumentErrors: If an argument is left out, and its environment variable has a wrong value
+                or is not set.
+
             Exception: Whatever the function raises.
         """
         return self.function(*args, **self._checked(args, kwargs))
@@ -86,6 +90,9 @@ class Prompt(Generic[P, R]):
 
             TypeError: If an argument is not of its parameter's type, or the function
                 returned what no message can hold.
+
+            ArgumentErrors: If an argument is left out, and its environment variable has a wrong value
+                or is not set.
 
             RuntimeError: If the function is asynchronous and an event loop is running already.
 
@@ -167,6 +174,12 @@ class Prompt(Generic[P, R]):
         ignored = Report("", self.location)
         return inspect.signature(self.function), read_signature(self.function, self.names, ignored)
 
+    @cached_property
+    def _in_environment(self) -> Arguments:
+        """The arguments whose defaults stand in the environment."""
+        parameters = tuple(found for found in self._signature[1].parameters if found.arg.env)
+        return compile_arguments(self.options.name, Signature(parameters), Report("", self.location))
+
     def _checked(self, args: tuple[Any, ...], kwargs: Any) -> Any:
         """Check the types of the arguments, and add an empty `Context` if the caller gave none."""
         binder, signature = self._signature
@@ -178,6 +191,8 @@ class Prompt(Generic[P, R]):
             if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
                 self._refuse(parameter, given[parameter.name])
         context = signature.context
+        if self._in_environment.ordered:
+            kwargs = {**self._in_environment.environment_values(given), **kwargs}
         if context is None:
             return kwargs
         if not isinstance(given.get(context, Context()), Context | None):

@@ -39,7 +39,7 @@ class Rule(Enum):
     The kinds of diagnostics. A code never changes its meaning.
 
     ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
-    ``PK4xx`` about a resource. docs/diagnostics.md explains each.
+    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client. docs/diagnostics.md explains each.
 
     Attributes:
         title:
@@ -60,6 +60,9 @@ class Rule(Enum):
     FORGOTTEN_F = "PK207", "an f-string without its `f`"
     TEMPLATE_SYNTAX = "PK208", "a template in text or a docstring, which nothing fills in"
     OBJECT_IN_TEXT = "PK209", "an object in an f-string, where its text was meant"
+    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone"
+    FIRST_MESSAGE = "PK211", "a first message that is no text of the user"
+    UNSENDABLE_FILE = "PK212", "an image or recording that cannot be read, or is larger than clients take"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
@@ -74,9 +77,15 @@ class Rule(Enum):
     FOREIGN_NOTE = "PK312", "a note in `Annotated` that is for another framework"
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or that is for no `datetime`"
+    BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
     DUPLICATE_TEMPLATE = "PK403", "two resources of one URI template"
+    HIDDEN_PROMPT = "PK501", "a prompt that a client does not show"
+    LOST_CONTENT = "PK502", "a message, or content, that a client does not take or show"
+    SPLIT_TEXT = "PK503", "an argument whose words a client gives to others"
+    UNFILLED_ARGUMENT = "PK504", "an argument that a client does not fill as its author means"
+    TITLE_AS_COMMAND = "PK505", "a title that people cannot type as a command"
 
     title: str
 
@@ -99,9 +108,17 @@ WARNINGS: Final = frozenset(
         Rule.FORGOTTEN_F,
         Rule.TEMPLATE_SYNTAX,
         Rule.OBJECT_IN_TEXT,
+        Rule.NAMES_DIFFER_IN_CASE,
+        Rule.FIRST_MESSAGE,
+        Rule.UNSENDABLE_FILE,
         Rule.STRAY_DESCRIPTION,
         Rule.FOREIGN_NOTE,
         Rule.BAD_EXAMPLE,
+        Rule.HIDDEN_PROMPT,
+        Rule.LOST_CONTENT,
+        Rule.SPLIT_TEXT,
+        Rule.UNFILLED_ARGUMENT,
+        Rule.TITLE_AS_COMMAND,
     },
 )
 

@@ -53,8 +53,14 @@ class Arg:
             ``"Europe/Berlin"``, or a `tzinfo` such as a `zoneinfo.ZoneInfo`. Each `datetime` is aware
             then. Left out, one without an offset stays naive.
 
+        env:
+            The environment variable of the server that holds the default. It is looked up for each
+            request, and read as if a client had sent it. If it is not set, the parameter's own default
+            counts. Clients see the variable's name, never its value.
+
     Raises:
-        TypeError: If *description* or *title* is not a string, or *examples* cannot be iterated over.
+        TypeError: If *description*, *title* or *env* is not a string, or *examples* cannot be iterated
+            over.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#prompt
@@ -70,3 +76,4 @@ class Arg:
     )
     secret: bool = attrs.field(default=False, kw_only=True)
     timezone: str | tzinfo | None = attrs.field(default=None, kw_only=True)
+    env: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)

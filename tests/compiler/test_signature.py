@@ -152,6 +152,7 @@ class TestArg:
             "complete=None",
             "secret=False",
             "timezone=None",
+            "env=None",
         ]
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["description"]
 

@@ -533,8 +533,10 @@ class TestPaths:
             'return Image.from_path("a.png")',
         ],
     )
-    def test_what_has_a_folder(self, body, rules):
+    def test_what_has_a_folder(self, body, rules, recipes, png):
         """
         Paths from the recipe on, whole ones, given ones, and what is written.
         """
+        (recipes() / "a.png").write_bytes(png)
+
         assert rules(body) == []

@@ -11,7 +11,7 @@ import attrs
 import msgspec
 import pytest
 
-from promptkit import ArgumentErrors, prompt, register_type
+from promptkit import Arg, ArgumentErrors, prompt, register_type
 from tests.ids import shown
 
 
@@ -107,7 +107,7 @@ Slug = Annotated[str, msgspec.Meta(pattern="^[a-z]+$", min_length=2)]
 NOON = dt.datetime(2026, 1, 31, 12)  # noqa: DTZ001 (it is read so)
 ID = UUID("12345678-1234-5678-1234-567812345678")
 
-#: A type, what a client sends, and what the function gets.
+#: A type, what a client sends, and what the function gets. In the environment, DEPTH is 3.
 VALUES = [
     (str, "text", "text"),
     (str, "", ""),
@@ -142,6 +142,8 @@ VALUES = [
     (dt.datetime, "2026-01-31 12:00:00", NOON),
     (dt.datetime, "2026-01-31T12:00:00Z", NOON.replace(tzinfo=dt.UTC)),
     (dt.datetime, "2026-01-31", NOON.replace(hour=0)),
+    (Annotated[dt.datetime, Arg(timezone="UTC")], "2026-01-31T12:00", NOON.replace(tzinfo=dt.UTC)),
+    (Annotated[dt.datetime, Arg(timezone="UTC")], "2026-01-31T12:00Z", NOON.replace(tzinfo=dt.UTC)),
     (dt.time, "12:30", dt.time(12, 30)),
     (dt.time, "12:30:01.5", dt.time(12, 30, 1, 500000)),
     (dt.timedelta, "1h 30m", dt.timedelta(minutes=90)),
@@ -229,6 +231,10 @@ VALUES = [
     (Money, "3 EUR", Money(300)),
     (list[Money], "3 EUR, 4 EUR", [Money(300), Money(400)]),
     (dict[str, Money], '{"a": "3 EUR"}', {"a": Money(300)}),
+    (Annotated[int, Arg(env="DEPTH")], "5", 5),
+    (Annotated[int, Arg(env="DEPTH")], "", 3),
+    (Annotated[list[int], Arg(env="DEPTH")], None, [3]),
+    (Annotated[Literal["3", "4"], Arg(env="DEPTH")], None, "3"),
 ]
 
 #: A type, what a client sends, and what it is told.
@@ -336,10 +342,12 @@ def taking(annotation):
 
 
 @pytest.mark.parametrize(("annotation", "sent", "value"), VALUES, ids=lambda value: shown(value)[:40])
-def test_what_a_client_sends_becomes_a_value(annotation, sent, value):
+def test_what_a_client_sends_becomes_a_value(annotation, sent, value, monkeypatch):
     """
     Every type is read as people write it, and as JSON writes it.
     """
+    monkeypatch.setenv("DEPTH", "3")
+
     found = taking(annotation).read({"value": sent})["value"]
 
     assert (type(found), found) == (type(value), value)

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
 from pathlib import Path
-from typing import Literal, Union
+from typing import Annotated, Literal, Union
 from uuid import UUID
 
 import pytest
 from markdown_it import MarkdownIt
 
 from benchmarks import report
+from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
-from promptkit.conversion.readers import reader_of
 from promptkit.errors import ArgumentErrors
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
@@ -88,7 +88,9 @@ NAMES = {
     "Point": Point,
     "Tone": Tone,
     "UUID": UUID,
-    **{name: getattr(dt, name) for name in ("date", "datetime", "time", "timedelta")},
+    "Annotated": Annotated,
+    "Arg": Arg,
+    **{name: getattr(dt, name) for name in ("UTC", "date", "datetime", "time", "timedelta")},
 }
 _, _, *ROWS = [row.strip("| ").split(" | ") for row in ARGUMENTS_PAGE.splitlines() if row.startswith("| ")]
 ARGUMENTS = [row for row in ROWS if row[0].startswith("`") and len(row) == 3]
@@ -100,16 +102,24 @@ def quoted(cell):
 
 
 @pytest.mark.parametrize(("kind", "sent", "got"), ARGUMENTS, ids=[row[0] for row in ARGUMENTS])
-def test_arguments_are_read_as_the_table_says(kind, sent, got):
+def test_arguments_are_read_as_the_table_says(kind, sent, got, monkeypatch):
     """
-    Every text of the table of arguments becomes the value beside it.
+    Every text of the table of arguments becomes the value beside it, and so does nothing.
     """
+    monkeypatch.setenv("DEPTH", "3")
     names = [eval(name, NAMES) for name in quoted(kind.partition(" (")[0])]  # noqa: S307 (our own README)
     names += [None] if "`None`" in kind else []
     annotation = Union[tuple(names)]  # noqa: UP007 (made of parts)
     expected = eval(quoted(got)[0], NAMES)  # noqa: S307 (our own README)
 
-    assert [reader_of(annotation).read(text) for text in quoted(sent)] == [expected] * len(quoted(sent))
+    def typed(value) -> str:
+        return str(value)
+
+    typed.__annotations__["value"] = annotation
+    arguments = prompt(typed).compiled.arguments
+
+    for text in quoted(sent) or [None]:
+        assert arguments.read({"value": text}) == {"value": expected}
 
 
 def test_the_table_of_arguments_is_there():

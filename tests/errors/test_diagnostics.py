@@ -6,6 +6,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from promptkit.compiler.compilation import compile
+from promptkit.compiler.lints.clients import lint_client
 from promptkit.compiler.loading.loader import load
 from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
 
@@ -17,6 +18,12 @@ CASES = {
     for code, source, printed in re.findall(
         r"^## (PK\d+)\n.*?^```python[^\n]*\n(.*?)^```\n\n^```text\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
     )
+}
+
+#: The client that the page asks about a rule, for rules that are about one.
+ASKED = {
+    Rule(code): client
+    for code, client in re.findall(r"^## (PK\d+)\n[^#]*?check --client ([a-z-]+)`", PAGE, re.MULTILINE)
 }
 
 #: What a diagnostic is for machines.
@@ -34,7 +41,7 @@ SHAPE = {
         "end_column",
     ],
     "properties": {
-        "code": {"pattern": "^PK[1-4][0-9]{2}$"},
+        "code": {"pattern": "^PK[1-5][0-9]{2}$"},
         "rule": {"pattern": "^[a-z]+(-[a-z]+)+$"},
         "severity": {"enum": ["error", "warning"]},
         "message": {"type": "string", "minLength": 1},
@@ -50,6 +57,18 @@ SHAPE = {
 
 def lines(*diagnostics):
     return "\n".join(map(str, diagnostics))
+
+
+@pytest.fixture
+def found(recipes, tmp_path, monkeypatch):
+    """A function that writes recipes and returns all that is found in them, also for a client."""
+    monkeypatch.chdir(tmp_path)
+
+    def found(client=None, **files):
+        catalog = compile(load(recipes(**files)), lint=True)
+        return (*catalog.diagnostics, *(lint_client(client, catalog) if client else ()))
+
+    return found
 
 
 def expected(rule):
@@ -70,13 +89,14 @@ class TestRules:
         """
         source, _ = CASES[rule]
 
-        assert lines(*found(**{rule.name.lower(): source})) == expected(rule)
+        assert lines(*found(ASKED.get(rule), **{rule.name.lower(): source})) == expected(rule)
 
     def test_one_pass_finds_them_all(self, found):
         """
-        Every rule but that for empty folders is broken in one folder, and one pass reports all.
+        Every rule but that for empty folders is broken in one folder, and one pass reports all. What is about
+        one client is found when it is asked for.
         """
-        rules = [rule for rule in CASES if rule is not Rule.NO_PROMPTS]
+        rules = [rule for rule in CASES if rule is not Rule.NO_PROMPTS and rule not in ASKED]
 
         diagnostics = found(**{rule.name.lower(): CASES[rule][0] for rule in rules})
 
@@ -88,7 +108,7 @@ class TestRules:
         """
         What is printed is in the JSON, under names that do not change.
         """
-        (diagnostic,) = found(**{rule.name.lower(): CASES[rule][0]})
+        (diagnostic,) = found(ASKED.get(rule), **{rule.name.lower(): CASES[rule][0]})
 
         data = json.loads(json.dumps(diagnostic.as_data()))
 
@@ -106,7 +126,7 @@ class TestRules:
 
         assert catalog.healthy == (rule in WARNINGS)
         if rule in WARNINGS - {Rule.NO_PROMPTS}:
-            assert list(catalog) == [rule.name.lower()]
+            assert {name.casefold() for name in catalog} == {rule.name.lower()}
             assert catalog.diagnostics == ()
 
     def test_codes_are_of_one_form(self):
@@ -117,6 +137,12 @@ class TestRules:
 
         assert codes == sorted(set(codes))
         assert Rule("PK201") is Rule.BAD_NAME
+
+    def test_what_is_about_a_client_says_so(self):
+        """
+        The rules of PK5xx, and no others, are asked about a client on the page.
+        """
+        assert {rule.value for rule in ASKED} == {rule.value for rule in Rule if rule.value >= "PK5"}
 
     def test_the_page_lists_them_all(self):
         """

@@ -79,6 +79,17 @@ def notes(day: str):
     return day
 '''
 
+#: A prompt whose default stands in the environment, and the request for it.
+IN_ENVIRONMENT = """
+from typing import Annotated
+from promptkit import Arg, prompt
+
+@prompt
+def greet(team: Annotated[str, Arg(env="TEAM")] = "all"):
+    return f"Hello, {team}."
+"""
+GREET = {"name": "greet"}
+
 LISTS = ("prompts/list", "resources/list", "resources/templates/list")
 
 
@@ -561,6 +572,26 @@ class TestNothingStale:
         described = [ask(WORDS=words)[1]["description"] for words in ("1", "2", "2", "1")]
 
         assert described == ["Hello!1", "Hello!2", "Hello!2", "Hello!1"]
+
+    def test_a_variable_that_holds_a_default(self, recipes, start, talk, monkeypatch):
+        """
+        The list names the variable alone, so it is told early whatever the variable holds, and is
+        the same. A request reads the variable anew.
+        """
+        folder = recipes(gated=IN_ENVIRONMENT)
+        gate = folder.parent / "gate.open"
+        session = [initialize("2025-11-25"), request(1, "prompts/list"), request(2, "prompts/get", GREET)]
+        gate.touch()
+        monkeypatch.setenv("TEAM", "Ada")
+        first = talk(folder, *session)
+        monkeypatch.setenv("TEAM", "Grace")
+        assert told_early(start, folder, gate)
+        second = talk(folder, *session)
+
+        assert first[1] == second[1]
+        texts = [reply[2]["result"]["messages"][0]["content"]["text"] for reply in (first, second)]
+        assert texts == ["Hello, Ada.", "Hello, Grace."]
+        assert all(b"Ada" not in each.read_bytes() for each in sets(folder))
 
     @pytest.mark.parametrize("name", ["TZ", "LC_ALL"])
     def test_a_variable_that_is_read_by_itself(self, gated, start, name):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.compiler.docstrings import read_descriptions
+from promptkit.compiler.lints.messages import lint_messages
 from promptkit.compiler.lints.unsendable_values import lint_values
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
@@ -39,6 +40,7 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
         _lint_body(prompt, report)
         if arguments is not None:
             lint_values(prompt, report)
+            lint_messages(prompt.function, report)
     _lint_docstring(prompt, report)
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():

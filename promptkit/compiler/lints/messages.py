@@ -1,0 +1,133 @@
+"""Lints of what a prompt sends: its first message, and the files that it makes content of."""
+
+import ast
+import inspect
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.compiler.lints.conversations import (
+    Conversation,
+    SentMessage,
+    content_in,
+    conversation_of,
+    conversations_in,
+    kind_made,
+)
+from promptkit.compiler.lints.names import Names
+from promptkit.compiler.loading.targets import display_path
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
+from promptkit.errors.exceptions import MediaError
+from promptkit.errors.sources import Function, function_at, own_nodes, span_of
+from promptkit.language.media import Audio, Image
+from promptkit.language.messages import Workflow
+
+__all__ = ["Source", "lint_first_message", "lint_messages", "place_of"]
+
+_NO_TEXT: Final = {
+    "image": "an image",
+    "recording": "a recording",
+    "document": "an embedded resource",
+    "link": "a link to a resource",
+}
+
+
+class Source:
+    """
+    The source of a prompt's function, as far as it shows what is sent.
+
+    Args:
+        function:
+            The author's function.
+
+        location:
+            Where it is defined.
+    """
+
+    def __init__(self, function: Any, location: Location) -> None:
+        self.location = location
+        self._syntax: Function | None = None
+        if inspect.unwrap(function) is function and inspect.isfunction(function):  # else a decorator sends it
+            found = function_at(location.file, location.line)
+            if found is not None and found.name == function.__name__:
+                self._syntax, self._names = found, Names(found, function.__globals__)
+
+    @property
+    def conversations(self) -> tuple[Conversation, ...]:
+        """What may be sent, one conversation for each way through the function."""
+        return () if self._syntax is None else conversations_in(self._syntax, self._names)
+
+    @property
+    def content(self) -> tuple[SentMessage, ...]:
+        """What is made other than text."""
+        return () if self._syntax is None else tuple(content_in(self._syntax, self._names))
+
+    @property
+    def media_files(self) -> Iterator[tuple[ast.Call, type[Image | Audio], str]]:
+        """The calls of ``from_path`` that name a file of the author's, each with the file's path."""
+        for node in own_nodes(self._syntax.body) if self._syntax else ():
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(attr="from_path", value=owner) as maker,
+                    args=[ast.Constant(value=str(path)), *_],
+                    keywords=keywords,
+                ) if kind_made(maker, self._names) and all(word.arg != "root" for word in keywords):
+                    yield node, self._names.value(owner), path
+
+
+def lint_messages(function: Any, report: Report) -> None:
+    """
+    Report a first message that is no text of the user, and files that cannot be sent.
+
+    Args:
+        function:
+            The prompt's function.
+
+        report:
+            Receives the diagnostics.
+    """
+    source = Source(function, report.location)
+    _check_first(source.conversations, report)
+    for node, kind, path in source.media_files:
+        _check_file(kind, path, node, report)
+
+
+def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diagnostic, ...]:
+    """Return the diagnostic of a rendering that does not begin with text of the user, if it does not."""
+    report = Report(f"prompt {prompt.name!r}", prompt.location)
+    _check_first([conversation_of(workflow)], report)
+    return tuple(report.found)
+
+
+def _check_first(conversations: Iterable[Conversation], report: Report) -> None:
+    for first, *others in filter(None, conversations):
+        place = place_of(first, report.location)
+        if first.role == "assistant":
+            remedy = "begin with what the person says, in user(...)"
+            report.add(Rule.FIRST_MESSAGE, "its first message is the assistant's", remedy, place)
+        elif first.kind in _NO_TEXT and any(other.kind == "text" for other in others):
+            fault = f"its first message is {_NO_TEXT[first.kind]}, and some clients take the first one alone"
+            report.add(Rule.FIRST_MESSAGE, fault, "put the text before it", place)
+
+
+def _check_file(kind: type[Image | Audio], path: str, node: ast.Call, report: Report) -> None:
+    folder = Path(report.location.file).parent
+    place = Location(report.location.file, *span_of(report.location.file, node))
+    try:
+        kind.from_path(folder / path)
+    except OSError as error:
+        fault = f"{path!r} cannot be read: {error.strerror or error}"
+        remedy = f"it is looked for in {display_path(str(folder))!r}"
+    except MediaError as error:
+        fault, remedy = str(error).replace(str(folder / path), path).rsplit(": ", 1)
+    else:
+        return
+    report.add(Rule.UNSENDABLE_FILE, fault, remedy, place)
+
+
+def place_of(message: SentMessage, otherwise: Location) -> Location:
+    """Return where a message is made; *otherwise* is the prompt's own place."""
+    if message.node is None:
+        return otherwise
+    return Location(otherwise.file, *span_of(otherwise.file, message.node))

@@ -1,0 +1,324 @@
+"""Defaults that stand in the environment of the server."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import pytest
+from msgspec import Meta
+
+from promptkit import Arg, ArgumentErrors, prompt, resource
+from promptkit.catalog.redaction import HIDDEN, Redactor
+from promptkit.cli import main
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.server.elicitation.forms import askable
+from tests.wire import Client
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+def made(annotation, *default):
+    """A prompt of one parameter, whose default stands in the environment."""
+
+    def env(value=None) -> str:
+        return repr(value)
+
+    env.__annotations__["value"] = annotation
+    env.__defaults__ = default
+    return prompt(env)
+
+
+TEXT = Annotated[str, Arg("The team", env="VALUE")]
+NUMBER = Annotated[int, Arg(env="VALUE")]
+
+
+class TestRequests:
+    @pytest.mark.parametrize(
+        ("annotation", "variable", "value"),
+        [
+            (str, "core", "core"),
+            (int, "1_000", 1000),
+            (bool, "yes", True),
+            (list[int], "1, 2", [1, 2]),
+            (int | None, "5", 5),
+            (Point, '{"x": 1, "y": 2}', Point(1, 2)),
+            (str, "", ""),
+            (str, "a\udcffb", "a?b"),
+        ],
+        ids=str,
+    )
+    def test_it_is_read_as_what_a_client_sends(self, annotation, variable, value, monkeypatch):
+        """
+        The same text gives the same value, whoever sends it.
+        """
+        monkeypatch.setenv("VALUE", variable)
+
+        assert made(Annotated[annotation, Arg(env="VALUE")]).compiled.arguments.read({}) == {"value": value}
+
+    def test_what_a_client_sends_comes_first(self, monkeypatch):
+        """
+        Then the environment, then the function's own default.
+        """
+        team = made(TEXT, "own")
+        monkeypatch.setenv("VALUE", "environment")
+        found = [team.render_wire({"value": "sent"}).text, team.render_wire().text]
+        monkeypatch.delenv("VALUE")
+        found.append(team.render_wire().text)
+
+        assert found == ["'sent'", "'environment'", "'own'"]
+
+    def test_it_is_looked_up_for_each_request(self, monkeypatch):
+        """
+        A variable that changes while the server runs counts from the next request on.
+        """
+        team = made(TEXT)
+        compiled = team.compiled
+        monkeypatch.setenv("VALUE", "one")
+        first = compiled.render().text
+        monkeypatch.setenv("VALUE", "two")
+
+        assert (first, compiled.render().text) == ("'one'", "'two'")
+
+    @pytest.mark.parametrize("empty", [None, ""], ids=["unset", "empty"])
+    def test_what_is_nowhere_is_missing(self, empty, monkeypatch):
+        """
+        The fault names the variable. Of anything but text, an empty one is none.
+        """
+        monkeypatch.delenv("VALUE", raising=False)
+        if empty is not None:
+            monkeypatch.setenv("VALUE", empty)
+
+        with pytest.raises(ArgumentErrors) as refused:
+            made(NUMBER).render_wire()
+
+        assert str(refused.value) == (
+            "prompt 'env': 'value' is missing, and the environment variable VALUE is not set"
+        )
+
+    @pytest.mark.parametrize(
+        ("annotation", "arg", "variable", "fault"),
+        [
+            (int, {}, "many", "'value' is read from $VALUE and is 'many', not a whole number"),
+            (
+                Point,
+                {},
+                '{"x": "a"}',
+                (
+                    "'value.x' is read from $VALUE and is 'a', not a whole number; "
+                    "'value.y' is read from $VALUE and is missing"
+                ),
+            ),
+            (
+                Annotated[int, Meta(ge=1)],
+                {"secret": True},
+                "0",
+                "'value' is read from $VALUE and is not a whole number of at least 1",
+            ),
+        ],
+        ids=["number", "record", "secret"],
+    )
+    def test_what_does_not_fit_names_the_variable(self, annotation, arg, variable, fault, monkeypatch):
+        """
+        Whoever runs the server finds what to correct.
+        """
+        monkeypatch.setenv("VALUE", variable)
+
+        with pytest.raises(ArgumentErrors) as refused:
+            made(Annotated[annotation, Arg(env="VALUE", **arg)]).render_wire()
+
+        assert str(refused.value) == f"prompt 'env': {fault}"
+
+    def test_one_fault_is_told_of_one_argument(self, monkeypatch):
+        """
+        What a client sends and does not fit is the fault, whatever the environment holds.
+        """
+        monkeypatch.setenv("VALUE", "many")
+
+        with pytest.raises(ArgumentErrors) as refused:
+            made(NUMBER).render_wire({"value": "few"})
+
+        assert str(refused.value) == "prompt 'env': 'value' is 'few', not a whole number"
+
+    def test_a_person_is_asked_for_it(self, monkeypatch):
+        """
+        A prompt that asks for what is missing asks for what is nowhere, and not for what does not fit.
+        """
+
+        @prompt(elicit=True)
+        def asks(value: NUMBER) -> str:
+            return str(value)
+
+        def asked():
+            with pytest.raises(ArgumentErrors) as refused:
+                asks.render_wire()
+            return askable(asks.compiled, refused.value)
+
+        monkeypatch.delenv("VALUE", raising=False)
+        assert asked() == asks.compiled.arguments.ordered
+        monkeypatch.setenv("VALUE", "many")
+        assert asked() == ()
+
+
+class TestDirectCalls:
+    @pytest.mark.parametrize(
+        "call", [lambda p: p(), lambda p: p.render().text, lambda p: p.render_wire().text], ids=str
+    )
+    def test_they_do_the_same(self, call, monkeypatch):
+        """
+        A test of a prompt sees what a client would see.
+        """
+        monkeypatch.setenv("VALUE", "5")
+
+        assert call(made(NUMBER)) == "5"
+        assert call(made(NUMBER, 3)) == "5"
+        monkeypatch.delenv("VALUE")
+        assert call(made(NUMBER, 3)) == "3"
+        with pytest.raises(ArgumentErrors, match="the environment variable VALUE is not set"):
+            call(made(NUMBER))
+
+    def test_what_is_given_comes_first(self, monkeypatch):
+        """
+        By position or by name, a given value needs no environment.
+        """
+        monkeypatch.delenv("VALUE", raising=False)
+
+        assert (made(NUMBER)(1), made(NUMBER).render(value=2).text) == ("1", "2")
+
+
+class TestListing:
+    @pytest.mark.parametrize(
+        ("annotation", "default", "description"),
+        [
+            (TEXT, [], "The team (default from $VALUE)"),
+            (TEXT, ["core"], "The team (default from $VALUE, else core)"),
+            (NUMBER, [3], "a whole number; default from $VALUE, else 3"),
+            (Annotated[str, Arg("Key", env="VALUE", secret=True)], ["x"], "Key (default from $VALUE)"),
+        ],
+        ids=str,
+    )
+    def test_it_names_the_variable_and_never_its_value(self, annotation, default, description, monkeypatch):
+        """
+        The argument is optional, and the list is the same whatever the environment holds.
+        """
+        catalog = compile(Recipes(prompts=(made(annotation, *default),)))
+        lists = []
+        for value in ("7", "8"):
+            monkeypatch.setenv("VALUE", value)
+            lists.append(Client(catalog).ask("prompts/list")["result"])
+        (listed,) = lists[0]["prompts"]
+
+        assert lists[0] == lists[1]
+        assert listed["arguments"] == [{"name": "value", "description": description, "required": False}]
+
+    @pytest.mark.parametrize(
+        ("declared", "need"),
+        [
+            ("Annotated[str, Arg(env='TEAM')]", "default from $TEAM"),
+            ("Annotated[str, Arg(env='TEAM')] = 'core'", "default from $TEAM, else 'core'"),
+            ("Annotated[str, Arg(env='TEAM', secret=True)] = 'core'", "default from $TEAM, else <secret>"),
+        ],
+        ids=["variable", "own", "secret"],
+    )
+    def test_the_command(self, declared, need, recipes, capsys, monkeypatch):
+        """
+        `promptkit list` names the variable, too.
+        """
+        monkeypatch.setenv("TEAM", "swordfish")
+        head = "from typing import Annotated\nfrom promptkit import Arg, prompt\n@prompt\n"
+        folder = recipes(greet=f"{head}def greet(team: {declared}): return team\n")
+
+        assert main(["list", str(folder)]) == 0
+        assert f"team: str, {need}" in (shown := capsys.readouterr().out)
+        assert "swordfish" not in shown
+
+    def test_its_schema(self):
+        """
+        Forms must not send the function's own default: the environment would never count.
+        """
+        schema = made(TEXT, "core").compiled.schema
+
+        assert "required" not in schema
+        assert schema["properties"]["value"] == {
+            "description": "The team (default from $VALUE)",
+            "type": "string",
+        }
+
+    def test_the_schema_of_a_time_zone(self):
+        """
+        It says where a time is that has no offset.
+        """
+        from datetime import datetime
+
+        schema = made(Annotated[datetime, Arg("When", timezone="Europe/Berlin")]).compiled.schema
+
+        assert schema["properties"]["value"]["description"] == (
+            "When (in Europe/Berlin unless it has an offset)"
+        )
+
+
+class TestSecrets:
+    @pytest.mark.parametrize("annotation", [str, str | None, list[str]], ids=str)
+    def test_the_variables_value_is_hidden(self, annotation, monkeypatch):
+        """
+        In what is printed and in what is answered, whether or not a client sends another value.
+        """
+        monkeypatch.setenv("VALUE", "swordfish")
+        arguments = made(Annotated[annotation, Arg(env="VALUE", secret=True)]).compiled.arguments
+
+        for sent in ({}, {"value": "another"}):
+            for redactor in (Redactor.of(arguments, sent), Redactor.of_values(arguments, sent)):
+                assert redactor.redacted("a swordfish") == f"a {HIDDEN}"
+
+    def test_an_error_does_not_hold_it(self, monkeypatch):
+        """
+        The author's own exception may quote it; the client receives it hidden.
+        """
+        monkeypatch.setenv("VALUE", "swordfish")
+
+        @prompt
+        def login(key: Annotated[str, Arg(env="VALUE", secret=True)]) -> str:
+            raise ValueError(key)
+
+        client = Client(compile(Recipes(prompts=(login,))))
+
+        assert "swordfish" not in json.dumps(client.get("login"))
+
+
+class TestRefused:
+    @pytest.mark.parametrize("name", ["", "TEAM=core", "$TEAM", "A\0B"], ids=repr)
+    def test_what_no_variable_is_called(self, name):
+        """
+        A prompt that could never find its default is not served.
+        """
+        (diagnostic,) = made(Annotated[str, Arg(env=name)]).compile()[1]
+
+        assert diagnostic.rule.value == "PK321"
+        assert diagnostic.remedy == "give its name alone, without $ and value, as in env='TEAM'"
+
+    def test_a_variable_of_a_uri(self):
+        """
+        A URI names one document, whatever the environment holds.
+        """
+
+        @resource("logs://recent{?team}")
+        def logs(team: Annotated[str, Arg(env="TEAM")] = "core") -> str:
+            return team
+
+        (diagnostic,) = logs.compile()[1]
+
+        assert (diagnostic.rule.value, diagnostic.remedy) == (
+            "PK321",
+            "leave env= out, or read it in the function",
+        )
+
+    def test_a_name_is_text(self):
+        """
+        Anything else fails where it is written.
+        """
+        with pytest.raises(TypeError):
+            Arg(env=3)
