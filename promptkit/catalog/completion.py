@@ -198,7 +198,8 @@ class Completer:
         """
         if not self.is_async:
             return self._completion(self._call(typed, arguments), typed)
-        refusal = f"{_named(self.source)} is async, and an event loop runs here: await .complete_async(...)"
+        name = _named(self.source)
+        refusal = f"{name} is asynchronous, and an event loop runs here: await .complete_async(...)"
         return run_async(self.complete_async, (typed, arguments), {}, refusal)
 
     async def complete_async(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:
