@@ -151,7 +151,7 @@ def _mentions(diagnostic: Diagnostic, name: str) -> bool:
 
 def _report_failure(prompt: CompiledPrompt, error: BaseException | None, redactor: Redactor) -> None:
     if error is None:
-        print_error(f"prompt {prompt.name!r} took longer than its {time_limit(prompt):g} s")
+        print_error(f"prompt {prompt.name!r} took longer than its limit of {time_limit(prompt):g} s")
     elif isinstance(error, ArgumentErrors | PromptError | ResultError):
         print_error(redactor.redacted(str(error)))
     else:

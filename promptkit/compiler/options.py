@@ -119,7 +119,7 @@ _TRANSLITERATED: Final = str.maketrans(
 
 
 def _check_name(name: str, function: Callable[..., Any], report: Report) -> None:
-    """Report a name that some client could not show, and propose one that all can."""
+    """Report a name that some clients cannot show, and propose one that all can."""
     if NAME.fullmatch(name):
         return
     slug, remedy = _slug(name), "call it {!r}"

@@ -51,7 +51,7 @@ class Rule(Enum):
     UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
     FAILING_IMPORT = "PK104", "an import in a function that would fail"
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
-    BAD_NAME = "PK201", "a name that some client could not show, or let people type"
+    BAD_NAME = "PK201", "a name that some clients cannot show, or that people cannot type there"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
     BAD_RETURN = "PK204", "a return annotation that no message can hold"

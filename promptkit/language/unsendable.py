@@ -90,7 +90,7 @@ def _uncalled(value: Any) -> str:
     """Return how to use an object that was returned instead of being called."""
     name = getattr(value, "__name__", "it")
     if hasattr(value, "render_wire"):
-        return f"call the prompt: `return {name}(...)`, or `yield from {name}(...)` where it is a generator"
+        return f"call the prompt: `return {name}(...)` or `yield {name}(...)`"
     if hasattr(value, "embed") and hasattr(value, "link"):
         return "show it with .embed(...), or link to it with .link(...)"
     return "call it"
