@@ -1,8 +1,8 @@
 """
 A command's own output, kept apart from what authors' code prints.
 
-Standard output moves to a private descriptor before any recipe is imported. Whatever authors'
-code prints from then on, from Python, C, a child process or a thread, goes to standard error.
+Standard output moves to a private descriptor before any recipe is imported. Everything that
+authors' code prints after that, from Python, C, a child process or a thread, goes to standard error.
 """
 
 import os

@@ -71,7 +71,7 @@ class Prompt(Generic[P, R]):
         Raises:
             TypeError: If an argument is not of its parameter's type.
 
-            Exception: Whatever the function raises.
+            Exception: Any exception that the function raises.
         """
         return self.function(*args, **self._checked(args, kwargs))
 
@@ -89,7 +89,7 @@ class Prompt(Generic[P, R]):
 
             RuntimeError: If the function is asynchronous and an event loop is running already.
 
-            Exception: Whatever the function raises.
+            Exception: Any exception that the function raises.
         """
         return self.compiled.renderer.render(*args, **self._checked(args, kwargs))
 
@@ -130,14 +130,14 @@ class Prompt(Generic[P, R]):
 
     @cached_property
     def compiled(self) -> CompiledPrompt:
-        """The prompt as it is served. Raises `CompileError` if it cannot be."""
+        """The compiled prompt, which is what is served. Raises `CompileError` if it has errors."""
         compiled, diagnostics = self.compile()
         if compiled is None:
             raise CompileError(diagnostics)
         return compiled
 
     def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
-        """Return the prompt as it is served, or None if it cannot be, and all its diagnostics."""
+        """Return the compiled prompt, or None if it cannot be served, and all its diagnostics."""
         options = self.options
         report = Report(f"prompt {options.name!r}", self.location)
         check_options(options, self.function, report)

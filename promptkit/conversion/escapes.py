@@ -5,7 +5,7 @@ from urllib.parse import unquote_to_bytes
 
 __all__ = ["unescaped"]
 
-#: How many characters are decoded at a time: each escape takes a hundred bytes of memory meanwhile.
+#: How many characters are decoded at a time: each escape needs a hundred bytes of memory for that.
 _PIECE_LENGTH: Final = 1 << 14
 
 

@@ -255,7 +255,7 @@ class Connection:
         return encode_result(request_id, self._discover(revision))
 
     def _named_revision(self, name: str, method: Method, meta: wire.Meta, batch: Batch | None) -> Revision:
-        """Raises ProtocolError if that revision is not served, or lacks the method."""
+        """Return the revision that a request names. Raises ProtocolError if it cannot be used."""
         revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
         if batch is None and revision is not None and method.modern and meta.client_capabilities is not UNSET:
             return revision
@@ -264,7 +264,7 @@ class Connection:
         raise refuse_envelope(name, meta, in_batch=batch is not None)
 
     def _session_revision(self, name: str, method: Method) -> Revision:
-        """Raises ProtocolError if there is no session yet, or its revision lacks the method."""
+        """Return the session's revision. Raises ProtocolError if there is none, or it lacks the method."""
         if self.revision is None and method.opens:
             return LATEST_HANDSHAKE
         if self.revision is not None and method.handshake:
@@ -274,7 +274,7 @@ class Connection:
         raise no_session(name) if self.revision is None else method_not_found(name)
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
-        """Agree on a revision. A second handshake agrees anew."""
+        """Agree on a revision. A second handshake may change it."""
         self.revision = negotiate(params.protocol_version)
         self.client, self.client_capabilities = params.client_info, params.capabilities
         self.subscriptions.open_session(self.capabilities)

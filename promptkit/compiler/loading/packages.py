@@ -1,7 +1,7 @@
 """
-Imports a folder of recipes as a Python package, and imports it anew when it changes.
+Imports a folder of recipes as a Python package, and can import it again, to reload it.
 
-A repeated import reads the source, not the bytecode, and does not reuse the modules of earlier ones.
+A repeated import reads the source, not the bytecode, and does not reuse modules of an earlier one.
 """
 
 import importlib
@@ -62,7 +62,7 @@ class Package:
                 The name of the file, without its suffix.
 
         Raises:
-            BaseException: Whatever the file raises.
+            BaseException: Any exception that the file raises.
         """
         name = f"{self.name}.{stem}"
         executed = self._sources.executed
@@ -87,7 +87,7 @@ def import_package(folder: Path) -> Package:
             An absolute path.
 
     Raises:
-        BaseException: Whatever an ``__init__.py`` raises.
+        BaseException: Any exception that an ``__init__.py`` raises.
     """
     root, parts = package_of(folder)
     if len(parts) > 1 and root not in sys.path:
@@ -171,7 +171,7 @@ class ImportSnapshot:
             finder.install()
 
     def restore_missing(self) -> None:
-        """Restore the modules of the recipes and of their project that could not be imported anew."""
+        """Restore the modules of the recipes and of their project that could not be imported again."""
         missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
         stamps = {
             name: stamp
@@ -243,7 +243,7 @@ def _is_initializing(module: object) -> bool:
 
 
 def _remove_package(name: str, folder: Path) -> None:
-    """Remove a package and all below it from `sys.modules`, so that it is imported anew."""
+    """Remove a package and all below it from `sys.modules`, so that it is imported again."""
     importlib.invalidate_caches()
     for key, module in list(sys.modules.items()):
         if _is_within(key, name) and not _is_initializing(module):

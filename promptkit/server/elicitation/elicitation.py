@@ -98,7 +98,7 @@ class Elicitation:
             Holds a request while its question is open.
 
         send:
-            Takes whole lines to be sent. It may be called from several threads.
+            Sends whole lines. It may be called from several threads.
 
         answer_within:
             How long to wait for an answer, in seconds.

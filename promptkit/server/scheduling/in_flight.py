@@ -56,7 +56,7 @@ class InFlight:
 
     Args:
         send:
-            Takes whole lines to be sent. It may be called from several threads.
+            Sends whole lines. It may be called from several threads.
 
         timed:
             Called when a request gets a deadline, so that the caller can schedule `expire`.
