@@ -1,4 +1,4 @@
-"""``python -m promptkit`` is the console script."""
+"""Runs the console script, for ``python -m promptkit``."""
 
 import sys
 

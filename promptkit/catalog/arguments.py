@@ -1,4 +1,4 @@
-"""Arguments: what clients see of a prompt's parameters, and how the values that they send are read."""
+"""Arguments: how a prompt's parameters are shown to clients, and how the values they send are read."""
 
 import os
 from collections.abc import Container, Iterator, Mapping
@@ -18,28 +18,28 @@ from promptkit.language.arg import NO_DEFAULT, Arg
 
 __all__ = ["Argument", "Arguments", "short", "shortened"]
 
-#: The JSON spelling of values that Python spells otherwise.
+#: How errors show these values: as JSON, which clients know, not as Python.
 _JSON_NAMES: Final = {None: "null", True: "true", False: "false"}
 
 
 class _Short(Repr):
-    """Shortens values of any size."""
+    """A `Repr` that also takes integers of any size."""
 
     def repr_int(self, x: int, level: int) -> str:
-        # Python refuses to write a number of very many digits.
+        # Python raises ValueError for an integer of too many digits.
         if x.bit_length() > 200:
             return f"a whole number of {x.bit_length():,} bits"
         return super().repr_int(x, level)
 
 
-#: Shows values in errors.
+#: Shortens values for error messages.
 short: Final = _Short()
 short.maxstring = 60
 
 
 class Argument(Struct, frozen=True):
     """
-    One argument of a compiled prompt: what clients see of it, and how it is read.
+    One argument of a compiled prompt: how clients see it, and how its values are read.
 
     Args:
         name:
@@ -49,22 +49,22 @@ class Argument(Struct, frozen=True):
             The parameter's type.
 
         default:
-            The function's own default, or `NO_DEFAULT`.
+            The function's own default; `NO_DEFAULT` if it has none.
 
         reader:
             Reads its values.
 
         title:
-            The name that people see, if the author gave one.
+            A name for people, if the author gave one.
 
         description:
-            What to enter, for people.
+            Tells people what to enter.
 
         arg:
             What the author declared with `Arg`.
 
         completer:
-            Completes its values, if the author or its type offers any.
+            Completes its values, if the author or the type provides completions.
     """
 
     name: str
@@ -95,14 +95,14 @@ class Argument(Struct, frozen=True):
         """
         Whether ``""`` is a value.
 
-        Clients send empty form fields as ``""``. For all parameters but strings it means "not given".
+        Clients send empty form fields as ``""``, which means "not given" for all types but strings.
         """
         return plain(self.annotation) is str or (
             is_constrained(self.annotation) and plain(self.annotation.__origin__) is str
         )
 
     def faults(self, value: Any, error: ConversionError) -> Iterator[Fault]:
-        """The faults of all parts of *value*. They do not repeat a secret."""
+        """One fault for each wrong part of *value*. The value of a secret is not repeated."""
         for part in error.parts:
             expected = part.expected or self.reader.expected
             yield Fault(
@@ -117,7 +117,7 @@ class Argument(Struct, frozen=True):
 
 
 def shortened(value: Any) -> str:
-    """*value* as text for the data of an error, cut to a readable length."""
+    """*value* as text for an error's data, cut to a readable length."""
     if not isinstance(value, str):
         return short.repr(value)
     return value if len(value) <= short.maxstring else f"{value[: short.maxstring]}..."
@@ -128,7 +128,7 @@ def _got(part: ConversionError, value: Any) -> Any:
 
 
 def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -> str:
-    """The predicate of the error's sentence; its subject is the argument's name."""
+    """What an error says after the argument's name, such as ``is missing``."""
     if part.got is ABSENT:
         return "is missing"
     if part.reason is not None:
@@ -181,15 +181,15 @@ class Arguments:
 
     def read(self, given: Mapping[str, Any] | None) -> dict[str, Any]:
         """
-        Read the values of a client as keyword arguments for the author's function.
+        Convert a client's values to keyword arguments for the author's function.
 
         Args:
             given:
                 The values by argument name: strings, or other JSON values where the type allows
-                them. None is the same as no value.
+                them. None means no values.
 
         Raises:
-            ArgumentErrors: With every argument that is missing, unknown or has a wrong value.
+            ArgumentErrors: If any argument is missing, unknown or wrong; it lists them all.
         """
         values: dict[str, Any] = {}
         faults: list[Fault] = []
@@ -252,10 +252,10 @@ class Arguments:
 
     def check_values(self, given: Mapping[str, Any], max_values: int) -> None:
         """
-        Check how many values each text holds, before reading it takes memory for all of them.
+        Refuse texts that hold too many values, before parsing them takes memory.
 
         Raises:
-            ArgumentErrors: With every argument that holds more than *max_values*.
+            ArgumentErrors: If any argument holds more than *max_values*; it lists them all.
         """
         reason = f"holds more than {max_values:,} values: send fewer of them"
         texts = {name: given[name] for name in self.by_name.keys() & given.keys()}

@@ -14,14 +14,14 @@ def load_recipes(target: str) -> Recipes:
     Import the recipes at *target*.
 
     Raises:
-        LoadError: If there is nothing, or nothing that can be read.
+        LoadError: If *target* does not exist, or cannot be read.
     """
     try:
         return load(target)
     except OSError as error:
         raise LoadError(target, error.strerror or str(error)) from None
     finally:
-        stderr_stream()  # restores standard error, which threads need to start
+        stderr_stream()  # reopens standard error if a recipe removed it: `Thread` needs it
 
 
 def load_catalog(target: str, *, lint: bool = False) -> Catalog:
@@ -44,6 +44,6 @@ def load_catalog(target: str, *, lint: bool = False) -> Catalog:
 def report_faults(catalog: Catalog) -> None:
     """Print what is wrong with the recipes on standard error."""
     if catalog.diagnostics:
-        from promptkit.cli.diagnostics import report_diagnostics  # a server without faults starts sooner
+        from promptkit.cli.diagnostics import report_diagnostics  # slow to import, and mostly not needed
 
         report_diagnostics(catalog.diagnostics)

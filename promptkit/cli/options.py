@@ -1,7 +1,7 @@
 """
 The command line: its commands and options, and the errors about it.
 
-A server parses it before its first reply, so only the parser of the command at hand is built.
+A server parses it before its first reply. To save time, only the parser of the given command is built.
 """
 
 import argparse
@@ -24,14 +24,14 @@ exit codes:
   130  interrupted
 """
 
-#: Default targets: the first of these folders that exists.
+#: The default target is the first of these folders that exists.
 _FOLDERS: Final = ("recipes", "prompts")
 
 _TARGET_HELP: Final = (
     "a folder of recipes, a file, a module, or module:object (default: the folder recipes, else prompts)"
 )
 
-#: Larger values are typing errors, and clocks and counters cannot take them.
+#: Larger values are typos, and would overflow clocks and counters.
 _MAX_NUMBER: Final = 10**12
 _MAX_SECONDS: Final = 10**9
 
@@ -42,10 +42,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
     Args:
         arguments:
-            What follows the program's name.
+            The words after the program's name.
 
     Raises:
-        SystemExit: If the line asks for help, or is wrong.
+        SystemExit: If the command line asks for help, or is invalid.
     """
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
@@ -54,7 +54,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     name, *rest = arguments
     settings = _parser_settings(name)
     if {"-h", "--help"}.isdisjoint(rest):
-        # Asking for the width of the terminal would take as long as everything else.
+        # Without a width, argparse asks for the terminal's, which takes as long as all other parsing.
         settings["formatter_class"] = partial(argparse.RawDescriptionHelpFormatter, width=80)
     command = _Parser(f"promptkit {name}", **settings)
     _COMMANDS[name][1](command)
@@ -68,10 +68,10 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Suggests the option that was probably meant, and prints no control characters."""
+    """Its errors suggest the option that was probably meant, and escape control characters."""
 
     def parse(self, arguments: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
-        # Options may stand anywhere. With one word or none, that takes no second pass.
+        # Options may stand between words. Only with several words does argparse need a second pass for that.
         has_words = len(self._get_positional_actions()) > 1
         read = self.parse_known_intermixed_args if has_words else self.parse_known_args
         known, unknown = read(arguments, options)
@@ -96,7 +96,7 @@ def _suggestion(word: str, known: Sequence[str] | dict[str, Any]) -> str:
 
 
 def _refuse_command(arguments: Sequence[str]) -> NoReturn:
-    """Print the help of the whole program, or the error in the command."""
+    """Print the program's help or version, or what is wrong with the command, and exit."""
     parser = _Parser(
         prog="promptkit",
         description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
@@ -126,8 +126,8 @@ def _parser_settings(name: str) -> dict[str, Any]:
 
 
 def _find_target(options: argparse.Namespace) -> None:
-    """Tell the target of `render` from the prompt's name: the name comes last, and has no ``=``."""
-    if "=" in options.name:  # argparse took an argument for the name, and the name for the target
+    """Find the prompt's name: the last word without ``=``. A word before it is the target of `render`."""
+    if "=" in options.name:  # argparse parsed KEY=VALUE as the name, and the name as the target
         words = [options.name, *options.arguments]
         options.target, options.name, options.arguments = None, options.target, words
     if options.name is None or "=" in options.name:
@@ -143,7 +143,7 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     for name, settings in _SERVE_OPTIONS.items():
         serve.add_argument(name, **settings)
     group = serve.add_argument_group(
-        "limits", "A request beyond a limit is refused with an error; the next one is served."
+        "limits", "A request that exceeds a limit gets an error; later requests are served."
     )
     defaults, readers = Limits(), {int: _whole_number, float: _positive_number}
     for field, (type_, option) in OPTIONS.items():
@@ -183,14 +183,14 @@ def _add_check(check: argparse.ArgumentParser) -> None:
 
 def _target(text: str) -> str:
     if not text:
-        msg = "it is empty: name a folder, a file or a module"
+        msg = "must not be empty: name a folder, a file or a module"
         raise argparse.ArgumentTypeError(msg)
     return text
 
 
 def _name(text: str) -> str:
     if not text.strip():
-        msg = "it is empty: clients show this name"
+        msg = "must not be empty: clients show this name"
         raise argparse.ArgumentTypeError(msg)
     if not text.isprintable():
         from promptkit.fragments.invisible import escape_invisible
@@ -202,7 +202,7 @@ def _name(text: str) -> str:
 
 
 def _whole_number(text: str) -> int:
-    # Python itself refuses to read very many digits.
+    # The length is limited because int() raises its own error for too many digits.
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MAX_NUMBER):
         msg = f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}"
         raise argparse.ArgumentTypeError(msg)
@@ -226,14 +226,14 @@ def _number_or_zero(text: str) -> float:
 
 
 def _number(text: str) -> float:
-    """The number, or -1 if *text* is none: no option takes that."""
+    """Return the number, or -1, which no option accepts, if *text* is not a number."""
     try:
         return float(text)
     except ValueError:
         return -1.0
 
 
-#: The options of `serve` beside its limits, as argparse takes them.
+#: The options of `serve` besides its limits, as arguments for argparse.
 _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--strict": {"action": "store_true", "help": "refuse to serve while any recipe has a fault"},
     "--name": {
@@ -261,7 +261,7 @@ _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "type": _number_or_zero,
         "default": GRACE_S,
         "metavar": "SECONDS",
-        "help": f"how long to wait for running prompts at the end (default: {GRACE_S:g})",
+        "help": f"how long to wait for running prompts at shutdown (default: {GRACE_S:g})",
     },
     "--audit": {
         "metavar": "FILE",
@@ -269,7 +269,7 @@ _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
-#: Each command is a module of this package; here is what it does, and what adds its options.
+#: What each command does, and what adds its options. Each is a module of this package.
 _COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
     "serve": ("answer an MCP client on standard input and output", _add_serve),
     "list": ("show the prompts and resources, and their arguments", _add_list),

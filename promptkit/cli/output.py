@@ -1,8 +1,8 @@
 """
 A command's own output, kept apart from what authors' code prints.
 
-Standard output moves to a private descriptor before any recipe is imported. Whatever authors'
-code prints from then on, from Python, C, a child process or a thread, goes to standard error.
+Standard output moves to a private descriptor before any recipe is imported. Everything that
+authors' code prints after that, from Python, C, a child process or a thread, goes to standard error.
 """
 
 import os
@@ -17,7 +17,7 @@ from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["Output", "OutputError", "capture_output", "width_of"]
 
-#: Columns. A terminal that is narrower wraps by itself.
+#: In columns. A narrower terminal wraps the lines itself.
 _MIN_WIDTH: Final = 20
 
 
@@ -27,7 +27,7 @@ class OutputError(Exception):
 
     Args:
         reason:
-            Why, in the system's words.
+            The system's error message.
 
         reader_gone:
             Whether its reader has closed it, as ``head`` does.
@@ -67,7 +67,7 @@ class Output(StringIO):
 
     @property
     def width(self) -> int | None:
-        """The columns of the terminal; None if this is no terminal."""
+        """The terminal's width in columns; None if this is not a terminal."""
         return width_of(self._stream) if self.isatty() else None
 
     def print_content(self, text: str) -> None:
@@ -116,10 +116,10 @@ def _json_escaped(text: str) -> str:
 
 
 def width_of(stream: TextIO | FileIO) -> int:
-    """The columns of a terminal; the environment variable ``COLUMNS`` overrides it."""
+    """Return a terminal's width in columns; the environment variable ``COLUMNS`` overrides it."""
     try:
         columns = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(stream.fileno()).columns
-    except (ValueError, OSError):  # it is no terminal after all, or COLUMNS is no number
+    except (ValueError, OSError):  # this is not a terminal after all, or COLUMNS is not a number
         columns = 0
     return max(columns or 80, _MIN_WIDTH)
 
@@ -131,8 +131,8 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
 
     Args:
         restore:
-            Whether to restore standard output afterwards. Not at the end of a process: buffers of
-            authors' code, C's included, are flushed after that, and belong on standard error.
+            Whether to restore standard output afterwards. Pass False at the end of a process: authors'
+            code and C libraries flush their buffers later, and those belong on standard error.
 
     Raises:
         OutputError: If standard output cannot be written to.
@@ -146,7 +146,7 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
         os.dup2(2, 1)
         if _is_descriptor_1(printed):
             output = Output(file, getattr(printed, "encoding", "utf-8"))
-            sys.stdout = _text_of(1)  # not sys.stderr, which recipes may close and errors need
+            sys.stdout = _text_of(1)  # not sys.stderr: a recipe may close it, and errors need it
         else:  # other code in this process has replaced it, as pytest does
             output = Output(printed, "utf-8")
             sys.stdout = sys.stderr
@@ -162,7 +162,7 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
 
 
 def _open_standard_descriptors() -> None:
-    # A file that is opened later would else become standard input, output or error.
+    # Otherwise a file that is opened later would become standard input, output or error.
     for descriptor in range(3):
         try:
             os.fstat(descriptor)

@@ -30,7 +30,7 @@ from promptkit.language.messages import Workflow
 
 __all__ = ["run"]
 
-#: Members of a result whose values come from the protocol, and hold no secrets.
+#: Members of a result whose values are defined by the protocol, and hold no secrets.
 _PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType")
 
 
@@ -68,7 +68,7 @@ def _render(prompt: CompiledPrompt, arguments: Mapping[str, str], output: Output
         return Exit.FINE
     try:
         output.print_json(_result(prompt, outcome, redactor))
-    except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
+    except ValueError as error:  # a lone surrogate, which UTF-8 cannot encode
         print_error(redactor.redacted(f"prompt {prompt.name!r} has text that cannot be sent: {error}"))
         return Exit.FAULTY
     return Exit.FINE
@@ -77,12 +77,12 @@ def _render(prompt: CompiledPrompt, arguments: Mapping[str, str], output: Output
 def _current_folder() -> Path:
     try:
         return Path.cwd()
-    except OSError:  # it is gone: only absolute paths can be read
+    except OSError:  # it was deleted: only absolute paths can be read
         return Path()
 
 
 def _load(options: Namespace) -> Recipes:
-    """Load the recipes; if the target was guessed from two words, the error says so."""
+    """Load the recipes. If TARGET may be a mistyped argument, the error says so."""
     try:
         return load_recipes(options.target)
     except LoadError as error:
@@ -93,14 +93,14 @@ def _load(options: Namespace) -> Recipes:
 
 
 def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> Exit:
-    """Print the faults of the prompt, or that no prompt has its name."""
+    """Print why the prompt cannot be rendered: its faults, or that it does not exist."""
     faults = _faults_of(options.name, recipes, diagnostics)
     if faults:
         report_diagnostics(faults)
         print_error(f"prompt {options.name!r} cannot be rendered")
         return Exit.FAULTY
-    if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may be no path at all)
-        options.refuse(f"name a prompt of it, as in: promptkit render {options.name} NAME")
+    if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may not be a path at all)
+        options.refuse(f"name a prompt in it, as in: promptkit render {options.name} NAME")
     print_error(_unknown_prompt(options, recipes, diagnostics))
     return Exit.USAGE
 
@@ -151,7 +151,7 @@ def _mentions(diagnostic: Diagnostic, name: str) -> bool:
 
 def _report_failure(prompt: CompiledPrompt, error: BaseException | None, redactor: Redactor) -> None:
     if error is None:
-        print_error(f"prompt {prompt.name!r} took longer than its {time_limit(prompt):g} s")
+        print_error(f"prompt {prompt.name!r} took longer than its limit of {time_limit(prompt):g} s")
     elif isinstance(error, ArgumentErrors | PromptError | ResultError):
         print_error(redactor.redacted(str(error)))
     else:
@@ -159,7 +159,7 @@ def _report_failure(prompt: CompiledPrompt, error: BaseException | None, redacto
 
 
 def _result(prompt: CompiledPrompt, workflow: Workflow, redactor: Redactor) -> Any:
-    """The result for a client of the newest revision with a handshake, without secrets."""
+    """The result that a client of the latest handshake revision receives, without secrets."""
     import msgspec
 
     from promptkit.protocol.lowering import lowering_for

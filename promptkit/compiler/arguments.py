@@ -82,7 +82,7 @@ def _report_type(parameter: Parameter, report: Report) -> None:
         f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
         _IN_ANNOTATED
         if isinstance(parameter.annotation, Arg)
-        else "use a type that text or JSON can write, or teach this one with promptkit.register_type",
+        else "use a type that can be written as text or JSON, or teach this one with promptkit.register_type",
         parameter.name,
     )
 
@@ -101,7 +101,7 @@ def _check_default(parameter: Parameter, annotation: Any, report: Report) -> Non
 
 
 def _may_have_offset(default: Any) -> bool:
-    """Tell whether a default is worth importing `promptkit.compiler.time_zones` for."""
+    """Tell whether to check a default with `promptkit.compiler.time_zones`, which is slow to import."""
     items = default if isinstance(default, list | tuple | set | frozenset) else (default,)
     return not all(item is None or isinstance(item, Enum) or _has_no_offset(item) for item in items)
 
@@ -112,7 +112,7 @@ def _has_no_offset(value: Any) -> bool:
 
 
 def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
-    """Return what to offer: what the author says, or else the values of the type. A secret offers nothing."""
+    """Return the author's completions, or else those of the type. A secret is never completed."""
     source = reader.values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
         if parameter.arg.complete is not None:
@@ -134,8 +134,8 @@ def _refuse_completion(parameter: Parameter, fault: str, remedy: str, report: Re
     report.add(Rule.BAD_COMPLETION, message, remedy, parameter.name)
 
 
-#: People who know other frameworks write an `Arg` as the annotation, or as the default.
-_IN_ANNOTATED: Final = "write it inside of the annotation, as in Annotated[str, Arg('...')]"
+#: For people who write an `Arg` as the annotation or the default, as in other frameworks.
+_IN_ANNOTATED: Final = "write it inside the annotation, as in Annotated[str, Arg('...')]"
 
 
 def _default_remedy(parameter: Parameter) -> str:
@@ -147,7 +147,7 @@ def _default_remedy(parameter: Parameter) -> str:
 
 
 def _default(parameter: Parameter) -> str:
-    # A secret is not repeated.
+    # Errors must not repeat a secret.
     return "a default" if parameter.arg.secret else f"the default {short.repr(parameter.default)}"
 
 
@@ -182,7 +182,7 @@ def _shown(value: Any) -> str:
         return scalar.show(value)
     try:
         return shortened(" ".join(text_of(value).split()))
-    except TypeError:  # a default that does not fit its type may be of any other
+    except TypeError:  # a wrong default may be of any type
         return short.repr(value)
 
 

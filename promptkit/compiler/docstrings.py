@@ -36,14 +36,14 @@ def read_summary(text: str | None) -> str | None:
 
 
 def read_descriptions(text: str | None) -> dict[str, str]:
-    """Return what a docstring of Google's, NumPy's or Sphinx's style says about each parameter."""
+    """Return what a docstring in Google, NumPy or Sphinx style says about each parameter."""
     if not text or not _PARAMETERS.search(text):
         return {}
     from docstring_parser import parse
 
     try:
         parsed = parse(text)
-    except Exception:  # noqa: BLE001 (it raises several kinds for text that only looks like a section)
+    except Exception:  # noqa: BLE001 (it raises various errors for text that only looks like a section)
         return {}
     return {
         name.strip().lstrip("*"): " ".join(p.description.split())

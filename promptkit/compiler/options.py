@@ -20,7 +20,7 @@ NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 
-#: A key of ``_meta``: a name, perhaps after a prefix of labels with dots between them and a slash at the end.
+#: A key of ``_meta``: an optional prefix (labels with dots between them, and a slash), then a name.
 #: See https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
 _META_KEY: Final = re.compile(
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
@@ -39,7 +39,7 @@ def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
 
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """A string alone would be taken for its letters."""
+    """Refuses a single string, which would be split into letters."""
     if isinstance(tags, str):
         msg = f"tags takes several words: write tags=[{tags!r}]"
         raise TypeError(msg)
@@ -60,7 +60,7 @@ def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
 def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float | None) -> None:
     wanted: tuple[type, ...] = (int, float)
     if value is not None and not (isinstance(value, wanted) and value > 0 and value is not True):
-        msg = f"{attribute.name} is {value!r}: it is a number of seconds above zero"
+        msg = f"{attribute.name} takes a number of seconds above zero, not {value!r}"
         raise ValueError(msg)
 
 
@@ -72,7 +72,7 @@ def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
 
 @attrs.frozen(kw_only=True)
 class Options:
-    """The options of `@prompt`, which explains each."""
+    """The options of `@prompt`; see there for what each of them does."""
 
     name: str = attrs.field(validator=optional_text)
     title: str | None = attrs.field(default=None, validator=optional_text)
@@ -94,7 +94,7 @@ class Options:
 
 def check_options(options: Options, function: Callable[..., Any], report: Report) -> None:
     """
-    Report options that clients could not be sent or could not show.
+    Report options that cannot be sent to clients, or that some clients cannot show.
 
     Args:
         options:
@@ -112,14 +112,14 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
         _check_meta_key(key, report)
 
 
-#: Letters that no normalization turns into ASCII.
+#: Letters that Unicode normalization does not turn into ASCII.
 _TRANSLITERATED: Final = str.maketrans(
     {"ß": "ss", "æ": "ae", "Æ": "Ae", "œ": "oe", "Œ": "Oe", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L"}
 )
 
 
 def _check_name(name: str, function: Callable[..., Any], report: Report) -> None:
-    """Report a name that some client could not show, and propose one that all can."""
+    """Report a name that some clients cannot show, and propose one that all can."""
     if NAME.fullmatch(name):
         return
     slug, remedy = _slug(name), "call it {!r}"
@@ -133,7 +133,7 @@ def _check_name(name: str, function: Callable[..., Any], report: Report) -> None
 
 
 def _slug(name: str) -> str:
-    """The part of *name* that every client can show, with accents taken off."""
+    """The part of *name* that every client can show, without accents."""
     from unicodedata import combining, normalize  # only a bad name needs it
 
     spelt = name.translate(_TRANSLITERATED)
@@ -143,7 +143,7 @@ def _slug(name: str) -> str:
 
 
 def _check_metadata(options: Options, report: Report) -> None:
-    """One value that cannot be sent would break the whole list of prompts."""
+    """Report a value that cannot be sent: it would break the whole list of prompts."""
     try:
         msgspec.json.encode([options.title, options.description, options.version, options.wire_meta])
     except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
@@ -159,7 +159,7 @@ def _check_meta_key(key: object, report: Report) -> None:
     if not found:
         report.add(
             Rule.BAD_METADATA,
-            f"meta cannot have {describe(key)} for a key",
+            f"meta cannot have {describe(key)} as a key",
             "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
         )
     elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
@@ -171,6 +171,6 @@ def _check_meta_key(key: object, report: Report) -> None:
 
 
 def _is_reserved(key: str, labels: list[str]) -> bool:
-    # 2025-06-18 reserves each label of a prefix but the last one, later revisions only the second.
+    # Revision 2025-06-18 reserves every label of a prefix but the last. Later revisions reserve the second.
     reserving = {label.lower() for label in labels[:-1] + labels[1:2]}
     return key in _RESERVED_KEYS or not reserving.isdisjoint(_RESERVED_LABELS)

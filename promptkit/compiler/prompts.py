@@ -1,4 +1,4 @@
-"""`@prompt`: an author's function that can also be rendered, and served."""
+"""`@prompt`: makes an author's function a prompt, which can be rendered and served."""
 
 import inspect
 import sys
@@ -40,7 +40,7 @@ declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVa
 @attrs.frozen(slots=False, eq=False, repr=False)
 class Prompt(Generic[P, R]):
     """
-    An author's function, decorated.
+    An author's function, decorated with `@prompt`.
 
     Calling it checks the types of the arguments, then calls the function and returns its result. So one
     prompt can call another.
@@ -62,7 +62,7 @@ class Prompt(Generic[P, R]):
         return f"<prompt {self.options.name!r} at {self.location}>"
 
     def __format__(self, spec: str) -> NoReturn:
-        msg = f"prompt {self.options.name!r} itself cannot stand in an f-string: call {self.__name__}(...)"
+        msg = f"prompt {self.options.name!r} itself cannot be used in an f-string: call {self.__name__}(...)"
         raise TypeError(msg)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -75,34 +75,34 @@ class Prompt(Generic[P, R]):
             ArgumentErrors: If an argument is left out, and its environment variable has a wrong value
                 or is not set.
 
-            Exception: Whatever the function raises.
+            Exception: Any exception that the function raises.
         """
         return self.function(*args, **self._checked(args, kwargs))
 
     def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
-        Call the author's function and return what a client would be sent.
+        Call the author's function and return what would be sent to a client.
 
         The arguments are Python values. A parameter annotated `Context` may be left out.
 
         Raises:
-            CompileError: If the prompt cannot be served as it is written.
+            CompileError: If the prompt has errors, so that it cannot be served.
 
             TypeError: If an argument is not of its parameter's type, or the function
-                returned what no message can hold.
+                returned something that no message can hold.
 
             ArgumentErrors: If an argument is left out, and its environment variable has a wrong value
                 or is not set.
 
             RuntimeError: If the function is asynchronous and an event loop is running already.
 
-            Exception: Whatever the function raises.
+            Exception: Any exception that the function raises.
         """
         return self.compiled.renderer.render(*args, **self._checked(args, kwargs))
 
     async def render_async(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
-        Do what `render` does on the running event loop, for functions of every kind.
+        Do what `render` does, on the running event loop. The function may be synchronous, too.
 
         Raises:
             Exception: As `render` does.
@@ -111,16 +111,16 @@ class Prompt(Generic[P, R]):
 
     def render_wire(self, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
-        Render for the strings that a client sends, through the code that serves it.
+        Render from the strings that a client sends, with the code that the server uses.
 
         Args:
             arguments:
                 Values by parameter name, as text.
 
         Raises:
-            CompileError: If the prompt cannot be served as it is written.
+            CompileError: If the prompt has errors, so that it cannot be served.
 
-            ArgumentErrors: With every argument that is missing, unknown or invalid.
+            ArgumentErrors: If any argument is missing, unknown or invalid; it lists them all.
 
             Exception: As `render` does.
         """
@@ -137,14 +137,14 @@ class Prompt(Generic[P, R]):
 
     @cached_property
     def compiled(self) -> CompiledPrompt:
-        """The prompt as it is served. Raises `CompileError` if it cannot be."""
+        """The compiled prompt, which is what is served. Raises `CompileError` if it has errors."""
         compiled, diagnostics = self.compile()
         if compiled is None:
             raise CompileError(diagnostics)
         return compiled
 
     def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
-        """Return the prompt as it is served, or None if it cannot be, and all its diagnostics."""
+        """Return the compiled prompt, or None if it cannot be served, and all its diagnostics."""
         options = self.options
         report = Report(f"prompt {options.name!r}", self.location)
         check_options(options, self.function, report)
@@ -170,7 +170,7 @@ class Prompt(Generic[P, R]):
 
     @cached_property
     def _signature(self) -> tuple[inspect.Signature, Signature]:
-        """The function's signature, for binding and for types."""
+        """The function's signature: as Python binds arguments, and with the types that promptkit reads."""
         ignored = Report("", self.location)
         return inspect.signature(self.function), read_signature(self.function, self.names, ignored)
 
@@ -186,7 +186,7 @@ class Prompt(Generic[P, R]):
         try:
             given = binder.bind_partial(*args, **kwargs).arguments
         except TypeError:
-            return kwargs  # the call will raise it, in Python's own words
+            return kwargs  # the call itself will raise Python's own error
         for parameter in signature.parameters:
             if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
                 self._refuse(parameter, given[parameter.name])
@@ -225,7 +225,7 @@ def prompt(
     meta: Mapping[str, Any] | None = None,
     elicit: bool = False,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
-def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
+def prompt(  # noqa: PLR0913 (each is an option for authors)
     function: Callable[P, R] | None = None,
     /,
     *,
@@ -251,10 +251,10 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
             A ``def``, ``async def``, generator or asynchronous generator function.
 
         name:
-            What clients ask for; the function's name if left out.
+            The name that clients ask for; the function's name if left out.
 
         title:
-            What people see. It has no default, as some clients take it for the command.
+            What people see. It has no default, because some clients use it as the command.
 
         description:
             What it is for; the docstring's summary if left out.
@@ -290,7 +290,7 @@ def prompt(  # noqa: PLR0913 (they are the author's vocabulary)
 
         ValueError: If *timeout* or *cache* is not above zero, or an icon is not a URI.
     """
-    names = sys._getframe(1).f_locals  # noqa: SLF001 (what annotations name may be local)
+    names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
 
     def decorate(function: Callable[P, R]) -> Prompt[P, R]:
         code = _code(function)
@@ -325,5 +325,5 @@ def _code(function: Callable[..., Any]) -> CodeType:
 
 
 def _is_local(function: Callable[..., Any]) -> bool:
-    """Whether annotations of *function* may name what is local to another function."""
+    """Whether *function* is defined in another function, whose local names its annotations may use."""
     return "<locals>" in function.__qualname__

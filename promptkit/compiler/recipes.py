@@ -20,14 +20,14 @@ class LoadedFile(Struct, frozen=True):
 
     Args:
         file:
-            The recipe file; None for what was not loaded from a file.
+            The recipe file; None if the prompts and resources were not loaded from a file.
 
         prompts:
             The prompts that it declares, and those that it imports from modules of its package that
             are not recipes themselves.
 
         resources:
-            The resources among its names.
+            The resources in its namespace.
 
         diagnostics:
             Why it could not be imported.
@@ -46,10 +46,10 @@ class Recipes:
 
     Args:
         prompts:
-            Prompts that come from no file, such as those of a test.
+            Prompts that were not loaded from a file, such as those of a test.
 
         resources:
-            Resources that come from no file.
+            Resources that were not loaded from a file.
 
         by_file:
             What each file declares.
@@ -58,7 +58,7 @@ class Recipes:
             The target, if it was a folder.
 
         read:
-            All files that were read to import the recipes: modules, and media.
+            All files that were read to import the recipes, both modules and media.
     """
 
     by_file: tuple[LoadedFile, ...]
@@ -80,17 +80,17 @@ class Recipes:
 
     @property
     def prompts(self) -> tuple[Prompt[..., Any], ...]:
-        """Every prompt, once."""
+        """All prompts, without duplicates."""
         return tuple(dict.fromkeys(prompt for found in self.by_file for prompt in found.prompts))
 
     @property
     def resources(self) -> tuple[Resource[..., Any], ...]:
-        """Every resource, once."""
+        """All resources, without duplicates."""
         return tuple(dict.fromkeys(resource for found in self.by_file for resource in found.resources))
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Why recipes could not be imported, each reason once."""
+        """Why recipes could not be imported, without duplicates."""
         return tuple(dict.fromkeys(reason for found in self.by_file for reason in found.diagnostics))
 
     @property

@@ -59,7 +59,7 @@ class Resource(Generic[P, R]):
 
     def __format__(self, spec: str) -> NoReturn:
         msg = (
-            f"resource {self.name!r} itself cannot stand in an f-string: call it for its text, "
+            f"resource {self.name!r} itself cannot be used in an f-string: call it for its text, "
             "give user(...) its .embed(...) or .link(...), or write its .uri(...)"
         )
         raise TypeError(msg)

@@ -1,10 +1,10 @@
 """
-Sets and dicts of values that a client chose, made in linear time.
+Makes sets and dicts of a client's values, safe from attacks by hash collisions.
 
-The hashes of text are salted. Those of numbers, UUIDs and durations, and of what is made of them, are not: a
-client can choose values that a hash table finds only after looking at all others. So only few values may
-share a hash. Different hashes can be made to meet, too, as a part of the hash leads to each next slot. So the
-slots that CPython (3.11 to 3.14) would look at are counted before the set or dict is made.
+Python salts the hashes of strings, but not those of numbers, UUIDs, durations and tuples of these. A client
+could choose values that all collide, and a set of them would take quadratic time. So only a few may share a
+hash. Different hashes can collide, too, because a table uses a part of the hash at a time. So the probes
+that CPython (3.11 to 3.14) would need are counted before the set or dict is made.
 """
 
 import sys
@@ -19,17 +19,17 @@ __all__ = ["FEW", "dict_of", "set_of"]
 
 S = TypeVar("S", set[Any], frozenset[Any])
 
-#: So few values may all collide: comparing them takes no longer than reading them.
+#: This many values may all collide: comparing them takes no longer than reading them.
 FEW: Final = 32
 
-#: Steps from slot to slot that a value may take, on average. Ordinary values take one or two.
+#: How many probes a value may need, on average. Ordinary values need one or two.
 _STEPS: Final = 16
 
 _COLLIDES: Final = "has too many values that collide when they are hashed: send fewer of them"
 
 _WORD: Final = (1 << sys.hash_info.width) - 1
 _DICT_WINDOW: Final = 1
-_SET_WINDOW: Final = 10  # neighbouring slots that a set looks at before it jumps
+_SET_WINDOW: Final = 10  # neighbouring slots that a set probes before it jumps
 
 
 def set_of(kind: Callable[[list[Any]], S], values: list[Any]) -> S:
@@ -41,7 +41,7 @@ def set_of(kind: Callable[[list[Any]], S], values: list[Any]) -> S:
             `set` or `frozenset`.
 
         values:
-            What a client sent, repetitions included.
+            What a client sent, including duplicates.
 
     Raises:
         ConversionError: If too many of them collide.
@@ -57,7 +57,7 @@ def set_of(kind: Callable[[list[Any]], S], values: list[Any]) -> S:
 
 def dict_of(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
     """
-    Make a dict of *keys* and *values*. Of equal keys, the last counts.
+    Make a dict of *keys* and *values*. If keys are equal, the last one wins.
 
     Raises:
         ConversionError: If too many of the keys collide, or are equal.
@@ -74,7 +74,7 @@ def dict_of(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
 
 
 def _distinct(values: list[Any]) -> list[Any]:
-    """Return each of *values* once. Raises `ConversionError` if many different ones share a hash."""
+    """Return *values* without duplicates. Raises `ConversionError` if many different ones share a hash."""
     hashes = list(map(hash, values))
     ordered = sorted(hashes)
     if not any(map(eq, ordered, islice(ordered, 1, None))):
@@ -92,14 +92,14 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 
 def _check_walks(hashes: list[int], sizes: Iterator[tuple[int, int]], window: int) -> None:
-    """Raise `ConversionError` if a table that grows through *sizes* takes too many steps for *hashes*."""
+    """Raise `ConversionError` if a table that grows through *sizes* needs too many probes for *hashes*."""
     for size, held in sizes:
         if held > FEW and _walks_far(hashes[:held], size, window):
             raise ConversionError(reason=_COLLIDES)
 
 
 def _walks_far(hashes: list[int], size: int, window: int) -> bool:
-    """Tell whether *hashes* take too many steps in a table of *size* slots."""
+    """Tell whether *hashes* need too many probes in a table of *size* slots."""
     mask, taken = size - 1, bytearray(size)
     left = _STEPS * len(hashes)
     for value in hashes:
@@ -117,7 +117,7 @@ def _walks_far(hashes: list[int], size: int, window: int) -> bool:
 
 
 def _dict_sizes(count: int) -> Iterator[tuple[int, int]]:
-    """Yield each size of a dict that grows to *count* items, and the items that it holds at most."""
+    """Yield each size of a dict that grows to *count* items, and how many items it holds before it grows."""
     size, held = 8, 5
     while held < count:
         yield size, held

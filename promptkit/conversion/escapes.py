@@ -1,16 +1,16 @@
-"""Percent-encoding, as in ``%41``, of RFC 3986."""
+"""Percent-encoding (RFC 3986), as in ``%41``."""
 
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
 __all__ = ["unescaped"]
 
-#: Characters that are decoded at once. Each escape takes a hundred bytes of memory meanwhile.
+#: How many characters are decoded at a time: each escape needs a hundred bytes of memory for that.
 _PIECE_LENGTH: Final = 1 << 14
 
 
 def unescaped(text: str) -> bytes:
-    """Return *text* with each escape replaced by its byte."""
+    """Return *text* as bytes, with each escape decoded."""
     if len(text) <= _PIECE_LENGTH:
         return unquote_to_bytes(text)
     found, end = [], 0

@@ -1,4 +1,4 @@
-"""JSON values, and keys of JSON objects, to values that have no parts."""
+"""Converts JSON values and object keys to values without parts, such as numbers and dates."""
 
 from collections.abc import Callable
 from enum import Enum
@@ -28,7 +28,7 @@ __all__ = [
     "step",
 ]
 
-#: Takes a JSON value, and a type, as cattrs calls it. Raises `ConversionError`.
+#: A structure hook of cattrs: takes a JSON value and a type. Raises `ConversionError`.
 Structure: TypeAlias = Callable[[Any, Any], Any]
 
 
@@ -38,12 +38,12 @@ def is_registered(annotation: Any) -> bool:
 
 
 def registered_leaf(annotation: Any, _: Converter) -> Structure:
-    """Structure a JSON value as a registered type. The type may be registered again later."""
+    """Structure a JSON value as a registered type. It may be registered again, so look it up at each call."""
     return lambda value, _: SCALARS[annotation].convert(value, annotation)
 
 
 def is_leaf(annotation: Any) -> bool:
-    """Tell whether values of *annotation* have no parts, and msgspec knows it."""
+    """Tell whether *annotation* is a type that msgspec knows, and whose values have no parts."""
     if get_origin(annotation) is Annotated:
         return is_leaf(annotation.__origin__)
     if get_origin(annotation) is Literal or annotation is NoneType:
@@ -58,7 +58,7 @@ def leaf(annotation: Any, _: Converter) -> Structure:
     kind = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
     convert = msgspec.convert if scalar is None else scalar.convert
-    # 1.0 is an integer, to JSON Schema. Choices may be integers, too.
+    # To JSON Schema, 1.0 is an integer. The choices of a Literal or an Enum may be integers, too.
     takes_integers = scalar is None or scalar.schema.get("type") == "integer"
     zone = zone_of(annotation)
 
@@ -82,7 +82,7 @@ def _refusal(value: Any, annotation: Any) -> ConversionError:
 
 
 def _choices(annotation: Any) -> list[str]:
-    """Return all texts that can be structured, if there are few."""
+    """Return the texts of a Literal or an Enum; other types have too many."""
     if get_origin(annotation) is Literal:
         return [str(value) for value in get_args(annotation)]
     if isinstance(annotation, type) and issubclass(annotation, Enum):
@@ -111,7 +111,7 @@ def key_converter(annotation: Any) -> Callable[[str], Any]:
 
 
 def step(key: str) -> str:
-    """Return the place of the value of *key*, shortened, as each fault below it repeats the place."""
+    """Return the path step for *key*, shortened, because every fault below it repeats the step."""
     return f"[{shortened(key)!r}]"
 
 

@@ -17,14 +17,14 @@ def register_type(
     write: Callable[[Any], str] = str,
 ) -> None:
     """
-    Teach promptkit a type, so that parameters, and parts of them, may be of it.
+    Teach promptkit a type, for parameters and for parts of their values.
 
     Args:
         kind:
-            The type. Types of Python that promptkit reads already, as `int` and `date`, stay as they are.
+            The type. Types that promptkit already reads, such as `int` and `date`, are not replaced.
 
         read:
-            From text to a value; it raises for text that does not fit.
+            Converts text to a value; raises an exception for text that does not fit.
 
         expected:
             What *read* takes, in a few words that end a sentence: ``an amount, as in 3 EUR``.
@@ -33,8 +33,8 @@ def register_type(
             The JSON Schema of the text; any string if left out.
 
         write:
-            From a value to text that *read* takes.
+            Converts a value to text that *read* takes.
     """
     known = SCALARS.get(kind)
-    if known is None or known.tree is None:  # what msgspec knows it reads and writes itself
+    if known is None or known.tree is None:  # msgspec reads and writes the types that it knows
         SCALARS[kind] = text_scalar(read, expected=expected, schema=schema or {"type": "string"}, write=write)

@@ -9,13 +9,13 @@ from msgspec import Struct, field
 
 __all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity", "printable"]
 
-#: Spaces that Python does not call printable.
+#: Spaces that are safe to print, although `str.isprintable` says no.
 _SPACES: Final = "\u00a0\u2002\u2003\u2009\u202f\u3000"
 
 
 def printable(text: str) -> str:
     """
-    Return *text* on one line, with escapes for what would control a terminal or cannot be encoded.
+    Return *text* on one line. Control characters, and those that cannot be encoded, are escaped.
     """
     if text.isprintable():
         return text
@@ -26,7 +26,7 @@ def printable(text: str) -> str:
 
 class Severity(Enum):
     """
-    Whether the prompt or recipe can still be served: with a warning it can.
+    How serious a diagnostic is. With a warning, the prompt or recipe can still be served.
     """
 
     ERROR = "error"
@@ -51,8 +51,8 @@ class Rule(Enum):
     UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
     FAILING_IMPORT = "PK104", "an import in a function that would fail"
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
-    BAD_NAME = "PK201", "a name that some client could not show, or let people type"
-    DUPLICATE_NAME = "PK202", "two prompts of one name"
+    BAD_NAME = "PK201", "a name that some clients cannot show, or that people cannot type there"
+    DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
     BAD_RETURN = "PK204", "a return annotation that no message can hold"
     SAYS_NOTHING = "PK205", "a function that never returns or yields anything"
@@ -70,17 +70,17 @@ class Rule(Enum):
     DEFAULT_MISFIT = "PK305", "a default that is not of its parameter's type"
     UNRESOLVED_ANNOTATION = "PK306", "an annotation whose names cannot be found"
     SECOND_CONTEXT = "PK307", "two parameters for the `Context`"
-    BAD_COMPLETION = "PK308", "a source of completions that cannot be asked"
+    BAD_COMPLETION = "PK308", "completions that cannot be offered"
     BARE_ARG = "PK309", "`Arg` in an annotation without being called"
     SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
     STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that does not exist"
-    FOREIGN_NOTE = "PK312", "a note in `Annotated` that is for another framework"
+    FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework"
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
-    BAD_TIMEZONE = "PK320", "a time zone that does not exist, or that is for no `datetime`"
+    BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
-    DUPLICATE_TEMPLATE = "PK403", "two resources of one URI template"
+    DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"
     HIDDEN_PROMPT = "PK501", "a prompt that a client does not show"
     LOST_CONTENT = "PK502", "a message, or content, that a client does not take or show"
     SPLIT_TEXT = "PK503", "an argument whose words a client gives to others"
@@ -96,7 +96,7 @@ class Rule(Enum):
         return rule
 
 
-#: With these, everything can still be served.
+#: The rules that are warnings: everything can still be served.
 WARNINGS: Final = frozenset(
     {
         Rule.NO_PROMPTS,
@@ -138,7 +138,7 @@ class Location(Struct, frozen=True, order=True):
             The first character, counted from 1; 0 is the whole line.
 
         end:
-            The column behind the last character.
+            The column after the last character.
     """
 
     file: str
@@ -147,15 +147,15 @@ class Location(Struct, frozen=True, order=True):
     end: int = 0
 
     def __str__(self) -> str:
-        # As in recipes/review.py:12, relative to the current folder if it lies below.
+        # As in recipes/review.py:12, relative to the current folder if the file is below it.
         path = Path(self.file)
-        with suppress(OSError, ValueError):  # the current folder is gone, or not above it
+        with suppress(OSError, ValueError):  # the current folder is gone, or the file is not below it
             path = path.relative_to(Path.cwd())
         return f"{printable(str(path))}:{self.line}" if self.line else printable(str(path))
 
     def part(self, name: str) -> "Location":
         """
-        Return where a part of the function that begins here is, or this location if it is not found.
+        Return the location of a part of the function that begins here, or this location if not found.
 
         *name* is a parameter, ``"return"`` for the return annotation, or ``"def"`` for the name.
         """
@@ -174,7 +174,7 @@ class Diagnostic(Struct, frozen=True):
             The kind of fault.
 
         message:
-            What is wrong, as one sentence without a capital letter and a full stop.
+            What is wrong: one sentence that starts in lower case and has no full stop.
 
         remedy:
             What to do about it.

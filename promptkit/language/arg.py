@@ -11,17 +11,17 @@ from promptkit.language.validation import optional_text
 
 __all__ = ["NO_DEFAULT", "Arg"]
 
-#: A parameter has no default. None is a default like any other.
+#: The default of a parameter that has none. None itself is an ordinary default.
 NO_DEFAULT: Final = inspect.Parameter.empty
 
 
 def _examples(values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return *values* as a tuple; one string may be given without a list."""
+    """Return *values* as a tuple; a single string is one example."""
     return (values,) if isinstance(values, str) else tuple(values)
 
 
 def _complete(source: Iterable[Any] | Callable[..., Any] | None) -> Any:
-    """Return *source*, an iterator as a tuple, so that it can be read more than once."""
+    """Return *source*; an iterator becomes a tuple, so that it can be read more than once."""
     return tuple(source) if isinstance(source, Iterator) else source
 
 
@@ -32,7 +32,7 @@ class Arg:
 
     Args:
         description:
-            What to enter, for people. Left out, the docstring of the function says it.
+            Tells people what to enter. Left out, the function's docstring does.
 
         title:
             The argument's name for people. Clients show it in place of the name.
@@ -50,8 +50,8 @@ class Arg:
 
         timezone:
             The time zone of dates and times that a client writes without an offset: a name such as
-            ``"Europe/Berlin"``, or a `tzinfo` such as a `zoneinfo.ZoneInfo`. Each `datetime` is aware
-            then. Left out, one without an offset stays naive.
+            ``"Europe/Berlin"``, or a `tzinfo` such as a `zoneinfo.ZoneInfo`. Every `datetime`
+            is then aware. Left out, those without an offset stay naive.
 
         env:
             The environment variable of the server that holds the default. It is looked up for each

@@ -1,21 +1,21 @@
-"""Bytes in base64, as they are sent; large ones are encoded only once."""
+"""Encodes bytes in base64 for sending, with a cache for large ones."""
 
 from threading import Lock
 from typing import Final
 
 __all__ = ["base64_json", "base64_text"]
 
-#: How many bytes, decoded and encoded, are kept.
+#: The size of the cache: raw and encoded bytes together.
 _MAX_CACHED_BYTES: Final = 16 * 1024 * 1024
 
-#: Fewer bytes are encoded faster than they are looked up.
+#: Smaller values are faster to encode than to look up.
 _MIN_CACHED_BYTES: Final = 64 * 1024
 
 
 class _Cache:
-    """What was encoded last, mostly an author's constants; the key is the object's id."""
+    """The values encoded last, mostly authors' constants, by the id of the object."""
 
-    # To compare or hash the bytes themselves would take longer than to encode them.
+    # By id, because comparing or hashing the bytes would take longer than encoding them.
 
     def __init__(self) -> None:
         self._encoded: dict[int, tuple[bytes, bytes]] = {}
@@ -48,14 +48,14 @@ def base64_text(data: bytes) -> str:
     """
     Return *data* in base64.
     """
-    from pybase64 import b64encode_as_string  # loaded by the first image
+    from pybase64 import b64encode_as_string  # not needed before the first image
 
     return b64encode_as_string(data)
 
 
 def base64_json(data: bytes) -> bytes:
     """
-    Return *data* in base64 as a JSON string, large *data* from a cache.
+    Return *data* in base64, as a JSON string. Large *data* is cached.
     """
     from pybase64 import b64encode
 

@@ -105,7 +105,8 @@ class Content:
         # In an f-string an image or a document would be lost: only its summary would be sent.
         kind = type(self).__name__
         msg = (
-            f"{kind} is not text, and cannot stand in an f-string: give it to user(...) as a part of its own"
+            f"{kind} is not text, and cannot be used in an f-string: "
+            "give it to user(...) as a part of its own"
         )
         raise TypeError(msg)
 

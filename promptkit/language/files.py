@@ -1,4 +1,4 @@
-"""Files that become content: an author's own, and those that a client names below one folder."""
+"""Reads files that become content: an author's own, and those that a client names in one folder."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from promptkit.language.mime import MAX_AUDIO_BYTES, too_large_message
 
 __all__ = ["MAX_PATH_LENGTH", "confine", "files_read", "read_authors_file", "read_below", "source_folder"]
 
-#: How many characters a client's path may have; no common system opens a longer one.
+#: The longest path that a client may send, in characters; no common system opens longer ones.
 MAX_PATH_LENGTH: Final = 4096
 
 #: While the loader imports a module, this collects the files that the module reads.
@@ -26,7 +26,7 @@ def source_folder(depth: int) -> Path:
 
     Code without a file (a console, ``exec``) is taken to be in the current folder.
     """
-    file = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (inspect offers the same, slower)
+    file = sys._getframe(depth + 1).f_globals.get("__file__")  # noqa: SLF001 (`inspect` is slower)
     return Path(file).resolve().parent if file else Path.cwd()
 
 
@@ -49,18 +49,18 @@ def confine(path: str | Path, root: Path) -> Path:
     """
     Return the file that an untrusted *path* names below *root*.
 
-    Symbolic links are followed, and must not lead out of *root*. Hard links are allowed: whoever
-    can make one in *root* could copy the file there as well.
+    Symbolic links are followed, and must not lead out of *root*. Hard links are allowed: anyone
+    who can create one in *root* could also copy the file there.
 
     Raises:
         MediaError: If *path* is absolute, has ``..``, a drive, a NUL byte or a URL's
             scheme, is too long, leads out of *root*, or does not name a regular file.
     """
     text = str(path)
-    if len(text) > MAX_PATH_LENGTH:  # to look up very many folders would take minutes
-        msg = f"{shortened(text)!r} has {len(text):,} characters: a path has {MAX_PATH_LENGTH:,} at most"
+    if len(text) > MAX_PATH_LENGTH:  # resolving a path with very many folders would take minutes
+        msg = f"{shortened(text)!r} has {len(text):,} characters: a path has at most {MAX_PATH_LENGTH:,}"
         raise MediaError(msg)
-    # As POSIX and as Windows, on every platform: no recipe may become unsafe by moving to the other.
+    # By the rules of both POSIX and Windows, so that a recipe is as safe on one as on the other.
     pure = (PurePosixPath(text), PureWindowsPath(text))
     if "\0" in text or ":" in text or any(".." in p.parts or p.anchor for p in pure):
         msg = f"{shortened(text)!r} is not a plain relative path below {root.name!r}"
@@ -109,8 +109,8 @@ def read_below(path: str | Path, root: Path, limit: int = MAX_AUDIO_BYTES) -> by
 
 def _open_below(root: Path, file: str, flags: int) -> int:
     """Open *file* without following links below *root*; return its descriptor."""
-    # A link that was made since `confine` looked is not followed.
-    if sys.platform == "win32" or os.open not in os.supports_dir_fd:  # making a link takes privileges there
+    # `confine` has checked the path, but a link may have been created since.
+    if sys.platform == "win32" or os.open not in os.supports_dir_fd:  # links need privileges there
         return os.open(file, flags)
     *folders, name = Path(file).relative_to(root).parts
     here = os.open(root, _FOLDER)
@@ -125,14 +125,14 @@ def _open_below(root: Path, file: str, flags: int) -> int:
         os.close(here)
 
 
-#: Flags to open a folder only to go on from there. With O_PATH (Linux) it need not be readable.
+#: Flags to open a folder only to open what is in it. With O_PATH (Linux) it need not be readable.
 _FOLDER: Final = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
 
 
 def _read(file: BinaryIO, path: str | Path, limit: int) -> bytes:
     size = os.fstat(file.fileno()).st_size
     if size <= limit:
-        data = file.read(limit + 1)  # it may grow meanwhile, and a device has no size
+        data = file.read(limit + 1)  # the file may have grown, and a device has no size
         if len(data) <= limit:
             return data
         size = len(data)

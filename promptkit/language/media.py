@@ -1,4 +1,4 @@
-"""Images and recordings: bytes that are checked, and whose MIME type is detected."""
+"""Images and recordings: their bytes are checked, and their MIME type is detected."""
 
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     if isinstance(value, str | Path):
-        msg = f"{str(value)[:40]!r} is not bytes, and is not opened as a file: use from_path(...) for that"
+        msg = f"{str(value)[:40]!r} is not bytes: use from_path(...) to read a file"
         raise TypeError(msg)
     if (png := png_of(value)) is not None:
         return png
@@ -92,9 +92,9 @@ class Media(Content):
             MediaError: If *path* leaves *root* or names no readable file there, or if the bytes
                 cannot be sent. It is a `PromptError`: the client sees its message.
 
-            TypeError: If an annotation is of another type.
+            TypeError: If an annotation has the wrong type.
 
-            ValueError: If an annotation is refused by `Content`.
+            ValueError: If `Content` refuses an annotation.
         """
         folder = source_folder(1)
         if root is None:
@@ -125,12 +125,12 @@ class Image(Media):
             The MIME type that the bytes should have; detected from them if left out.
 
     Raises:
-        TypeError: If *data* is neither bytes nor an image, or something else is of another type.
+        TypeError: If *data* is neither bytes nor an image, or another argument has the wrong type.
 
         MediaError: If the bytes are empty, damaged or too large, of a format that clients
-            refuse, or of another type than *mime_type*.
+            refuse, or not of type *mime_type*.
 
-        ValueError: If an annotation is refused by `Content`.
+        ValueError: If `Content` refuses an annotation.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
@@ -156,12 +156,12 @@ class Audio(Media):
             The MIME type that the bytes should have; detected from them if left out.
 
     Raises:
-        TypeError: If *data* is not bytes, or something else is of another type.
+        TypeError: If *data* is not bytes, or another argument has the wrong type.
 
-        MediaError: If the bytes are empty or too large, of a format that clients refuse, or of
-            another type than *mime_type*.
+        MediaError: If the bytes are empty or too large, of a format that clients refuse, or not
+            of type *mime_type*.
 
-        ValueError: If an annotation is refused by `Content`.
+        ValueError: If `Content` refuses an annotation.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content

@@ -1,4 +1,4 @@
-"""Messages and workflows: content with a role, in order; and how a prompt's result becomes one."""
+"""Messages and workflows, and how a prompt's result becomes a workflow."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
@@ -24,7 +24,7 @@ __all__ = [
     "workflow_of",
 ]
 
-#: What `user` and `assistant` take. ``None``, ``False`` and blank text vanish.
+#: What `user` and `assistant` take. ``None``, ``False`` and blank text are left out.
 Part: TypeAlias = str | Content | Showable | Literal[False] | None
 
 #: What ``+`` joins with a message or a workflow. Text and content become user turns.
@@ -36,7 +36,7 @@ Renderable: TypeAlias = "str | Content | Showable | Message | Workflow | Iterabl
 
 def block_of(value: object) -> Content | None:
     """
-    Return *value* as a content block, or None if it is empty. Raises Unsendable if it is no content.
+    Return *value* as a content block, or None if it is empty. Raises Unsendable if it is not content.
     """
     if isinstance(value, str):
         return plain_text(str.__str__(value)) if value and not value.isspace() else None
@@ -89,7 +89,7 @@ class Message:
     @property
     def text(self) -> str:
         """
-        All text in it, also that of documents and links, and their URIs.
+        All text in it, including the text of documents and links, and their URIs.
         """
         return "\n".join(self.content.texts)
 
@@ -147,8 +147,8 @@ class Workflow(Sequence[Message]):
     Messages in order: what a prompt renders to.
 
     It compares by value, iterates and slices like a tuple, and ``str()`` shows it as a
-    transcript. ``in`` tells whether a text of it contains a string, or whether it has such content,
-    such a message, or such messages in a row. ``+`` joins it with workflows, messages, content and
+    transcript. ``in`` finds a string within its texts, a content block, a message, or a workflow as
+    a run of messages. ``+`` joins it with workflows, messages, content and
     strings; strings and content become user turns.
 
     Args:
@@ -156,7 +156,7 @@ class Workflow(Sequence[Message]):
             `Message` values.
 
     Raises:
-        TypeError: If *messages* cannot be iterated over, or one of them is no `Message`.
+        TypeError: If *messages* cannot be iterated over, or one of them is not a `Message`.
 
     See Also:
         https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#promptmessage
@@ -204,7 +204,7 @@ class Workflow(Sequence[Message]):
                 The first position to look at; negative ones count from the end.
 
             stop:
-                The position before which to stop; None looks at all.
+                The position to stop before; None for the end.
 
         Returns:
             The position, counted from 0.
@@ -212,7 +212,7 @@ class Workflow(Sequence[Message]):
         Raises:
             ValueError: If there is no such message.
 
-            TypeError: If *value* is none of these.
+            TypeError: If *value* has another type.
         """
         for position in range(*slice(start, stop).indices(len(self.messages))):
             if _fits(self.messages[position], value):
@@ -232,7 +232,7 @@ class Workflow(Sequence[Message]):
             The number of messages.
 
         Raises:
-            TypeError: If *value* is none of these.
+            TypeError: If *value* has another type.
         """
         return sum(_fits(message, value) for message in self.messages)
 
@@ -279,7 +279,7 @@ def _refuse_format(turns: Message | Workflow) -> NoReturn:
 
 def workflow_of(messages: tuple[Message, ...]) -> Workflow:
     """
-    Return a workflow, quickly: nothing is checked.
+    Make a workflow without checks, for speed.
     """
     made = _new(Workflow)
     _set_messages(made, messages)
@@ -288,7 +288,7 @@ def workflow_of(messages: tuple[Message, ...]) -> Workflow:
 
 def message_of(role: Role, content: Content) -> Message:
     """
-    Return a message, quickly: nothing is checked.
+    Make a message without checks, for speed.
     """
     made = _new(Message)
     _set_role(made, role)
@@ -298,7 +298,7 @@ def message_of(role: Role, content: Content) -> Message:
 
 _new: Final = object.__new__
 
-#: These set the fields of a frozen message or workflow that is being made.
+#: Setters for the fields of a new message or workflow, whose classes are frozen.
 _set_role, _set_content = (vars(Message)[name].__set__ for name in ("role", "content"))
 _set_messages: Final = vars(Workflow)["messages"].__set__
 
@@ -324,7 +324,7 @@ def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
             The position of *value* in the whole result, outermost index first.
 
     Raises:
-        Unsendable: If something in it is none of these; it says what, and where.
+        Unsendable: If it contains anything else; the error says what, and where.
     """
     if isinstance(value, Workflow):
         return list(value.messages)
@@ -333,7 +333,7 @@ def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
     try:
         block = block_of(value)
     except Unsendable:
-        # A set has no order, and the lines of a file are not its messages.
+        # Not sets, which have no order, and not files, whose lines are not messages.
         is_sequence = isinstance(value, Sequence | Iterator)
         if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
             raise Unsendable(value, path) from None

@@ -28,7 +28,7 @@ class Unsendable(TypeError):
             The value.
 
         path:
-            Its position in what was returned, outermost index first.
+            Its position in the result, outermost index first.
     """
 
     def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
@@ -57,9 +57,9 @@ def describe(value: object) -> str:
 
 def is_role_tuple(value: tuple[object, ...]) -> bool:
     """
-    Return whether a tuple looks like a role and its content, as other libraries take it.
+    Return whether a tuple looks like a role and its content, as in other libraries.
 
-    Two strings always do, since the first one may be any role.
+    Two strings always do, since the first may be a role that is not listed here.
     """
     if len(value) < 2 or not isinstance(value[0], str):
         return False
@@ -87,16 +87,16 @@ def _turn_remedy(value: Any) -> str:
 
 
 def _uncalled(value: Any) -> str:
-    """Return how to use what was returned without being called."""
+    """Return how to use an object that was returned instead of being called."""
     name = getattr(value, "__name__", "it")
     if hasattr(value, "render_wire"):
-        return f"call the prompt: `return {name}(...)`, or `yield from {name}(...)` where it is a generator"
+        return f"call the prompt: `return {name}(...)` or `yield {name}(...)`"
     if hasattr(value, "embed") and hasattr(value, "link"):
         return "show it with .embed(...), or link to it with .link(...)"
     return "call it"
 
 
-#: Tests for kinds of values, and what to write instead. The first match counts.
+#: Tests for kinds of values, and what to write instead. The first match wins.
 _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], ...]] = (
     (
         lambda value: isinstance(value, bytes | bytearray | memoryview),

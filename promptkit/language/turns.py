@@ -1,4 +1,4 @@
-"""Turns: `user` and `assistant` make messages of text and content."""
+"""Turns: `user` and `assistant` make messages from text and content."""
 
 from promptkit.language.content import Content, Role, Text, plain_text
 from promptkit.language.messages import Part, Workflow, block_of, message_of, workflow_of
@@ -15,13 +15,13 @@ def user(*parts: Part) -> Workflow:
         *parts:
             Strings, content, and objects that can show themselves as PNG, in order. Neighbouring
             strings and `Text` with equal annotations become one block, with a blank line between.
-            Every other part is a message of its own. ``None``, ``False`` and blank text vanish.
+            Every other part is a message of its own. ``None``, ``False`` and blank text are left out.
 
     Returns:
         A workflow of the turn's messages, all with the role ``"user"``.
 
     Raises:
-        TypeError: If a part is something else; it names the part and what to write.
+        TypeError: If a part is something else; the message says which part, and what to write.
 
         MediaError: If an object shows itself as an image that cannot be sent.
 
@@ -43,7 +43,7 @@ def assistant(*parts: Part) -> Workflow:
         A workflow of the turn's messages, all with the role ``"assistant"``.
 
     Raises:
-        TypeError: If a part is none that `user` takes; it names the part and what to write.
+        TypeError: If `user` would refuse a part; the message says which part, and what to write.
 
         MediaError: If an object shows itself as an image that cannot be sent.
 

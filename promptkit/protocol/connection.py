@@ -1,8 +1,8 @@
 """
 One client's connection, sans I/O: bytes in, replies or requests out.
 
-A `Connection` answers the handshake and everything that cannot be served, and returns all other requests with
-the revision that they are of. It never waits, and knows no prompts.
+A `Connection` answers the handshake and refuses invalid requests by itself. It returns all other requests
+with their protocol revision, for the server. It never blocks, and knows nothing about prompts.
 """
 
 from collections.abc import Callable, Iterable
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection"]
 
-#: How an array begins. In bytes, a number is found faster than bytes are.
+#: The first byte of an array, as an int, which is faster to find in a line than a byte string.
 _ARRAY: Final = ord("[")
 
 _decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
@@ -48,8 +48,8 @@ _decode_id: Final = msgspec.json.Decoder(int | str).decode
 _decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
 
 
-# What only refusals, batches and large messages need is imported for the first of them: the first list comes
-# before, and a client waits for it.
+# Code that only refusals, batches and large messages need is imported when first used: a client waits for the
+# first list, which needs none of it.
 class Connection:
     """
     One client, from its first byte to its last. The `capabilities` may be replaced at any time.
@@ -75,7 +75,7 @@ class Connection:
         self,
         server_info: ServerInfo,
         capabilities: Capabilities | None = None,
-        limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
+        limits: Limits = Limits(),  # noqa: B008 (it is immutable)
     ) -> None:
         self.server_info = server_info
         self.capabilities = capabilities or Capabilities()
@@ -86,9 +86,9 @@ class Connection:
         self.subscriptions = Subscriptions()
         self._limits = limits
         self._lines = LineBuffer(limits.line)
-        # A line without arrays, and no longer than this, is neither cut off nor nested too deeply.
+        # A line of at most this length, without arrays, is complete, and cannot be nested too deeply.
         self._shallow = min(limits.line, PREFIX_BYTES - 1, limits.depth * len('{"":}'))
-        # Params no longer than this hold neither too many arguments or values, nor one that is too long.
+        # Params of at most this length cannot exceed the limits on arguments and values.
         self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values)
         self._budget = MemoryBudget(limits.held)
         self._expected: set[RequestId] = set()
@@ -121,7 +121,7 @@ class Connection:
 
     def expect(self, request_id: RequestId) -> None:
         """
-        Return the client's answer to this request as a `Response`.
+        From now on, `receive_data` returns the client's answer to this request, as a `Response`.
         """
         self._expected.add(request_id)
 
@@ -139,20 +139,20 @@ class Connection:
             if size > LARGE_MESSAGE:
                 return self._receive_large(line, batch)
             if not line.isascii():
-                str(line, "utf-8")  # the decoder does not check what it skips
+                str(line, "utf-8")  # the decoder does not check the UTF-8 of what it skips
             incoming = _decode_incoming(line)
         except msgspec.ValidationError:
             return self._receive_other(line, batch)
-        except UNREADABLE:  # half an object may be nested too deeply, as well
+        except UNREADABLE:  # an incomplete object may also be nested too deeply
             return self._receive_other(line, batch, self._excess(line, size))
         event = self._receive_message(incoming, batch)
         return () if event is None else (event,)
 
     def _excess(self, line: bytes, size: int) -> ProtocolError | None:
-        """Why a line goes beyond the limits; None if it does not."""
+        """Return the error for a line that exceeds a limit; None if it does not."""
         limits = self._limits
         if not isinstance(line, OverlongLine):
-            # These are upper bounds. Brackets and commas in texts count, too.
+            # These are upper bounds: brackets and commas in strings are counted, too.
             depth = line.count(b"{") + line.count(b"[")
             if depth <= limits.depth and (size <= limits.values or line.count(b",") + depth <= limits.values):
                 return None
@@ -170,7 +170,7 @@ class Connection:
         if isinstance(event, Request):
             number: Any = event.id
             event.id = _decode_id(number) if isinstance(number, Raw) else number
-            # Text beyond ASCII takes up to four times as much once it is decoded.
+            # Decoded, non-ASCII text takes up to four times as much memory.
             if not self._budget.take(event, len(line) * (1 if is_ascii else 4)):
                 from promptkit.protocol.refusals import refuse_over_budget
 
@@ -231,7 +231,7 @@ class Connection:
             params = method.decode(incoming.params)
         except UNREADABLE:
             pass
-        if params is None:  # by now the error is gone, which may quote a text of any length
+        if params is None:  # not in `except`: the error, which may quote a very long text, is freed by now
             from promptkit.protocol.envelope import convert_params
 
             params = convert_params(name, method, incoming.params)
@@ -255,7 +255,7 @@ class Connection:
         return encode_result(request_id, self._discover(revision))
 
     def _named_revision(self, name: str, method: Method, meta: wire.Meta, batch: Batch | None) -> Revision:
-        """Raises ProtocolError if the request names a revision that is not served or lacks the method."""
+        """Return the revision that a request names. Raises ProtocolError if it cannot be used."""
         revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
         if batch is None and revision is not None and method.modern and meta.client_capabilities is not UNSET:
             return revision
@@ -264,7 +264,7 @@ class Connection:
         raise refuse_envelope(name, meta, in_batch=batch is not None)
 
     def _session_revision(self, name: str, method: Method) -> Revision:
-        """Raises ProtocolError if there is no session yet, or its revision lacks the method."""
+        """Return the session's revision. Raises ProtocolError if there is none, or it lacks the method."""
         if self.revision is None and method.opens:
             return LATEST_HANDSHAKE
         if self.revision is not None and method.handshake:
@@ -274,7 +274,7 @@ class Connection:
         raise no_session(name) if self.revision is None else method_not_found(name)
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
-        """Agree on a revision. A second handshake agrees anew."""
+        """Agree on a revision. A second handshake may change it."""
         self.revision = negotiate(params.protocol_version)
         self.client, self.client_capabilities = params.client_info, params.capabilities
         self.subscriptions.open_session(self.capabilities)
@@ -311,7 +311,7 @@ class Connection:
         if isinstance(found, RawArray) and batch is None and refusal is None:
             return self._receive_array(found)
         if not isinstance(found, RawMessage):
-            return (encode_error(UNSET, refusal or InvalidRequest("a message is a JSON object")),)
+            return (encode_error(UNSET, refusal or InvalidRequest("a message must be a JSON object")),)
         request_id = found.id_on(line)
         if found.is_response:
             return self._receive_response(request_id, UNSET if fault else found.result)
@@ -325,10 +325,10 @@ class Connection:
         """Ignore a response that was not expected."""
         if isinstance(request_id, Raw | UnsetType) or request_id not in self._expected:
             return ()
-        self._expected.discard(request_id)  # another thread may have withdrawn it
+        self._expected.discard(request_id)  # not remove(): another thread may have withdrawn it
         try:
             found = None if result is UNSET else _decode_any(result)
-        except UNREADABLE:  # a number may be too large: then it counts as an error
+        except UNREADABLE:  # a number may be too large: handled like an error
             found = None
         return (Response(request_id, found),)
 

@@ -1,4 +1,4 @@
-"""Framing: a stream of bytes, cut anywhere, becomes lines."""
+"""Framing: splits a stream of bytes into lines."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ class OverlongLine(bytes):
 
 class OutOfMemoryLine(OverlongLine):
     """
-    The beginning of a line that there is not enough memory for.
+    The beginning of a line that did not fit into memory.
     """
 
     __slots__ = ()
@@ -26,7 +26,7 @@ class OutOfMemoryLine(OverlongLine):
 
 class LineBuffer:
     """
-    Cuts what arrives into lines.
+    Splits the bytes that arrive into lines.
 
     Args:
         limit:
@@ -39,12 +39,12 @@ class LineBuffer:
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._pending = bytearray()  # a list of single bytes would take many times their size
+        self._pending = bytearray()  # a list of tiny chunks would take many times their size
         self._dropping = False
 
     def receive_data(self, data: bytes) -> list[bytes]:
         """
-        Take bytes as they arrive, and return every line that is now complete, without its end.
+        Take bytes as they arrive, and return every line that is now complete, without its newline.
 
         Args:
             data:

@@ -1,8 +1,8 @@
 """
-Lowering: promptkit's values become what a revision sends.
+Lowering: converts promptkit's values to what a protocol revision can carry.
 
-Content that an older revision lacks is lowered to content that it has. Nothing is lost or refused: `KINDS` is
-the table.
+Content that an older revision lacks is sent as content that it has, as listed in `KINDS`. Nothing is lost or
+refused.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def _set(value: T | None) -> T | UnsetType:
 
 class Lowering:
     """
-    Writes prompts, resources and completions as one revision spells them.
+    Encodes prompts, resources and completions for one revision.
     """
 
     def __init__(self, revision: Revision, server_info: ServerInfo | None = None) -> None:
@@ -57,10 +57,10 @@ class Lowering:
                 The prompt.
 
             rendered:
-                What it rendered to. A plain string is the text of a single message of the user.
+                What it rendered to. A plain string stands for a single user message.
 
         Raises:
-            UnicodeEncodeError: If a text holds half of a surrogate pair.
+            UnicodeEncodeError: If a text holds a lone surrogate.
         """
         if isinstance(rendered, str):
             messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
@@ -85,9 +85,9 @@ class Lowering:
         Encode the result of ``resources/read``.
 
         Raises:
-            UnicodeEncodeError: If a text holds half of a surrogate pair.
+            UnicodeEncodeError: If a text holds a lone surrogate.
         """
-        # A function made the contents, and may return something else the next time.
+        # The contents come from a function, which may return something else the next time.
         return self.results.encode_kept(wire.ReadResourceResult([_contents(resource)]), changes=True)
 
     def prompt(self, prompt: CompiledPrompt) -> wire.Prompt:
@@ -124,7 +124,7 @@ class Lowering:
         )
 
     def _described(self, resource: CompiledResource) -> tuple[str, Any, Any, Any]:
-        """What a list shows of a resource or a template besides its URI."""
+        """The listed members of a resource or a template, except its URI."""
         title = _set(resource.title) if self.revision.titles else UNSET
         return resource.name, title, _set(resource.description), _set(resource.mime_type)
 
@@ -172,7 +172,7 @@ def _audio_as_resource(lowering: Lowering, content: Audio) -> wire.Content:
 
 
 def _contents(content: EmbeddedResource) -> wire.ResourceContents:
-    # The specification wants a type; where nobody has said one, the most general is true.
+    # The specification asks for a MIME type. If none was given, send the most general one.
     if content.text is None:
         mime_type = content.mime_type or "application/octet-stream"
         return wire.ResourceContents(content.uri, mime_type, blob=Raw(base64_json(content.blob or b"")))
@@ -202,7 +202,7 @@ def _link_as_text(lowering: Lowering, content: ResourceLink) -> wire.Content:
 _Available = Callable[[Revision], bool]
 _Lower = Callable[[Lowering, Any], wire.Content]
 
-#: For each kind of content: whether a revision has it, how it is sent if so, and how if not.
+#: For each kind of content: whether a revision has it, what lowers it if so, and the fallback.
 KINDS: Final[dict[type[Content], tuple[_Available, _Lower, _Lower]]] = {
     Text: (lambda _: True, _text, _text),
     Image: (lambda _: True, _image, _image),
@@ -214,5 +214,5 @@ KINDS: Final[dict[type[Content], tuple[_Available, _Lower, _Lower]]] = {
 
 @cache
 def lowering_for(revision: Revision, server_info: ServerInfo | None = None) -> Lowering:
-    """The one `Lowering` of *revision* for a server."""
+    """Return the `Lowering` of *revision* for a server, made once."""
     return Lowering(revision, server_info)

@@ -21,7 +21,7 @@ class ResultEncoder:
 
     Args:
         server_info:
-            Sent with every result, if the revision has it so.
+            Sent with every result, if the revision requires it.
 
     Attributes:
         type:
@@ -47,7 +47,7 @@ class ResultEncoder:
         Encode a complete result.
 
         Raises:
-            UnicodeEncodeError: If a text holds half of a surrogate pair.
+            UnicodeEncodeError: If a text holds a lone surrogate.
         """
         result.result_type = self.type
         result.meta = self.meta
@@ -84,5 +84,5 @@ class ResultEncoder:
         """
         if self._stateless:
             result.ttl_ms = 0 if changes else _CACHE_MS
-            result.cache_scope = "private"  # prompts are one person's files
+            result.cache_scope = "private"  # prompts come from one person's files
         return self.encode(result)

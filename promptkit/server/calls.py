@@ -132,7 +132,7 @@ class Calls:
                 seconds = about.timeout or seconds
         elif about is not None:
             shown = f"resource {about.uri_template!r}"
-        return seconds, InternalError(f"{shown} took longer than its {seconds:g} s")
+        return seconds, InternalError(f"{shown} took longer than its limit of {seconds:g} s")
 
 
 def call_author(function: Callable[[*Args], T], *args: *Args) -> T:

@@ -1,4 +1,4 @@
-"""Which resources hold something else than a client has read, found out on a thread of its own."""
+"""Finds resources that have changed since a client read them, on a thread of its own."""
 
 import time
 from collections import deque
@@ -16,17 +16,17 @@ __all__ = ["Updates"]
 
 class Updates:
     """
-    Reads resources again, on one thread, and tells of those that are stale.
+    Rereads resources on one thread, and reports those that are stale.
 
     Args:
         read_history:
             What the client has read.
 
         executor:
-            Runs the thread, as authors' code reads resources.
+            Runs the thread, because reading a resource runs authors' code.
 
         seconds:
-            How long all of them may take. What is not read by then counts as stale.
+            How long all reads may take. Resources that are not read by then count as stale.
 
         tell:
             Called with the URIs of resources that are stale.
@@ -48,9 +48,9 @@ class Updates:
 
     def find(self, catalog: Catalog, uris: Iterable[str]) -> None:
         """
-        Tell of those of *uris* that hold something else in *catalog*. Returns at once.
+        Report those of *uris* whose content differs in *catalog*. Returns at once.
 
-        What is still to be read of the catalog before is dropped.
+        Resources of the previous catalog that are still unread are dropped.
         """
         with self._lock:
             self._catalog, self._left = catalog, deque(uris)
@@ -59,7 +59,7 @@ class Updates:
         self._tell_of(unread)
 
     def look(self, now: float) -> None:
-        """Tell of what takes too long to read. *now* is by `time.monotonic`."""
+        """After the deadline, report what was not read in time. *now* is by `time.monotonic`."""
         with self._lock:
             if self._reader is None or self._stuck or now < self._deadline:
                 return
@@ -69,7 +69,7 @@ class Updates:
         self._tell_of(unread)
 
     def _has_reader(self) -> bool:
-        """Start a reader unless there is one; return whether there is one that is not stuck."""
+        """Start a reader unless there is one; return whether one is running and not stuck."""
         if self._reader is None:
             try:
                 self._reader = self._executor.run_unanswered(self._read, self._end)
@@ -96,7 +96,7 @@ class Updates:
             return None
 
     def _end(self) -> None:
-        """The reader has ended, by itself or not."""
+        """Called when the reader has ended, for any reason; reports what it left unread."""
         with self._lock:
             unread: list[str] = []
             if self._reader is not None and self._reader.is_current:

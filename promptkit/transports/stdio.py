@@ -1,5 +1,5 @@
 """
-The stdio transport: one JSON message a line, and nothing else between client and server.
+The stdio transport: one JSON message per line, and nothing else between client and server.
 
 `redirect_stdio` must be called before any recipe is imported: it moves the connection to private
 descriptors, so that no ``print``, C extension or child process can write to it.
@@ -32,11 +32,11 @@ _CHUNK_BYTES: Final = 65536
 #: How often to look whether the parent process still exists.
 _LOOK_FOR_PARENT_EVERY_S: Final = 1.0
 
-#: How long it may take to write what is left, after the grace.
+#: How long writing the remaining output may take, after the grace period.
 _WRITE_REST_S: Final = 0.3
 
-#: How much later the kernel ends the process if it has not ended by then. Not at once, as a thread may wait
-#: for long on a busy machine, and the kernel's signal looks like a crash to the client.
+#: How much later the kernel kills the process, if it is still running. The delay leaves time for slow threads
+#: on a busy machine, because the kernel's signal looks like a crash to the client.
 _KERNEL_ENDS_AFTER_S: Final = 2.0
 
 _ENDING_SIGNALS: Final = [name for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)]
@@ -55,7 +55,7 @@ class Wire:
 
     Attributes:
         gone:
-            Whether the client does not read any more.
+            Whether the client has stopped reading.
 
         over:
             Set when serving ends: the client has hung up, or the process was told to end.
@@ -82,7 +82,7 @@ class Wire:
             return b""
 
     def write(self, data: bytes) -> None:
-        """Write *data* whole; drop it if the client is gone."""
+        """Write all of *data*; drop it if the client is gone."""
         with self._lock:
             rest = memoryview(data)
             while rest and not self.gone:
@@ -109,7 +109,7 @@ class Wire:
 def _silence(descriptor: int, flags: int, *, inheritable: bool) -> None:
     """Point *descriptor* at the null device."""
     null = os.open(os.devnull, flags)
-    if null == descriptor:  # it was free
+    if null == descriptor:  # it was closed, so the null device got its number
         os.set_inheritable(null, inheritable)
     else:
         os.dup2(null, descriptor, inheritable=inheritable)
@@ -120,8 +120,8 @@ def redirect_stdio(grace: float = GRACE_S) -> Wire:
     """
     Move standard input and output to private descriptors that no child process inherits.
 
-    Standard input becomes the null device, and standard output becomes standard error. From now on
-    the signals that end a process end the wire.
+    Standard input becomes the null device, and standard output becomes standard error. From now on,
+    signals such as SIGTERM end the wire instead of the process.
 
     Args:
         grace:
@@ -134,7 +134,7 @@ def redirect_stdio(grace: float = GRACE_S) -> Wire:
         _silence(2, os.O_WRONLY, inheritable=True)
         sys.stderr = os.fdopen(2, "w", closefd=False)
     for descriptor in (0, 1):
-        os.fstat(descriptor)  # raises if it is closed; its number could be that of a duplicate below
+        os.fstat(descriptor)  # raises if it is closed: a duplicate below could get its number
     wire = Wire(os.dup(0), os.dup(1))
     if sys.platform != "win32":
         for descriptor in (wire.reading, wire.writing):
@@ -162,7 +162,7 @@ def serve(
 
     Args:
         server:
-            What answers; it sends with the wire's `write`.
+            Answers the requests; it must send with the wire's `write`.
 
         wire:
             What `redirect_stdio` returned.
@@ -171,25 +171,25 @@ def serve(
             Returns what arrives, ``b""`` at the end; the wire's `read` if it is left out.
 
         events:
-            Called before reading; returns what was received before, and is not answered yet.
+            Called before reading; returns events that were received earlier and not answered yet.
 
         grace:
             How long to wait for running prompts at the end, in seconds.
 
     Returns:
-        Whether everything was read.
+        Whether reading worked until the end.
     """
     started = threading.Event()
 
     def start() -> None:
         try:
             server.read_from(read or wire.read, wire.over.set, events(), owns_process=True)
-        except RuntimeError as error:  # there can be no more threads
+        except RuntimeError as error:  # no more threads can be started
             say(f"nothing can be read: {error}")
         finally:
             started.set()
 
-    # Python calls signal handlers on this thread, and an author's may raise between any two steps.
+    # Not on this thread: Python calls signal handlers here, and an author's may raise between any two steps.
     _on_a_thread(start)
     _wait_until(started.wait, wire)
     _wait_until(
@@ -202,7 +202,7 @@ def serve(
 
 
 def _on_a_thread(work: Callable[[], None]) -> None:
-    """Do some work on a thread, or on this one if there can be no more threads."""
+    """Do some work on a thread, or on this one if no thread can be started."""
     try:
         _thread.start_new_thread(work, ())
     except RuntimeError:
@@ -240,25 +240,25 @@ def exit_after(grace: float, code: int = 0) -> None:
     seconds = grace + _WRITE_REST_S
     timer = threading.Timer(seconds, _exit, (code,))
     timer.daemon = True
-    with suppress(RuntimeError):  # there can be no more threads
+    with suppress(RuntimeError):  # no more threads can be started
         timer.start()
     _end_by_kernel(seconds + _KERNEL_ENDS_AFTER_S)
 
 
 def _end_by_kernel(seconds: float) -> None:
-    """Have the kernel end the process if Python code cannot, unless an author uses that timer."""
+    """Have the kernel end the process if Python code cannot, unless an author's code uses the same timer."""
     if sys.platform == "win32" or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
         return
-    with suppress(OverflowError, OSError):  # a grace without end
+    with suppress(OverflowError, OSError):  # the grace may be infinite
         if signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0):
             signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
 def exit_now() -> NoReturn:
     """
-    End the process, whatever threads prompts have left behind.
+    End the process, even if prompts have left threads running.
 
-    What was printed is written first, unless nobody reads it.
+    Printed output is flushed first, unless nobody reads it.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # an author may have closed or replaced it
@@ -267,17 +267,17 @@ def exit_now() -> NoReturn:
 
 
 def _exit(code: int = 0) -> NoReturn:
-    """End the process without calling anything that an author has written."""
+    """End the process without running authors' code, such as exit handlers."""
     finish(_WRITE_REST_S)
     os._exit(code)
 
 
 def _end_on_signals(wire: Wire, grace: float) -> None:
-    """Have the signals that end a process end the wire instead."""
+    """Handle the signals that would end the process: they end the wire instead."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
-        # First of all: the import of a recipe may hang, and this thread, the one that was interrupted, may
-        # be about to look at what `end` sets.
+        # Start the timer first: the import of a recipe may hang, and so may `wire.end()`, because the thread
+        # that was interrupted may hold the lock of `wire.over`.
         exit_after(grace)
         wire.end()
 

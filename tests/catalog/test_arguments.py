@@ -451,7 +451,7 @@ class TestCompile:
                 str,
                 Arg("The code"),
                 "the default Arg(",
-                "write it inside of the annotation, as in Annotated[str, Arg('...')]",
+                "write it inside the annotation, as in Annotated[str, Arg('...')]",
             ),
         ],
         ids=["int", "None", "Literal", "Enum", "optional", "Arg"],

@@ -692,7 +692,7 @@ class TestRenderABrokenPrompt:
             main(["render", "recipes"])
 
         assert ended.value.code == 2
-        assert capsys.readouterr().err.endswith("name a prompt of it, as in: promptkit render recipes NAME\n")
+        assert capsys.readouterr().err.endswith("name a prompt in it, as in: promptkit render recipes NAME\n")
 
 
 class TestStandardInput:

@@ -132,7 +132,7 @@ class TestTarget:
         """
         said = refused(capsys, name, "", "greet") if name == "render" else refused(capsys, name, "")
 
-        assert said.endswith("argument TARGET: it is empty: name a folder, a file or a module")
+        assert said.endswith("argument TARGET: must not be empty: name a folder, a file or a module")
 
     @pytest.mark.parametrize(
         ("words", "target", "name", "arguments"),

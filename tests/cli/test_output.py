@@ -500,7 +500,7 @@ class TestTimeLimits:
 
         said = [line for line in err.decode().splitlines() if line not in ("begun", "cleaned up")]
         assert (code, out) == (1, b"")
-        assert said == [f"promptkit: prompt {name!r} took longer than its 0.2 s"]
+        assert said == [f"promptkit: prompt {name!r} took longer than its limit of 0.2 s"]
         assert (b"cleaned up" in err) == (name == "waiting")
 
     @pytest.mark.parametrize("name", KINDS)

@@ -8,7 +8,7 @@ from promptkit.compiler.loading.loader import load
 
 FUNCTION = "write a function with @prompt that returns an f-string"
 NO_SYSTEM = "MCP has no system role: begin the first user(...) with it"
-LIES = "it is at {}, and names begin at the project's root, ROOT"
+LIES = "it is at {}, and imports start at the project's root, ROOT"
 PIP = f"{shlex.quote(sys.executable)} -m pip install"
 
 
@@ -143,11 +143,11 @@ class TestFiles:
         The error names the folder that was searched, and how to name a file beside the recipe.
         """
         looked, write = f"it was looked for in {tmp_path}", "write Path(__file__).parent"
-        beside = f"to have it beside the recipe, in {tmp_path / 'project/recipes'}"
+        beside = f"if it belongs beside the recipe, in {tmp_path / 'project/recipes'}"
 
         there, gone = broken(source.format("text.md")), broken(source.format("gone.md"))
 
-        assert there.remedy == f"{looked}, and is beside the recipe: {write} / 'text.md'"
+        assert there.remedy == f"{looked}, but is beside the recipe: {write} / 'text.md'"
         assert gone.remedy == f"{looked}; {beside}, {write} / 'gone.md'"
 
 

@@ -683,7 +683,7 @@ class TestOptions:
         assert (made, found.rule, found.message, found.remedy) == (
             None,
             Rule.BAD_METADATA,
-            f"prompt 'named': meta cannot have {shown} for a key",
+            f"prompt 'named': meta cannot have {shown} as a key",
             "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
         )
 
@@ -720,11 +720,11 @@ class TestOptions:
         ("options", "error", "says"),
         [
             ({"tags": "code"}, TypeError, "tags takes several words: write tags=['code']"),
-            ({"timeout": 0}, ValueError, "timeout is 0: it is a number of seconds above zero"),
-            ({"timeout": -1}, ValueError, "timeout is -1: it is a number of seconds above zero"),
-            ({"timeout": float("nan")}, ValueError, "timeout is nan: it is a number of seconds above zero"),
-            ({"cache": 0}, ValueError, "cache is 0: it is a number of seconds above zero"),
-            ({"timeout": True}, ValueError, "timeout is True: it is a number of seconds above zero"),
+            ({"timeout": 0}, ValueError, "timeout takes a number of seconds above zero, not 0"),
+            ({"timeout": -1}, ValueError, "timeout takes a number of seconds above zero, not -1"),
+            ({"timeout": float("nan")}, ValueError, "timeout takes a number of seconds above zero, not nan"),
+            ({"cache": 0}, ValueError, "cache takes a number of seconds above zero, not 0"),
+            ({"timeout": True}, ValueError, "timeout takes a number of seconds above zero, not True"),
             ({"tags": ["code", 3]}, TypeError, "tags takes words, not an int (3)"),
             ({"title": 3}, TypeError, "title takes a str, not int"),
             ({"elicit": "yes"}, TypeError, "elicit takes True or False, not a str ('yes')"),

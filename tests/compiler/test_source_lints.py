@@ -343,7 +343,7 @@ class TestUnsendable:
             ("return len", "call it"),
             (
                 "yield other",
-                "call the prompt: `return other(...)`, or `yield from other(...)` where it is a generator",
+                "call the prompt: `return other(...)` or `yield other(...)`",
             ),
             ("return [logs]", "show it with .embed(...), or link to it with .link(...)"),
             ("return fetch(text)", "await it, in an `async def` prompt"),

@@ -26,7 +26,7 @@ SECRET = b"GIF89a, the secret of somebody else"
 NOT_PLAIN = "{path!r} is not a plain relative path below 'pictures'"
 NO_FILE = "there is no file {path!r} in 'pictures'"
 LEADS_OUT = "{path!r} leads out of 'pictures'"
-TOO_LONG = "{begin!r} has {length:,} characters: a path has 4,096 at most"
+TOO_LONG = "{begin!r} has {length:,} characters: a path has at most 4,096"
 
 #: What is tried, and what is said to whoever tries it.
 PATHS = {

@@ -356,9 +356,9 @@ class TestImage:
         path = tmp_path / "file"
         path.write_bytes(png if kind is Image else wav)
 
-        with pytest.raises(TypeError, match=r"is not opened as a file: use from_path\(\.\.\.\) for that$"):
+        with pytest.raises(TypeError, match=r"is not bytes: use from_path\(\.\.\.\) to read a file$"):
             kind(str(path))
-        with pytest.raises(TypeError, match=r"is not opened as a file: use from_path\(\.\.\.\) for that$"):
+        with pytest.raises(TypeError, match=r"is not bytes: use from_path\(\.\.\.\) to read a file$"):
             kind(path)
 
     @pytest.mark.parametrize("value", [None, 3, ["a"], object, Drawing(None)], ids=shown)

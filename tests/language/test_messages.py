@@ -155,7 +155,7 @@ class TestTurn:
             (user, "call it"),
             (
                 prompt(named("plan")),
-                "call the prompt: `return plan(...)`, or `yield from plan(...)` where it is a generator",
+                "call the prompt: `return plan(...)` or `yield plan(...)`",
             ),
             (resource("a:b")(named("log")), "show it with .embed(...), or link to it with .link(...)"),
             (ValueError("a"), "raise it, or make it text with str(...)"),

@@ -519,7 +519,7 @@ class TestState:
 
         assert error == {
             "code": -32602,
-            "message": "inputResponses came without requestState: send back the one that asked for them",
+            "message": "inputResponses came without requestState: send back that of the questions",
         }
 
     @pytest.mark.requirement("mrtr/asked-again")

@@ -467,7 +467,8 @@ class TestTimeouts:
         client.send(line(request(1, "prompts/get", {"name": "slow"})))
         (answer,) = wait_for(client)
 
-        assert answer["error"] == {"code": -32603, "message": "prompt 'slow' took longer than its 0.05 s"}
+        message = "prompt 'slow' took longer than its limit of 0.05 s"
+        assert answer["error"] == {"code": -32603, "message": message}
 
     def test_an_authors_own_timeout_is_an_exception_like_any_other(self, capsys):
         """

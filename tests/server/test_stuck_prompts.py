@@ -103,7 +103,7 @@ def test_a_time_limit_holds(start, name, revision):
     client = start(revision=revision)
     client.ask(1, "prompts/get", {"name": name})
 
-    assert client.wait_for(1)["error"]["message"] == f"prompt '{name}' took longer than its 0.2 s"
+    assert client.wait_for(1)["error"]["message"] == f"prompt '{name}' took longer than its limit of 0.2 s"
     assert client.end()[2] == []
 
 
@@ -114,7 +114,7 @@ def test_every_prompt_has_a_time_limit(start):
     client = start("--timeout", "0.3")
     client.ask(1, "prompts/get", {"name": "sleeps"})
 
-    assert client.wait_for(1)["error"]["message"] == "prompt 'sleeps' took longer than its 0.3 s"
+    assert client.wait_for(1)["error"]["message"] == "prompt 'sleeps' took longer than its limit of 0.3 s"
 
 
 def test_a_late_reply_still_comes(start, tmp_path):

@@ -1,4 +1,4 @@
-"""Lint of f-strings that show what kind of object something is, instead of its content."""
+"""Lint for f-strings that show an object's repr, such as ``<generator object>``, not its content."""
 
 import ast
 import inspect
@@ -17,7 +17,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 
 
 def lint_objects(function: Function, module: Mapping[str, Any], report: Report) -> None:
-    """Report objects in f-strings whose text only says what kind of object they are."""
+    """Report objects in f-strings whose text is only a repr, such as ``<function f at 0x7f...>``."""
     names = Names(function, module)
     for node in own_nodes(function.body):
         if isinstance(node, ast.FormattedValue) and node.conversion == -1:
@@ -36,7 +36,7 @@ def _check_value(node: ast.FormattedValue, names: Names, report: Report) -> None
 
 
 def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: PLR0911 (a list of cases)
-    """What an expression stands for, if its text is of no use, and what to write instead."""
+    """Return what the f-string would show, and what to write instead; None if its text is of use."""
     match node:
         case ast.GeneratorExp():
             return "a generator, not its items", _JOIN
@@ -91,7 +91,7 @@ def _instance(kind: type) -> tuple[str, str] | None:
 
 
 def _member(name: str, names: Names) -> tuple[str, str] | None:
-    """A member of an Enum whose text is its class and name."""
+    """Find a parameter whose Enum formats its members as ``Class.NAME``."""
     annotation = names.arguments[name]
     for node in ast.walk(annotation) if annotation is not None else ():
         kind = names.value(node) if isinstance(node, ast.Name) else None

@@ -1,7 +1,7 @@
 """
-Imports a folder of recipes as a Python package, again and again.
+Imports a folder of recipes as a Python package, and can import it again, to reload it.
 
-A later import reads the source, not the bytecode, and reuses no module of an earlier one.
+A repeated import reads the source, not the bytecode, and does not reuse modules of an earlier one.
 """
 
 import importlib
@@ -55,21 +55,21 @@ class Package:
 
     def import_file(self, stem: str) -> ModuleType:
         """
-        Import one file, unless another file has done so, and return its module.
+        Import one file, unless another file has imported it already, and return its module.
 
         Args:
             stem:
                 The name of the file, without its suffix.
 
         Raises:
-            BaseException: Whatever the file raises.
+            BaseException: Any exception that the file raises.
         """
         name = f"{self.name}.{stem}"
         executed = self._sources.executed
         if name not in executed:
             sys.modules.update(self._parents)  # an earlier recipe may have removed them
             if not _is_initializing(sys.modules.get(name)):
-                sys.modules.pop(name, None)  # or have put something else there
+                sys.modules.pop(name, None)  # an earlier recipe may have put something else there
             with preserve_interpreter():
                 return _import(name, self._sources)
         return executed[name]
@@ -79,21 +79,21 @@ def import_package(folder: Path) -> Package:
     """
     Make *folder* a package, freshly imported, and return it.
 
-    It gets the folder's name, so that tests and recipes may import from it, or another name if a module
-    of that name exists.
+    The package gets the folder's name, so that tests and recipes can import from it. If another module
+    has that name, the package gets a different one.
 
     Args:
         folder:
             An absolute path.
 
     Raises:
-        BaseException: Whatever an ``__init__.py`` raises.
+        BaseException: Any exception that an ``__init__.py`` raises.
     """
     root, parts = package_of(folder)
     if len(parts) > 1 and root not in sys.path:
         sys.path.append(root)
     installed = active_finders()
-    for finder in installed:  # they would find the name of the last load, which is free
+    for finder in installed:  # otherwise the name of the last load would seem taken
         finder.uninstall()
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
     sources = _install_finders(name, folder, installed)
@@ -107,7 +107,7 @@ def read_files() -> set[Path]:
     """
     Return the files that were read for the last package, from its folder and from the project around it.
 
-    Files that were looked for and missing are among them.
+    They include files that were looked for and not found.
     """
     files: set[str] = set()
     for finder in active_finders():
@@ -120,7 +120,7 @@ def read_files() -> set[Path]:
 
 
 def note_missing(error: BaseException) -> None:
-    """Note which file the author may be about to create, if *error* says that a module is missing."""
+    """If *error* says that a module is missing, note its file, which the author may create next."""
     kind = type(error)  # an author's `__class__` may raise anything
     if kind is not ImportError and kind is not ModuleNotFoundError:
         return
@@ -134,11 +134,11 @@ def abandon_imports(thread: int) -> None:
     """
     Release the import locks of an abandoned thread, and remove its half-imported modules.
 
-    Otherwise other threads that import the same modules would wait for it.
+    Otherwise other threads that import the same modules would wait for it forever.
 
     Args:
         thread:
-            Its identifier.
+            The thread's identifier.
     """
     locks = vars(importlib._bootstrap)["_module_locks"]  # noqa: SLF001 (there is no public access)
     for name, reference in list(locks.items()):
@@ -150,10 +150,10 @@ def abandon_imports(thread: int) -> None:
 
 class ImportSnapshot:
     """
-    The modules at one moment, to be restored if a later load fails.
+    The state of `sys.modules` at one moment, to be restored if a later load fails.
 
-    Code that is still served may import a neighbour late, and should then find the version that it
-    belongs to.
+    Code that is still served may import a module lazily, and should get the version that it was
+    loaded with.
     """
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class ImportSnapshot:
             finder.install()
 
     def restore_missing(self) -> None:
-        """Restore the modules of the recipes and of their project that could not be imported anew."""
+        """Restore the modules of the recipes and of their project that could not be imported again."""
         missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
         stamps = {
             name: stamp
@@ -205,7 +205,7 @@ def _free_name(folder: Path) -> str:
 
 
 def _import(name: str, sources: PackageFinder) -> ModuleType:
-    """Import a module, and return what was executed, whatever that put into `sys.modules`."""
+    """Import and return the module that was executed, even if it replaced itself in `sys.modules`."""
     try:
         module = importlib.import_module(name)
     except Exception:
@@ -237,13 +237,13 @@ def _is_within(name: str, package: str) -> bool:
 
 
 def _is_initializing(module: object) -> bool:
-    """Whether a module is being imported right now; then it is the one that called `load`."""
+    """Whether a module is being imported right now: if so, it is the one that called `load`."""
     spec = namespace_of(module).get("__spec__")
     return type(spec) is ModuleSpec and getattr(spec, "_initializing", False)
 
 
 def _remove_package(name: str, folder: Path) -> None:
-    """Remove a package and all below it from `sys.modules`, so that it is imported anew."""
+    """Remove a package and all below it from `sys.modules`, so that it is imported again."""
     importlib.invalidate_caches()
     for key, module in list(sys.modules.items()):
         if _is_within(key, name) and not _is_initializing(module):
@@ -253,7 +253,7 @@ def _remove_package(name: str, folder: Path) -> None:
 
 
 def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> PackageFinder:
-    """Find modules in *folder* and in its project from now on, and no longer by *installed*."""
+    """Install finders for *folder* and its project, in place of *installed*."""
     root = project_root(folder)
     before = None
     for project in _project_finders(installed):

@@ -1,4 +1,4 @@
-"""The files that recipes depend on, and their state at one moment, to see later what has changed."""
+"""The files that recipes depend on, and a snapshot of their state, to detect changes."""
 
 import os
 import time
@@ -11,17 +11,17 @@ from msgspec import Struct
 
 __all__ = ["Stamp", "WatchedFiles", "find_files", "is_test", "stamp_of"]
 
-#: If it differs, a file has changed, or another folder is at the same path.
+#: Identifies a version of a file, or a folder. If it differs, the file or folder was changed or replaced.
 Stamp: TypeAlias = tuple[int, int, int]
 
-#: Tests are not recipes, and do not matter to them. These are pytest's own patterns.
+#: Tests are neither loaded as recipes nor watched. These are pytest's default names.
 _TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
-#: Caches, and temporary files of editors, do not matter. Nor do hidden files.
+#: Caches and editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
 _IGNORED_NAMES: Final = frozenset({"__pycache__", "node_modules", "4913"})
 _TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
 
-#: At most so many folders are scanned.
+#: At most this many folders are scanned.
 _MAX_FOLDERS: Final = 10_000
 
 
@@ -34,7 +34,7 @@ class WatchedFiles(Struct, frozen=True):
             The stamp of each file; None if it does not exist.
 
         folders:
-            The identity of the folder at each path; None if it does not exist.
+            The stamp of each folder; None if it does not exist.
 
         scanned:
             The folders in which new files count, too.
@@ -90,10 +90,10 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Wat
             The folder of the recipes. Everything below it counts, except hidden files, caches and tests.
 
         read:
-            Other files that count.
+            Other files that the recipes have read.
 
         suffix:
-            If given, only files in *folder* itself count whose names end with it.
+            If given, only files directly in *folder* count, and only those whose names end with it.
     """
     walk = _Walk(os.path.realpath(folder), deep=not suffix)
     files: dict[str, Stamp | None] = {}
@@ -101,7 +101,7 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Wat
     for entry in walk.files():
         if entry.name.endswith(suffix):
             files[entry.path] = stamp_of(entry.path)
-            if entry.is_symlink():  # an edit changes the file that it leads to
+            if entry.is_symlink():  # an edit changes the link's target
                 real.append(os.path.realpath(entry.path))
     files.update({path: stamp_of(path) for path in (*real, *map(str, read)) if path not in files})
     folders = {str(folder), *walk.scanned, *map(os.path.dirname, files)}
@@ -110,7 +110,7 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Wat
 
 
 class _Walk:
-    """A walk through all folders below one. Links are followed, but no folder is visited twice."""
+    """A walk through a folder and those below it. Links are followed, but no folder is visited twice."""
 
     def __init__(self, folder: str, *, deep: bool) -> None:
         self._folder = folder
@@ -159,7 +159,7 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
 
 
 def _is_text(path: str) -> bool:
-    """The library that watches folders cannot take other paths."""
+    """Whether *path* is valid Unicode: the library that watches folders takes no other paths."""
     try:
         path.encode()
     except UnicodeEncodeError:
@@ -174,7 +174,7 @@ def _is_visible(name: str) -> bool:
 
 
 def is_test(name: str) -> bool:
-    """Return whether a file of that name is one of pytest's."""
+    """Return whether a file of that name belongs to pytest."""
     return any(fnmatchcase(name, pattern) for pattern in _TESTS)
 
 

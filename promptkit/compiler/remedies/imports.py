@@ -1,4 +1,4 @@
-"""Remedies by the exception that importing a recipe raised."""
+"""Remedies for exceptions that were raised while a recipe was imported."""
 
 import builtins
 import re
@@ -27,7 +27,7 @@ _DEFAULT_REMEDY: Final = "correct the line; the other recipes are still served"
 
 
 def import_remedy(file: Path, error: BaseException) -> str:
-    """Return what to do about *error*, which a recipe raised when it was imported."""
+    """Return what to do about *error*, which was raised while a recipe was imported."""
     if "." in file.stem:
         return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
     if isinstance(error, SyntaxError):
@@ -83,7 +83,7 @@ def _did_you_mean(name: str, names: Iterable[str]) -> str | None:
 
 
 def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
-    """Return what to do about a name that *module*, which is loaded, does not have."""
+    """Return what to do about *name*, which the loaded *module* does not have."""
     if module.partition(".")[0] == "promptkit":
         for public in _PUBLIC:
             if name in _names_of(import_module(public)):
@@ -116,7 +116,7 @@ def _names_of(module: ModuleType) -> list[str]:
 
 
 def import_of(name: str) -> str | None:
-    """Return the import that defines *name*, if promptkit or a module that recipes often use has it."""
+    """Return the import statement for *name*, if promptkit or a common module defines it."""
     for public in ("promptkit", "promptkit.fragments", "typing", "pathlib", "datetime", "decimal", "enum"):
         module = import_module(public)
         if name in getattr(module, "__all__", dir(module)):
@@ -133,7 +133,7 @@ def undefined_name(name: str, known: Iterable[str]) -> str | None:
             The name.
 
         known:
-            The names that are defined where it stands.
+            The names in scope where it is used.
     """
     if (found := import_of(name)) is not None:
         return f"import it: {found}"
@@ -151,12 +151,12 @@ def _last_frame(error: BaseException) -> FrameType:
 
 
 def _relative_file(name: str, file: Path) -> str:
-    """What to do about a file that was opened by a path without a folder."""
+    """What to do about a file that was opened by a relative path."""
     folder = file.absolute().parent
     at = f"Path(__file__).parent / {name!r}"
     if (folder / name).exists():
-        return f"it was looked for in {Path.cwd()}, and is beside the recipe: write {at}"
-    return f"it was looked for in {Path.cwd()}; to have it beside the recipe, in {folder}, write {at}"
+        return f"it was looked for in {Path.cwd()}, but is beside the recipe: write {at}"
+    return f"it was looked for in {Path.cwd()}; if it belongs beside the recipe, in {folder}, write {at}"
 
 
 def _missing_file(path: Path) -> str:
@@ -167,7 +167,7 @@ def _missing_file(path: Path) -> str:
 
 
 def _call_remedy(name: str) -> str | None:
-    """How something of promptkit is called."""
+    """How to call *name*, if promptkit defines it."""
     from inspect import Parameter, signature
 
     if name in ("Prompt", "Resource"):
@@ -183,7 +183,7 @@ def _call_remedy(name: str) -> str | None:
 
 
 def _unknown_option(name: str, option: str) -> str | None:
-    """What to do about a keyword argument that something of promptkit does not take."""
+    """What to do about *option*, a keyword argument that *name* of promptkit does not take."""
     from inspect import signature
 
     for public in _PUBLIC:

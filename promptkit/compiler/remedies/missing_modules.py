@@ -15,7 +15,7 @@ from promptkit.errors.exceptions import nearest
 
 __all__ = ["children_of", "missing_module"]
 
-#: Modules whose distribution has another name.
+#: Modules that are installed under another name.
 _DISTRIBUTIONS: Final = {
     "Crypto": "pycryptodome",
     "MySQLdb": "mysqlclient",
@@ -44,16 +44,16 @@ _DISTRIBUTIONS: Final = {
     "yaml": "PyYAML",
 }
 
-#: Repeated letters are a likely typo. Names that differ in more, such as http and httpx, may both exist.
+#: A repeated letter is probably a typo. Names that differ otherwise, such as http and httpx, may both exist.
 _REPEATED: Final = re.compile(r"(.)\1+")
 
-#: At most so many files and folders of a project are searched for a module.
+#: At most this many files and folders of a project are searched for a module.
 _MAX_ENTRIES: Final = 5_000
 _SKIPPED_FOLDERS: Final = ("node_modules", "site-packages", "__pycache__", "venv", "env")
 
 
 def missing_module(name: str, file: Path) -> str:
-    """Return what to do about the module *name*, which *file* imports and which cannot be found."""
+    """Return what to do when *file* imports the module *name*, which cannot be found."""
     parent, _, last = name.rpartition(".")
     package = sys.modules.get(parent)
     if package is not None:
@@ -87,7 +87,7 @@ def _in_project(name: str, file: Path) -> str | None:
         if path.stem == name:
             parts = path.relative_to(root).with_suffix("").parts
             if all(part.isidentifier() for part in parts):
-                place = f"it is at {path.relative_to(root)}, and names begin at the project's root, {root}"
+                place = f"it is at {path.relative_to(root)}, and imports start at the project's root, {root}"
                 return f"{place}: write 'from {'.'.join(parts)} import ...'"
     return None
 
@@ -112,7 +112,7 @@ def _modules_below(root: Path) -> Iterator[Path]:
 
 
 def _misspelt(name: str, file: Path) -> str | None:
-    """Ask whether a module was meant whose name is nearly the same."""
+    """Suggest a module with a similar name."""
     if name in _DISTRIBUTIONS:
         return None
     beside = nearest(name, [path.stem for path in file.absolute().parent.glob("*.py") if path != file])

@@ -1,4 +1,4 @@
-"""What methods answer with: lists, prompts, resources and completions."""
+"""The results of methods: lists, prompts, resources and completions."""
 
 from typing import Any
 
@@ -47,7 +47,7 @@ class Icon(Struct, rename="camel"):
 
 class PromptArgument(Struct):
     """
-    An argument of a prompt, in a list.
+    An argument in an entry of ``prompts/list``.
     """
 
     name: str
@@ -58,7 +58,7 @@ class PromptArgument(Struct):
 
 class Prompt(Struct):
     """
-    A prompt, in a list.
+    An entry of ``prompts/list``.
     """
 
     name: str
@@ -80,7 +80,7 @@ class ListPromptsResult(Result, rename="camel"):
 
 class Resource(Struct, rename="camel"):
     """
-    A resource, in a list.
+    An entry of ``resources/list``.
     """
 
     uri: str
@@ -92,7 +92,7 @@ class Resource(Struct, rename="camel"):
 
 class ResourceTemplate(Struct, rename="camel"):
     """
-    A resource template, in a list.
+    An entry of ``resources/templates/list``.
     """
 
     uri_template: str
@@ -157,7 +157,7 @@ class CompleteResult(Result):
 
 class InputRequiredResult(Result, rename="camel"):
     """
-    What the client has to answer before its request can be served.
+    The questions that a client must answer before its request can be served.
     """
 
     input_requests: dict[str, Any]

@@ -1,4 +1,4 @@
-"""What the connection itself sends: what every result has, the handshake, and notifications."""
+"""What the connection itself sends: the base of all results, the handshake, and notifications."""
 
 from typing import Any
 
@@ -78,7 +78,7 @@ class ChangeParams(Struct):
 
 class ProgressParams(Struct, rename="camel"):
     """
-    How far the work on a request has come.
+    The params of ``notifications/progress``: how far the work on a request has come.
     """
 
     progress_token: int | str

@@ -1,8 +1,8 @@
 """
-Elicitation: the person at the client is asked for required arguments that are missing.
+Elicitation: asks the person at the client for required arguments that are missing.
 
-A client with a session is sent a request, and answers it. A modern client gets a result that says
-what to ask for, and sends its own request once more, with the answers. See
+A client with a session gets a request, and answers it. A modern client gets a result that says
+what to ask for, and repeats its own request with the answers. See
 https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
 """
 
@@ -29,40 +29,40 @@ if TYPE_CHECKING:
 
 __all__ = ["Elicitation", "Question", "askable"]
 
-#: How long to wait for an answer. People think; the `requestState` of a modern client lasts as long.
+#: How long to wait for an answer: people need time to think. A `requestState` is valid for as long.
 _ANSWER_WITHIN_S: Final = 900.0
 
 _METHOD: Final = "elicitation/create"
 
-#: How often a person is asked for one request: again if something is left out.
+#: How often a person is asked for one request: once more if the first answer is incomplete.
 _MAX_QUESTIONS: Final = 2
 
-#: How a `requestState` begins, which says how often the person was asked.
+#: How a `requestState` begins: with the number of questions asked so far.
 _COUNTS: Final = frozenset(str(asked + 1) for asked in range(_MAX_QUESTIONS))
 
-#: The key of the one question in a result that asks a modern client.
+#: The key of the only question in an `InputRequiredResult`.
 _KEY: Final = "arguments"
 
 
 class Question(Struct, frozen=True):
     """
-    What a person is asked because a request lacks arguments.
+    A question to a person about arguments that a request lacks.
 
     Args:
         exchange:
             The request.
 
         prompt:
-            The prompt that it asks for.
+            The prompt that is requested.
 
         given:
-            The arguments that it has.
+            The arguments that the client sent.
 
         errors:
-            What is wrong with them, and the reply if the person does not help.
+            What is wrong with these arguments; also the reply if the person does not help.
 
         asked:
-            How many questions were asked for the request before.
+            How many questions were asked for the request so far.
     """
 
     exchange: Exchange
@@ -89,17 +89,17 @@ class Question(Struct, frozen=True):
 
 class Elicitation:
     """
-    Asks one client, in both eras.
+    Asks one client, with a session or without.
 
     Args:
         connection:
             The client.
 
         in_flight:
-            Where a request goes while its question is open.
+            Holds a request while its question is open.
 
         send:
-            Takes whole lines to be sent. It may be called from several threads.
+            Sends whole lines. It may be called from several threads.
 
         answer_within:
             How long to wait for an answer, in seconds.
@@ -117,9 +117,9 @@ class Elicitation:
         self._send = send
         self._answer_within = answer_within
         self._open: dict[RequestId, tuple[Question, Job]] = {}
-        # Held while a question is asked or withdrawn. The request may be answered otherwise at any moment:
-        # then it is either not asked, or asked first and withdrawn after. Reentrant, as a client in this
-        # process may answer at once.
+        # Held while a question is sent or withdrawn. The request may be answered otherwise at any moment:
+        # then the question is either never sent, or sent first and withdrawn after. Reentrant, as a client
+        # in this process may answer at once.
         self._asking = RLock()
         self._made_signer: RequestStateSigner | None = None
 
@@ -139,7 +139,7 @@ class Elicitation:
         if state is UNSET:
             if not prompt.elicit:
                 return params.arguments, 0
-            msg = "inputResponses came without requestState: send back the one that asked for them"
+            msg = "inputResponses came without requestState: send back that of the questions"
             raise InvalidParams(msg)
         asked, token = _counted(state)
         self._signer.verify(token, request.method, _signed(params, asked))
@@ -153,9 +153,9 @@ class Elicitation:
         Return the params of the ``elicitation/create`` request that asks *question*.
 
         Raises:
-            ArgumentErrors: What is wrong, if the person cannot be asked, or was asked often enough.
+            ArgumentErrors: If the person cannot be asked, or was asked often enough.
 
-            MissingCapability: If the client has declared elicitation before, and does not any more.
+            MissingCapability: If the client declared elicitation before, but no longer does.
         """
         request, prompt, errors = question.exchange.request, question.prompt, question.errors
         if question.asked >= _MAX_QUESTIONS:
@@ -167,10 +167,10 @@ class Elicitation:
         if not self._can_ask(request):
             if request.params.request_state is UNSET or not request.revision.stateless:
                 raise errors
-            msg = "the rest has to be asked for, and the request does not declare elicitation any more"
+            msg = "arguments are still missing, but the request no longer declares elicitation"
             raise MissingCapability(msg, {"requiredCapabilities": {"elicitation": {"form": {}}}})
         if request.revision.stateless:
-            # The next retry bears only the answers to this question, so all that is missing is asked.
+            # The next retry carries only the answers to this question, so ask for all that is missing.
             errors = _errors(prompt, request.params.arguments) or errors
         wanted = askable(prompt, errors)
         modes = request.revision.elicitation_modes
@@ -179,7 +179,7 @@ class Elicitation:
 
     def input_required(self, question: Question, params: dict[str, Any]) -> wire.InputRequiredResult:
         """
-        Return the result that has a modern client ask *question* and send its request again.
+        Return the result that makes a modern client ask *question* and repeat its request.
 
         Args:
             question:
@@ -214,17 +214,17 @@ class Elicitation:
         job = Job(exchange, withdraw, refusal=question.errors, deadline=deadline, works=False)
         with self._asking:
             self._in_flight.hold(job)
-            if exchange.settled:  # its deadline was over already
+            if exchange.settled:  # its deadline had already passed
                 return
             self._open[question_id] = question, job
-            self._connection.expect(question_id)  # not before: a client may answer what it was not asked yet
+            self._connection.expect(question_id)  # not earlier: a client may guess the id and answer too soon
             self._send(line)
 
     def answered(self, question_id: RequestId) -> Question | None:
         """
-        Return the question that its client has answered; None if it is not open any more.
+        Return the question that the client has answered; None if it is no longer open.
 
-        The caller has to answer its request: nothing else does.
+        The caller must then answer the request: nothing else will.
         """
         question, job = self._open.pop(question_id, (None, None))
         return question if job is not None and self._in_flight.release(job) else None
@@ -235,14 +235,14 @@ class Elicitation:
                 self._send(self._connection.withdraw(question_id))
 
     def _can_ask(self, request: Request) -> bool:
-        """Whether the client shows forms. One that declares elicitation without details does."""
+        """Whether the client can show forms: declaring elicitation without details implies it."""
         declared = request.capabilities.get("elicitation")
         ready = request.revision.stateless or self._connection.subscriptions.session
         return ready and isinstance(declared, dict) and (not declared or "form" in declared)
 
     @property
     def _signer(self) -> "RequestStateSigner":
-        with self._asking:  # two of them would not take each other's states
+        with self._asking:  # two signers would refuse each other's states
             if self._made_signer is None:
                 from promptkit.protocol.request_state import RequestStateSigner
 
@@ -254,7 +254,7 @@ def _errors(prompt: CompiledPrompt, given: Mapping[str, Any] | None) -> Argument
     try:
         prompt.arguments.read(given)
     except ArgumentErrors as errors:
-        return errors.with_traceback(None)  # which would keep the caller's frame, and what is in it, alive
+        return errors.with_traceback(None)  # a traceback would keep the caller's frame alive
     return None
 
 
@@ -277,7 +277,7 @@ def _counted(state: str) -> tuple[int, str]:
 
 
 def _signed(params: wire.GetPromptParams, asked: int) -> dict[str, Any]:
-    """What of a request has to be the same when it is repeated."""
+    """The parts of a request that must be the same when it is repeated."""
     return {"name": params.name, "arguments": params.arguments or {}, "asked": asked}
 
 

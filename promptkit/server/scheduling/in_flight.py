@@ -1,4 +1,4 @@
-"""Requests in flight: those that are answered later than they were read, each exactly once."""
+"""Requests in flight: read, but not answered yet. Each is answered exactly once."""
 
 from collections.abc import Callable, Collection
 from threading import Condition, Lock
@@ -13,7 +13,7 @@ from promptkit.server.exchange import Exchange
 
 __all__ = ["InFlight", "Job"]
 
-#: How many requests may be open at once: streams, questions, and what is worked on.
+#: How many requests may be open at once: streams, questions, and running work.
 _MAX_OPEN: Final = 1024
 
 
@@ -26,14 +26,14 @@ class Job(Struct, frozen=True, eq=False):
             The request.
 
         stop:
-            Called once if anything but `InFlight.answer` answers the request, so that the work on
-            it stops.
+            Stops the work on the request; called once, if anything but `InFlight.answer` answers
+            the request.
 
         refusal:
-            What the request is answered with at its deadline; None if it has none.
+            The error to answer with at the deadline; None if there is no deadline.
 
         deadline:
-            When that is, by `time.monotonic`.
+            The deadline, by `time.monotonic`.
 
         works:
             Whether a thread or an event loop works on it. If so, `InFlight.close` waits for it. If
@@ -56,14 +56,14 @@ class InFlight:
 
     Args:
         send:
-            Takes whole lines to be sent. It may be called from several threads.
+            Sends whole lines. It may be called from several threads.
 
         timed:
-            Called when a request gets a deadline, so that `expire` is called then.
+            Called when a request gets a deadline, so that the caller can schedule `expire`.
 
     Attributes:
         ids:
-            The ids of the requests, always up to date.
+            A live view of the ids of the requests.
     """
 
     def __init__(self, send: Callable[[bytes], None], timed: Callable[[], object] = lambda: None) -> None:
@@ -72,8 +72,8 @@ class InFlight:
         self._jobs: dict[RequestId, Job] = {}
         self.ids: Collection[RequestId] = self._jobs.keys()
         self._leaving = 0
-        # Only the plain lock is entered: `Condition.__enter__` is Python code, and a worker that is
-        # told to stop in it would keep the lock.
+        # Enter the lock, never the condition: `Condition.__enter__` is Python code, and a worker that
+        # is stopped within it would never release the lock.
         self._lock = Lock()
         self._changed = Condition(self._lock)
 
@@ -82,7 +82,7 @@ class InFlight:
         Check that one more request may be left open.
 
         Raises:
-            TooManyRequests: If there are as many as may be.
+            TooManyRequests: If the limit is reached.
         """
         if len(self._jobs) >= _MAX_OPEN:
             msg = f"{len(self._jobs):,} requests are open, which is the limit: end some of them first"
@@ -93,14 +93,14 @@ class InFlight:
 
     def hold(self, job: Job) -> Job:
         """
-        Put a request in flight; *job* replaces the one that it may have had.
+        Put a request in flight. If it has a job already, *job* replaces that.
 
         No-op if the request is already answered; only an abandoned thread sees this.
         """
         return self._enter(job, again=True)
 
     def adopt(self, job: Job) -> Job:
-        """Put a request in flight, unless it is, or was, already: then *job* has no effect."""
+        """Put a request in flight; no-op if it is, or was, in flight already."""
         return self._enter(job, again=False)
 
     def _enter(self, job: Job, *, again: bool) -> Job:
@@ -115,7 +115,7 @@ class InFlight:
         return job
 
     def release(self, job: Job) -> bool:
-        """Take *job* out of flight; if that returns True, the caller has to answer the request."""
+        """Take *job* out of flight. After True, the caller must answer the request."""
         if not self._settle(job):
             return False
         self._leave()
@@ -123,7 +123,7 @@ class InFlight:
         return True
 
     def _settle(self, job: Job) -> bool:
-        """Take *job* out of the table. After True the caller has to answer it, and to call `_leave`."""
+        """Take *job* out of the table. After True, the caller must answer it and call `_leave`."""
         with self._lock:
             if self._jobs.get(job.exchange.request.id) is not job:
                 return False
@@ -147,7 +147,7 @@ class InFlight:
 
         Args:
             job:
-                What `hold` was given.
+                The job that `hold` or `adopt` returned.
 
             reply:
                 One line; ``b""`` if the client wants none.
@@ -182,14 +182,14 @@ class InFlight:
 
     def close(self, grace: float, ended: Callable[[Request], PromptkitError]) -> None:
         """
-        Answer every request; those that are worked on get some time to finish.
+        Answer every request; running work gets some time to finish.
 
         Args:
             grace:
-                How long to wait for them, in seconds.
+                How long to wait for it, in seconds.
 
             ended:
-                Returns what a request is answered with that takes longer.
+                Returns the error for a request that takes longer.
         """
         for job in self._open():
             if not job.works:

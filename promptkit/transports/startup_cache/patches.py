@@ -1,4 +1,4 @@
-"""Patches that note what has no audit event, while a trace runs."""
+"""Patches that record, during a trace, what Python has no audit events for."""
 
 import os
 import sys
@@ -20,6 +20,7 @@ def noted_environment(trace: "ImportTrace") -> Iterator[None]:
     mappings: list[Any] = [os.environ]
     if sys.platform != "win32":
         mappings.append(os.environb)
+    # A lookup encodes its key. Only iterating decodes keys, and then all of them are read.
     plain = [(mapping.encodekey, mapping.decodekey) for mapping in mappings]
 
     def noting(encode: Callable[[Any], Any]) -> Callable[[Any], Any]:

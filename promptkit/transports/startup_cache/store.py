@@ -1,8 +1,8 @@
 """
 The file of the start-up cache: the pages of all lists, kept where Python keeps the bytecode of the recipes.
 
-Whoever can write there can run any code, by way of the bytecode, so the file opens no new way in. It is
-trusted if it belongs to its reader or to root, and nobody else may write to it.
+Anyone who can write there can already run any code through the bytecode, so the file adds no risk. It is
+trusted only if it belongs to its reader or to root, and nobody else may write to it.
 """
 
 import os
@@ -25,7 +25,7 @@ __all__ = ["CONFIRMED", "MAX_PAGE_BYTES", "WITHDRAWN", "Index", "Listings", "Pag
 
 _MAGIC: Final = b"promptkit compiled set\n"
 
-#: The mark after the magic. Pages that were sent, and not verified since, are withdrawn.
+#: The mark after the magic. Pages are withdrawn while they have been sent but not verified.
 CONFIRMED: Final = b"\0"
 WITHDRAWN: Final = b"\1"
 
@@ -38,7 +38,7 @@ MAX_PAGE_BYTES: Final = 64 * 1024 * 1024
 #: The longest index. That of 10,000 prompts in 2,000 files takes a tenth of this.
 _MAX_INDEX_BYTES: Final = 8 * 1024 * 1024
 
-#: After this time, pages have to be written anew.
+#: An older file is not used.
 _MAX_AGE_S: Final = 24 * 60 * 60
 
 _MADE_BY: Final = (
@@ -46,13 +46,13 @@ _MADE_BY: Final = (
     f"optimized {sys.flags.optimize}, UTF-8 {sys.flags.utf8_mode}"
 )
 
-#: Follow no link, and wait for no pipe.
+#: Do not follow links, and do not wait for pipes.
 _FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "BINARY"))
 
-#: What reading a hostile file may raise. It is no reason not to start.
+#: What reading a hostile file may raise. The server must start all the same.
 _UNREADABLE: Final = (OSError, ValueError, OverflowError, MemoryError, RecursionError, msgspec.MsgspecError)
 
-#: Who may own the file. Where the system has no users, everything belongs to 0.
+#: Who may own the file. On systems without user ids, such as Windows, the owner is always 0.
 _TRUSTED: Final = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
 
 #: Where a page begins, how long it is, and its digest.
@@ -68,14 +68,14 @@ def key_of(method: str, revision: str, cursor: str | UnsetType) -> str:
 
 class Index(Struct, frozen=True, array_like=True):
     """
-    What the file begins with.
+    The index at the beginning of the file.
 
     Args:
         version:
-            What wrote the file.
+            The versions of the software that wrote the file.
 
         pages:
-            By `key_of`. It is empty if the pages turned out to depend on more than the inputs.
+            The pages by `key_of`; empty if they turned out to depend on more than the inputs.
     """
 
     version: str
@@ -123,7 +123,7 @@ class Listings:
         """
         Mark the pages as unverified, and return whether that was possible.
 
-        No other process sends them until `confirm` is called, however this process ends.
+        No other process sends them until `confirm` is called, even if this process crashes.
         """
         return self._write_mark(WITHDRAWN)
 
@@ -157,7 +157,7 @@ class Store:
 
     def __init__(self, folder: str, *purpose: object) -> None:
         self.folder = folder
-        # The name depends on the folder, as a copy of a folder may bring along the files of the original.
+        # The name depends on the folder's path, because a copied folder may contain the file of the original.
         name = digest(repr((folder, *purpose)).encode(errors="surrogateescape"))[:6].hex()
         optimized = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
         file = f"promptkit-{name}.{sys.implementation.cache_tag}{optimized}.compiled"
@@ -167,7 +167,7 @@ class Store:
         """
         Open the file, if it can be trusted and is up to date. The caller closes it.
 
-        It must be writable, or its pages could not be withdrawn.
+        The file must be writable, so that its pages can be withdrawn.
         """
         try:
             descriptor = os.open(self.file, os.O_RDWR | _FLAGS)
@@ -185,9 +185,9 @@ class Store:
 
     def write(self, inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]) -> None:
         """
-        Replace the file, all at once, whoever else reads or writes it. Each page has its key before it.
+        Replace the file atomically, even while others read or write it. *pages* are pairs of key and page.
 
-        Nothing is written where that is impossible, or if Python was told to write no bytecode.
+        Does nothing if the file cannot be written, or if Python was told to write no bytecode.
         """
         if sys.dont_write_bytecode:
             return
@@ -215,7 +215,7 @@ class Store:
 
 
 def _bytecode_folder(folder: str) -> str:
-    # `importlib.util` would tell, but takes long to import.
+    # As in `importlib.util.cache_from_source`, which is slow to import.
     if sys.pycache_prefix is None:
         return os.path.join(folder, "__pycache__")
     return os.path.join(sys.pycache_prefix, os.path.splitdrive(folder)[1].lstrip("\\/"))
@@ -224,7 +224,7 @@ def _bytecode_folder(folder: str) -> str:
 def _packed(
     inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]
 ) -> tuple[bytes, list[bytes]]:
-    """Return the index and the pages. Pages that are equal are kept once: most revisions have the same."""
+    """Return the index and the pages. Equal pages are stored once: most revisions have the same."""
     places: dict[bytes, Page] = {}
     found: dict[str, Page] = {}
     body: list[bytes] = []
