@@ -1,12 +1,10 @@
 """Declarations: the prompts and resources that modules make while they are imported, and hold afterwards."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from promptkit.compiler.loading.finders import namespace_of
 from promptkit.compiler.prompts import Prompt
@@ -14,22 +12,10 @@ from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.compiler.resources import Resource
 from promptkit.errors.exceptions import LoadError
 
-__all__ = ["MadePrompts", "collecting", "declared_in", "named_declarations"]
-
-T = TypeVar("T")
+__all__ = ["MadePrompts", "declared_in", "named_declarations"]
 
 #: The prompts that were made, by the module of the function that each was made of.
 MadePrompts: TypeAlias = Mapping[str, Sequence[Prompt[..., Any]]]
-
-
-@contextmanager
-def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
-    """Collect in a list what is appended to *variable* within the ``with`` block."""
-    token = variable.set(collected)
-    try:
-        yield
-    finally:
-        variable.reset(token)
 
 
 def declared_in(

@@ -8,7 +8,8 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, TypeVar
 
-from promptkit.compiler.loading.declarations import collecting, declared_in, named_declarations
+from promptkit.compiler.loading.declarations import declared_in, named_declarations
+from promptkit.compiler.loading.executions import Execution, collecting
 from promptkit.compiler.loading.interpreter import exit_if_forked, raise_if_interrupted
 from promptkit.compiler.loading.packages import Package, import_package, note_missing, read_files
 from promptkit.compiler.prompts import Prompt, declared_prompts
@@ -63,17 +64,33 @@ class FolderImport:
         root: Path | None = None,
     ) -> None:
         self.files = tuple(files)
-        self._folder = folder
+        self.folder = folder
         self._importing = importing
         self._attribute = attribute
         self._unreadable = tuple(unreadable)
         self._root = root
         self._lock = RLock()  # a recipe may ask for another one
-        self._package: Package | LoadedFile | None = None
+        self.package: Package | LoadedFile | None = None
         self._found: dict[Path, ModuleType | LoadedFile] = {}
+        self.declared: dict[Path, LoadedFile] = {}
         self._recipes: set[str] = set()
-        self._made: dict[str, list[Prompt[..., Any]]] = {}
-        self._media: list[Path] = []
+        self._before: FolderImport | None = None
+        self._changed: frozenset[str] = frozenset()
+
+    def reuse(self, before: "FolderImport", changed: Iterable[str]) -> None:
+        """
+        Use modules again that an earlier import of the folder has executed. To be called first.
+
+        Args:
+            before:
+                The earlier import, which is finished, and whose modules are still in `sys.modules`.
+
+            changed:
+                The paths of all files that have changed since it began, or that are to be imported
+                anew for other reasons. What failed then is tried again in any case.
+        """
+        if before.folder == self.folder:
+            self._before, self._changed = before, frozenset(changed)
 
     def load(self, file: Path) -> LoadedFile:
         """
@@ -96,10 +113,11 @@ class FolderImport:
         with self._lock:
             for file in self.files:
                 self._import(file)
-            read = {*self.files, *read_files(), *self._media}
             by_file = [*map(self._declared_in, self.files), *self._unreadable]
+            self._before = None
+            read = {*self.files, *read_files()}
             if isinstance(package := self._open_package(), LoadedFile):
-                read.add(self._folder / "__init__.py")
+                read.add(self.folder / "__init__.py")
                 by_file.append(package)
             elif self._attribute and isinstance(module := self._found[self.files[0]], ModuleType):
                 target = f"{self.files[0]}:{self._attribute}"
@@ -113,43 +131,65 @@ class FolderImport:
         if isinstance(package, LoadedFile):
             self._found[file] = LoadedFile(file, diagnostics=package.diagnostics)
             return
-        self._found[file] = found = self._attempt(file, partial(package.import_file, file.stem))
+        name = f"{package.name}.{file.stem}"
+        if name in package.kept and (module := package.executions.module(name)) is not None:
+            self._found[file] = module
+            return
+        execution = Execution(name)
+        self._found[file] = found = self._attempt(file, partial(package.import_file, file.stem), execution)
+        if execution.made or execution.read:  # by a module that another loader has executed
+            package.executions.add(execution)
         if isinstance(found, LoadedFile):
-            self._recipes.discard(f"{package.name}.{file.stem}")
+            self._recipes.discard(name)
 
     def _open_package(self) -> Package | LoadedFile:
         """The package, imported when it is first needed; or why it cannot be imported."""
-        if self._package is None:
-            call = partial(import_package, self._folder)
-            self._package = package = self._attempt(self._folder / "__init__.py", call)
+        if self.package is None:
+            before, call = self._before, partial(import_package, self.folder)
+            if before is not None and isinstance(before.package, Package):
+                call = partial(call, before.package, self._changed.union(before.failed))
+            init = self.folder / "__init__.py"
+            self.package = package = self._attempt(init, call, Execution(init.stem))
             if isinstance(package, Package):
                 self._recipes = {f"{package.name}.{file.stem}" for file in self.files}
-        return self._package
+        return self.package
 
-    def _attempt(self, file: Path, call: Callable[[], T]) -> T | LoadedFile:
+    @property
+    def failed(self) -> set[str]:
+        """The paths of the files that could not be imported."""
+        return {str(file) for file, found in self._found.items() if isinstance(found, LoadedFile)}
+
+    def made_of(self, name: str) -> list[Prompt[..., Any]]:
+        """The prompts that were made of functions of a module."""
+        return self.package.executions.made.get(name, []) if isinstance(self.package, Package) else []
+
+    def _attempt(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*; an error becomes a diagnostic of the file."""
         process = os.getpid()
-        made: list[Prompt[..., Any]] = []
         try:
-            with collecting(declared_prompts, made), collecting(files_read, self._media):
+            with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
                 self._importing(file)
                 return call()
         except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
             exit_if_forked(process)
             raise_if_interrupted(error)
             note_missing(error)
-            return LoadedFile(file, diagnostics=(fault_of(file, self._folder, error),))
+            return LoadedFile(file, diagnostics=(fault_of(file, self.folder, error),))
         finally:
             exit_if_forked(process)
-            for prompt in made:
-                self._made.setdefault(prompt.__module__, []).append(prompt)
 
     def _declared_in(self, file: Path) -> LoadedFile:
-        """What a file declares that was imported."""
+        """What a file declares that was imported. What is as before is the same object."""
         package, found = self._open_package(), self._found[file]
         if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
             return found if isinstance(found, LoadedFile) else LoadedFile(file)
-        return declared_in(file, found, f"{package.name}.{file.stem}", self._recipes, self._made)
+        name, before = f"{package.name}.{file.stem}", self._before
+        if before is not None and name in package.kept and before.made_of(name) == self.made_of(name):
+            declared = before.declared[file]
+        else:
+            declared = declared_in(file, found, name, self._recipes, package.executions.made)
+        self.declared[file] = declared
+        return declared
 
 
 def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:

@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from promptkit.compiler.loading.declarations import collecting, declared_in, named_declarations
+from promptkit.compiler.loading.declarations import declared_in, named_declarations
+from promptkit.compiler.loading.executions import collecting
 from promptkit.compiler.loading.finders import namespace_of
 from promptkit.compiler.loading.folder_import import FolderImport, fault_of, ignore
 from promptkit.compiler.loading.interpreter import (
