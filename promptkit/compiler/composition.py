@@ -1,6 +1,7 @@
 """Composition: compiled files become one catalog, and broken files keep what they served before."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -56,7 +57,7 @@ class Declaration(Struct, frozen=True):
         return self.definition.location
 
 
-class CompiledFile(Struct, frozen=True):
+class CompiledFile(Struct, frozen=True, dict=True):
     """
     What one file declares, compiled.
 
@@ -84,10 +85,20 @@ class CompiledFile(Struct, frozen=True):
     is_sound: bool
     age: int = 0
 
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of its declarations."""
+        return tuple(declaration.key for declaration in self.declarations)
+
     @property
     def served(self) -> set[Key]:
         """The keys of what can be served."""
-        return {declaration.key for declaration in self.declarations if declaration.compiled is not None}
+        declared = zip(self.keys, self.declarations, strict=True)
+        return {key for key, declaration in declared if declaration.compiled is not None}
+
+
+#: A key, and which declaration of which file would have it.
+Claim: TypeAlias = tuple[Key, CompiledFile, Declaration]
 
 
 def compose(
@@ -111,7 +122,7 @@ def compose(
             The folder that the files are in.
     """
     served, duplicates = _unique(files, owners)
-    compiled = [declaration.compiled for declaration in served]
+    compiled = [declaration.compiled for _, _, declaration in served]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
     if not any(file.declarations for file in files) and not diagnostics:
@@ -139,23 +150,25 @@ def merge(before: Sequence[CompiledFile], after: Sequence[CompiledFile]) -> list
         after:
             What each file declares now.
     """
-    served = {file.file: file for file in before}
-    _, duplicates = _unique(after, owners_of(before))
+    served = {str(file.file): file for file in before}  # paths are slow to compare
+    faults: dict[int, list[Diagnostic]] = {}
+    for file, fault in _unique(after, owners_of(before))[1]:
+        faults.setdefault(id(file), []).append(fault)
     merged = []
     for file in after:
-        found = (*file.diagnostics, *(fault for other, fault in duplicates if other is file))
-        now = structs.replace(file, diagnostics=found, is_sound=is_sound(found))
-        was = served.get(file.file)
+        now, was = file, served.get(str(file.file))
+        if id(file) in faults:
+            found = (*file.diagnostics, *faults[id(file)])
+            now = structs.replace(file, diagnostics=found, is_sound=is_sound(found))
         if was is not None and not now.is_sound and (was.is_sound or was.served - now.served):
-            now = structs.replace(was, diagnostics=found, age=was.age + 1)
+            now = structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1)
         merged.append(now)
     return merged
 
 
 def owners_of(files: Sequence[CompiledFile]) -> Owners:
     """Return which file serves what."""
-    places = {id(declaration): file.file for file in reversed(files) for declaration in file.declarations}
-    return {declaration.key: places[id(declaration)] for declaration in _unique(files, {})[0]}
+    return {key: file.file for key, file, _ in _unique(files, {})[0]}
 
 
 def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
@@ -165,21 +178,28 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
 
 def _unique(
     files: Iterable[CompiledFile], owners: Owners
-) -> tuple[list[Declaration], list[tuple[CompiledFile, Diagnostic]]]:
+) -> tuple[list[Claim], list[tuple[CompiledFile, Diagnostic]]]:
     """What is served, and a diagnostic for each declaration whose key another one of its age has."""
-    claims = [(file, declaration) for file in files for declaration in file.declarations]
-    claims.sort(key=lambda claim: _precedence(claim[0], claim[1], owners))
-    first: dict[Key, tuple[CompiledFile, Declaration]] = {}
+    claims = [
+        (key, file, declaration)
+        for file in files
+        for key, declaration in zip(file.keys, file.declarations, strict=True)
+    ]
+    first: dict[Key, Claim] = {}
+    others = [claim for claim in claims if first.setdefault(claim[0], claim) is not claim]
+    contested = [first.pop(key) for key in dict.fromkeys(key for key, _, _ in others)] + others
     duplicates = []
-    for file, declaration in claims:
-        owner, earlier = first.setdefault(declaration.key, (file, declaration))
+    contested.sort(key=lambda claim: _precedence(claim, owners))
+    for claim in contested:
+        key, file, declaration = claim
+        _, owner, earlier = first.setdefault(key, claim)
         if earlier.definition is not declaration.definition and owner.age == file.age:
             duplicates.append((file, _duplicate(declaration, earlier)))
-    return [found for _, found in first.values() if found.compiled is not None], duplicates
+    return [claim for claim in first.values() if claim[2].compiled is not None], duplicates
 
 
-def _precedence(file: CompiledFile, declaration: Declaration, owners: Owners) -> tuple[Any, ...]:
-    key = declaration.key
+def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
+    key, file, declaration = claim
     return file.age, owners.get(key, file.file) != file.file, declaration.location, key[1]
 
 
