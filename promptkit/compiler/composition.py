@@ -135,7 +135,9 @@ def compose(
     )
 
 
-def merge(before: Sequence[CompiledFile], after: Sequence[CompiledFile]) -> list[CompiledFile]:
+def merge(
+    before: Sequence[CompiledFile], after: Sequence[CompiledFile], owners: Owners | None = None
+) -> list[CompiledFile]:
     """
     Return what to serve of each file: what it declares now, or what it declared before if now is worse.
 
@@ -149,10 +151,13 @@ def merge(before: Sequence[CompiledFile], after: Sequence[CompiledFile]) -> list
 
         after:
             What each file declares now.
+
+        owners:
+            Which file has served what, if that is known already.
     """
     served = {str(file.file): file for file in before}  # paths are slow to compare
     faults: dict[int, list[Diagnostic]] = {}
-    for file, fault in _unique(after, owners_of(before))[1]:
+    for file, fault in _unique(after, owners_of(before) if owners is None else owners)[1]:
         faults.setdefault(id(file), []).append(fault)
     merged = []
     for file in after:

@@ -181,15 +181,17 @@ class Reloader:
 
     def _reload(self) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left."""
-        self._settled = not self._find_files().is_being_written(_QUIET_MS / 1000)
+        before = self._find_files()
+        self._settled = not before.is_being_written(_QUIET_MS / 1000)
         if not self._settled:
             return  # the next round tries again
         imports = ImportSnapshot()
-        self._known_files = before = self._find_files()
+        self._known_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
-            merged = merge(self._served, loaded.files)
-            catalog = compose(merged, owners=owners_of(self._served), root=loaded.recipes.root)
+            owners = owners_of(self._served)
+            merged = merge(self._served, loaded.files, owners)
+            catalog = compose(merged, owners=owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
             self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again

@@ -1,6 +1,7 @@
 """Pages: a list in parts, with cursors that belong to exactly this list."""
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from typing import Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -24,7 +25,7 @@ class Pages:
 
     Args:
         items:
-            The items, in the order in which every client sees them.
+            The items, encoded, in the order in which every client sees them.
 
         size:
             How many a page holds.
@@ -38,11 +39,11 @@ class Pages:
 
     def __init__(
         self,
-        items: Iterable[Any],
+        items: Sequence[Raw],
         size: int,
         encode_page: Callable[[list[Raw], str | UnsetType], bytes],
     ) -> None:
-        self.items = [Raw(encode(item)) for item in items]
+        self.items = items
         self._size = size
         self._encode_page = encode_page
         starts = range(0, max(len(self.items), 1), size)
@@ -74,7 +75,7 @@ class Pages:
             msg = "unknown cursor: the list may have changed, so list again from the start"
             raise InvalidParams(msg)
         if start not in self._encoded:
-            part = self.items[start : start + self._size]
+            part = list(self.items[start : start + self._size])
             self._encoded[start] = self._encode_page(part, self._next[start])
         return self._encoded[start]
 
@@ -104,7 +105,7 @@ class _Listed(Struct, frozen=True):
             Makes a page of them.
     """
 
-    items: Callable[[Catalog], Iterable[Any]]
+    items: Callable[[Catalog], Sequence[Any]]
     lower: Callable[[Lowering, Any], Any]
     result: Callable[[list[Raw], str | UnsetType], wire.Result]
 
@@ -126,13 +127,14 @@ LISTS: Final = {
 }
 
 
-def pages_of(
+def pages_of(  # noqa: PLR0913 (they are independent)
     method: str,
     catalog: Catalog,
     lowering: Lowering,
     size: int = PAGE_SIZE,
     *,
     changes: bool = False,
+    before: tuple[Catalog, Pages] | None = None,
 ) -> Pages:
     """
     Return the pages of what a method lists.
@@ -152,10 +154,21 @@ def pages_of(
 
         changes:
             Whether the list may become another while the server runs.
+
+        before:
+            Another catalog, and what the same method lists of it: items of both are not encoded again.
     """
     listed = LISTS[method]
+    found = listed.items(catalog)
+    known: dict[int, Raw] = {}
+    if before is not None:
+        earlier = listed.items(before[0])
+        if len(earlier) == len(found) and all(map(is_, earlier, found)):
+            return before[1]
+        known = dict(zip(map(id, earlier), before[1].items, strict=True))
+    items = [known.get(id(item)) or Raw(encode(listed.lower(lowering, item))) for item in found]
 
     def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
         return lowering.results.encode_kept(listed.result(items, cursor), changes=changes)
 
-    return Pages((listed.lower(lowering, item) for item in listed.items(catalog)), size, encode_page)
+    return Pages(items, size, encode_page)

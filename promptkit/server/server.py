@@ -212,7 +212,8 @@ class Server:
                 What is served.
         """
         handlers, old = self._handlers, self._handlers.snapshot
-        new = Snapshot(catalog, self._identity, self._page_size, changes=old.capabilities.changes)
+        changes = old.capabilities.changes
+        new = Snapshot(catalog, self._identity, self._page_size, changes=changes, before=old)
         handlers.snapshot = new
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:

@@ -44,9 +44,20 @@ class Snapshot:
 
         changes:
             Whether another catalog may take its place.
+
+        before:
+            The snapshot whose place it takes: what both list is not encoded again.
     """
 
-    def __init__(self, catalog: Catalog, identity: Identity, page_size: int, *, changes: bool) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        identity: Identity,
+        page_size: int,
+        *,
+        changes: bool,
+        before: "Snapshot | None" = None,
+    ) -> None:
         self.catalog = catalog
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
@@ -54,6 +65,9 @@ class Snapshot:
         self._identity = identity
         self._page_size = page_size
         self._pages: dict[tuple[str, Revision], Pages] = {}
+        if before is not None:
+            for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
+                self._encode(method, revision, (before.catalog, pages))
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
         """
@@ -93,12 +107,15 @@ class Snapshot:
         """
         Return what a method lists, lowered once.
         """
-        pages = self._pages.get((method, revision))
-        if pages is None:
-            lowering = lowering_for(revision, self._identity)
-            changes = self.capabilities.changes
-            pages = pages_of(method, self.catalog, lowering, self._page_size, changes=changes)
-            self._pages[method, revision] = pages
+        return self._pages.get((method, revision)) or self._encode(method, revision)
+
+    def _encode(self, method: str, revision: Revision, before: tuple[Catalog, Pages] | None = None) -> Pages:
+        """
+        Return what a method lists, encoded and kept.
+        """
+        lowering, changes = lowering_for(revision, self._identity), self.capabilities.changes
+        pages = pages_of(method, self.catalog, lowering, self._page_size, changes=changes, before=before)
+        self._pages[method, revision] = pages
         return pages
 
 

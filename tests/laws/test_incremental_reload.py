@@ -49,7 +49,7 @@ END = {
     "unusable": "@prompt\ndef unusable(x: object()): return ''",
 }
 
-BODY = '''
+BODY = """
 TEXT = "-".join([{value!r}, {texts}])
 
 def make(name):
@@ -61,19 +61,19 @@ def make(name):
 @prompt(name={prompt!r}, description=TEXT)
 def one() -> str:
     return TEXT
-'''
+"""
 
 modules = st.fixed_dictionaries(
     {
         "imports": st.lists(st.tuples(st.sampled_from(sorted(FORMS)), st.sampled_from(MODULES)), max_size=2),
         "value": st.sampled_from(["x", "y", "z"]),
-        "prompt": st.sampled_from(["p", "q", "r", "s"]),
-        "end": st.sampled_from(["fine", "fine", "fine", "fine", *END]),
-        "reads": st.sampled_from([False, False, True]),
+        "prompt": st.sampled_from("pqrstuvw"),
+        "end": st.sampled_from([*["fine"] * 12, *END]),
+        "reads": st.sampled_from([*[False] * 5, True]),
     }
 )
 edits = st.one_of(
-    st.tuples(st.just("write"), st.sampled_from(NAMES), modules),
+    *[st.tuples(st.just("write"), st.sampled_from(NAMES), modules)] * 3,
     st.tuples(st.just("write"), st.sampled_from(NAMES), modules),
     st.tuples(st.just("remove"), st.sampled_from(NAMES), st.none()),
     st.tuples(st.just("rename"), st.sampled_from(NAMES), st.sampled_from(NAMES)),
@@ -163,8 +163,7 @@ class Fresh:
         if not lost:
             self._files = merged
             self.seen = wire(catalog)
-        if catalog.healthy:
-            assert wire(compile(recipes)) == self.seen
+            assert not catalog.healthy or wire(compile(recipes)) == self.seen
         for name in self._modules():
             del sys.modules[name]
         before.restore()
@@ -193,10 +192,10 @@ class Incremental:
         self._reloader._reload()
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(
-    st.dictionaries(st.sampled_from(NAMES), modules, min_size=2),
-    st.lists(st.lists(edits, min_size=1, max_size=3), min_size=1, max_size=5),
+    st.fixed_dictionaries(dict.fromkeys(NAMES[:5], modules), optional=dict.fromkeys(NAMES[5:], modules)),
+    st.lists(st.lists(edits, min_size=1, max_size=2), min_size=1, max_size=5),
 )
 def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
     """

@@ -73,6 +73,7 @@ class FolderImport:
         self.package: Package | LoadedFile | None = None
         self._found: dict[Path, ModuleType | LoadedFile] = {}
         self.declared: dict[Path, LoadedFile] = {}
+        self._names: dict[Path, str] = {}
         self._recipes: set[str] = set()
         self._before: FolderImport | None = None
         self._changed: frozenset[str] = frozenset()
@@ -115,7 +116,8 @@ class FolderImport:
                 self._import(file)
             by_file = [*map(self._declared_in, self.files), *self._unreadable]
             self._before = None
-            read = {*self.files, *read_files()}
+            # Most are recipes, and paths are slow to make.
+            read = {*self.files, *map(Path, read_files().difference(map(str, self.files)))}
             if isinstance(package := self._open_package(), LoadedFile):
                 read.add(self.folder / "__init__.py")
                 by_file.append(package)
@@ -131,7 +133,7 @@ class FolderImport:
         if isinstance(package, LoadedFile):
             self._found[file] = LoadedFile(file, diagnostics=package.diagnostics)
             return
-        name = f"{package.name}.{file.stem}"
+        name = self._names[file]
         if name in package.kept and (module := package.executions.module(name)) is not None:
             self._found[file] = module
             return
@@ -151,7 +153,8 @@ class FolderImport:
             init = self.folder / "__init__.py"
             self.package = package = self._attempt(init, call, Execution(init.stem))
             if isinstance(package, Package):
-                self._recipes = {f"{package.name}.{file.stem}" for file in self.files}
+                self._names = {file: f"{package.name}.{file.name[:-3]}" for file in self.files}
+                self._recipes = set(self._names.values())
         return self.package
 
     @property
@@ -183,7 +186,7 @@ class FolderImport:
         package, found = self._open_package(), self._found[file]
         if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
             return found if isinstance(found, LoadedFile) else LoadedFile(file)
-        name, before = f"{package.name}.{file.stem}", self._before
+        name, before = self._names[file], self._before
         if before is not None and name in package.kept and before.made_of(name) == self.made_of(name):
             declared = before.declared[file]
         else:

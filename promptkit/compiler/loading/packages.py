@@ -148,9 +148,9 @@ def import_package(folder: Path, before: Package | None = None, changed: Iterabl
     return Package(name, package, sources)
 
 
-def read_files() -> set[Path]:
+def read_files() -> set[str]:
     """
-    Return the files that were read for the last package, from its folder and from the project around it.
+    Return the paths of the files that were read for the last package, from its folder and its project.
 
     Files that were looked for and missing are among them.
     """
@@ -162,7 +162,7 @@ def read_files() -> set[Path]:
         elif isinstance(finder, ProjectFinder):
             files.update(path for path, _ in list(finder.stamps.values()))
             files |= finder.missing
-    return set(map(Path, files))
+    return files
 
 
 def note_missing(error: BaseException) -> None:

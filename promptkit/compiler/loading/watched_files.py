@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -13,9 +12,6 @@ __all__ = ["Stamp", "WatchedFiles", "find_files", "is_test", "stamp_of"]
 
 #: If it differs, a file has changed, or another folder is at the same path.
 Stamp: TypeAlias = tuple[int, int, int]
-
-#: Tests are not recipes, and do not matter to them. These are pytest's own patterns.
-_TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
 #: Caches, and temporary files of editors, do not matter. Nor do hidden files.
 _IGNORED_NAMES: Final = frozenset({"__pycache__", "node_modules", "4913"})
@@ -174,8 +170,10 @@ def _is_visible(name: str) -> bool:
 
 
 def is_test(name: str) -> bool:
-    """Return whether a file of that name is one of pytest's."""
-    return any(fnmatchcase(name, pattern) for pattern in _TESTS)
+    """Return whether a file of that name is one of pytest's, by its own patterns."""
+    return name.endswith(".py") and (
+        name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+    )
 
 
 def stamp_of(path: str) -> Stamp | None:
