@@ -113,6 +113,8 @@ class Reloader:
 
     def _run(self) -> None:
         """Watch until stopped. Where files cannot be watched, poll."""
+        if self._last is not None and isinstance(self._last.imports, FolderImport):
+            self._last.imports.prepare_reuse()
         while not self._stop.is_set():
             self._watching = False
             try:

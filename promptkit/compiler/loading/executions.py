@@ -1,5 +1,6 @@
 """Executions: what modules of a package did when they were executed, and what else depends on them."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -48,7 +49,7 @@ class Imports(Struct, frozen=True):
 
     Args:
         names:
-            The modules that it names, whether they exist or not, and those that hold them.
+            The modules of the package that it names, whether they exist or not, and those that hold them.
 
         packages:
             The modules that it holds as objects, and so all that is below them.
@@ -142,6 +143,11 @@ class Executions:
             execution.module = execution.module or earlier.module
         self.by_name[execution.name] = execution
 
+    def find_imports(self, root: str) -> None:
+        """Look at all code now, which `affected` would have to do later."""
+        for execution in self:
+            execution.imports(root)
+
     def affected(self, changed: Iterable[str], root: str, *, files: bool) -> set[str]:
         """
         Return the names of all modules whose import may go otherwise now.
@@ -209,13 +215,15 @@ def imports_in(code: CodeType, package: str, root: str) -> Imports:
         root:
             The package of recipes, whose modules can be imported without its name, too.
     """
+    top = root.partition(".")[0]
     names, packages, mentioned = set[str](), set[str](), set[str]()
     for part in _parts(code):
         mentioned.update(part.co_names)
         for level, name, taken in _statements(part):
             for base, held in _named(level, name, taken, package, root):
-                names.update(_with_parents(base))
-                packages.add(held)
+                if base.partition(".")[0] == top:  # nothing else is looked at again
+                    names.update(_with_parents(base))
+                    packages.add(held)
     return Imports(
         frozenset(names),
         frozenset(packages),
@@ -262,7 +270,9 @@ def _named(
         bases = {f"{above}.{name}" if name else above: above}
     else:
         first = name.partition(".")[0]
-        bases = {name: first, f"{root}.{name}": f"{root}.{first}"}
+        bases = {name: first}
+        if first != "promptkit" and first not in sys.stdlib_module_names:  # these are never a sibling
+            bases[f"{root}.{name}"] = f"{root}.{first}"
     for base, outermost in bases.items():
         if not taken:  # ``import a.b`` holds the package a; ``import a.b as c`` is spelled alike
             yield base, outermost

@@ -115,7 +115,7 @@ class FolderImport:
             for file in self.files:
                 self._import(file)
             by_file = [*map(self._declared_in, self.files), *self._unreadable]
-            self._before = None
+            self._before, self._importing = None, ignore  # neither is kept alive
             # Most are recipes, and paths are slow to make.
             read = {*self.files, *map(Path, read_files().difference(map(str, self.files)))}
             if isinstance(package := self._open_package(), LoadedFile):
@@ -156,6 +156,11 @@ class FolderImport:
                 self._names = {file: f"{package.name}.{file.name[:-3]}" for file in self.files}
                 self._recipes = set(self._names.values())
         return self.package
+
+    def prepare_reuse(self) -> None:
+        """Find out what depends on what, so that the next import need not do so."""
+        if isinstance(self.package, Package):
+            self.package.executions.find_imports(self.package.name)
 
     @property
     def failed(self) -> set[str]:
