@@ -8,7 +8,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol import wire
-from promptkit.protocol.digests import digest
+from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
@@ -86,7 +86,7 @@ def _cursors(items: Sequence[Raw], starts: Sequence[int]) -> list[str]:
     """
     if not starts:
         return []
-    of_all = digest(b"\n".join(items))[:8].hex()
+    of_all = digest_of_lines(items)[:8].hex()
     return [f"{of_all}-{start}" for start in starts]
 
 
