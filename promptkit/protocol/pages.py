@@ -13,7 +13,7 @@ from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
 
-__all__ = ["LISTS", "Pages", "pages_of"]
+__all__ = ["LISTS", "Pages", "lists_the_same", "pages_of"]
 
 
 class Pages:
@@ -125,6 +125,18 @@ LISTS: Final = {
     ),
     "tools/list": _Listed(lambda _: (), lambda _, tool: tool, wire.ListToolsResult),
 }
+
+
+def lists_the_same(method: str, catalog: Catalog, other: Catalog, lowering: Lowering) -> bool:
+    """
+    Return whether a method lists the same of two catalogs. Only items that they do not share are compared.
+    """
+    listed = LISTS[method]
+    items, others = listed.items(catalog), listed.items(other)
+    return len(items) == len(others) and all(
+        item is one or encode(listed.lower(lowering, item)) == encode(listed.lower(lowering, one))
+        for item, one in zip(items, others, strict=True)
+    )
 
 
 def pages_of(  # noqa: PLR0913 (they are independent)

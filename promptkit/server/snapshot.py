@@ -14,7 +14,7 @@ from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.pages import LISTS, Pages, pages_of
+from promptkit.protocol.pages import LISTS, Pages, lists_the_same, pages_of
 from promptkit.protocol.results import Capabilities, Identity
 from promptkit.protocol.revisions import REVISIONS, Revision
 
@@ -82,7 +82,8 @@ class Snapshot:
         """
         Return whether a method lists something else here than in *other*.
         """
-        return self._listed(method, _NEWEST).items != other._listed(method, _NEWEST).items  # noqa: SLF001
+        newest = lowering_for(_NEWEST, self._identity)
+        return not lists_the_same(method, self.catalog, other.catalog, newest)
 
     def says(self, question: PageKey, result: bytes) -> bool:
         """

@@ -243,9 +243,10 @@ def _parts(code: CodeType) -> Iterator[CodeType]:
 def _statements(code: CodeType) -> Iterator[tuple[int, str, tuple[str, ...]]]:
     """The import statements: their level, the module, and what is taken of it."""
     from modulefinder import ModuleFinder
-    from opcode import opmap
 
-    if opmap["IMPORT_NAME"] not in code.co_code[::2]:  # most functions import nothing
+    # Each import statement has a name, and None or a tuple among the constants. Most functions have not;
+    # to look at the bytecode of all would keep a copy of it in memory.
+    if not code.co_names or not any(one is None or type(one) is tuple for one in code.co_consts):
         return
     for what, found in ModuleFinder.scan_opcodes(_NO_FINDER, code):
         if what == "relative_import":
