@@ -195,7 +195,7 @@ class Incremental:
 @settings(max_examples=40)
 @given(
     st.fixed_dictionaries(dict.fromkeys(NAMES[:5], modules), optional=dict.fromkeys(NAMES[5:], modules)),
-    st.lists(st.lists(edits, min_size=1, max_size=2), min_size=1, max_size=5),
+    st.lists(st.lists(edits, min_size=1, max_size=2), min_size=3, max_size=6),
 )
 def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
     """

@@ -81,12 +81,12 @@ class ProjectFinder(Finder):
         if not self._may_be_ours(fullname, path):
             return None
         spec = self._next_spec(fullname, path, target)
-        if spec is None:
+        if spec is None and not fullname.startswith(f"{self.package}."):
             self.unanswered.add((fullname, None if path is None else tuple(path)))
-        elif spec.loader is None:
+        elif spec is not None and spec.loader is None:
             if any(map(self._is_ours, spec.submodule_search_locations or ())):
                 self.namespaces.add(fullname)  # a folder without an __init__.py
-        elif type(spec.loader) is SourceFileLoader and self._is_ours(spec.loader.path):
+        elif spec is not None and type(spec.loader) is SourceFileLoader and self._is_ours(spec.loader.path):
             file = spec.loader.path
             self.stamps[fullname] = file, stamp_of(file)
             spec.loader = SourceLoader(fullname, file, again=fullname in self.again)
