@@ -1,6 +1,7 @@
 """Composition: compiled files become one catalog, and broken files keep what they served before."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -121,8 +122,8 @@ def compose(
         root:
             The folder that the files are in.
     """
-    served, duplicates = _unique(files, owners)
-    compiled = [declaration.compiled for _, _, declaration in served]
+    winners, duplicates = _winners(files, owners)
+    compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
     if not any(file.declarations for file in files) and not diagnostics:
@@ -157,7 +158,7 @@ def merge(
     """
     served = {str(file.file): file for file in before}  # paths are slow to compare
     faults: dict[int, list[Diagnostic]] = {}
-    for file, fault in _unique(after, owners_of(before) if owners is None else owners)[1]:
+    for file, fault in _winners(after, owners_of(before) if owners is None else owners)[1]:
         faults.setdefault(id(file), []).append(fault)
     merged = []
     for file in after:
@@ -172,8 +173,27 @@ def merge(
 
 
 def owners_of(files: Sequence[CompiledFile]) -> Owners:
-    """Return which file serves what."""
-    return {key: file.file for key, file, _ in _unique(files, {})[0]}
+    """Return which file serves what. It is found out when it is first asked for: mostly nobody asks."""
+    return _LazyOwners(files)
+
+
+class _LazyOwners(Mapping[Key, Path | None]):
+    def __init__(self, files: Sequence[CompiledFile]) -> None:
+        self._files = files
+
+    def __getitem__(self, key: Key) -> Path | None:
+        return self._by_key[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    @cached_property
+    def _by_key(self) -> Mapping[Key, Path | None]:
+        winners, _ = _winners(self._files, {})
+        return {key: file.file for key, file, _ in _served(self._files, winners)}
 
 
 def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
@@ -181,26 +201,39 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
     return all(found.severity is not Severity.ERROR for found in diagnostics)
 
 
-def _unique(
-    files: Iterable[CompiledFile], owners: Owners
-) -> tuple[list[Claim], list[tuple[CompiledFile, Diagnostic]]]:
-    """What is served, and a diagnostic for each declaration whose key another one of its age has."""
-    claims = [
-        (key, file, declaration)
-        for file in files
-        for key, declaration in zip(file.keys, file.declarations, strict=True)
-    ]
-    first: dict[Key, Claim] = {}
-    others = [claim for claim in claims if first.setdefault(claim[0], claim) is not claim]
-    contested = [first.pop(key) for key in dict.fromkeys(key for key, _, _ in others)] + others
-    duplicates = []
+def _winners(
+    files: Sequence[CompiledFile], owners: Owners
+) -> tuple[Mapping[Key, Claim], list[tuple[CompiledFile, Diagnostic]]]:
+    """Who gets each key that several claim, and a diagnostic for each other claim of the same age."""
+    keys = [key for file in files for key in file.keys]
+    if len(set(keys)) == len(keys):
+        return {}, []
+    counts = Counter(keys)
+    contested = [claim for claim in _claims(files) if counts[claim[0]] > 1]
     contested.sort(key=lambda claim: _precedence(claim, owners))
+    first: dict[Key, Claim] = {}
+    duplicates = []
     for claim in contested:
         key, file, declaration = claim
         _, owner, earlier = first.setdefault(key, claim)
         if earlier.definition is not declaration.definition and owner.age == file.age:
             duplicates.append((file, _duplicate(declaration, earlier)))
-    return [claim for claim in first.values() if claim[2].compiled is not None], duplicates
+    return first, duplicates
+
+
+def _served(files: Sequence[CompiledFile], winners: Mapping[Key, Claim]) -> Iterator[Claim]:
+    """What is served: of each key one declaration, unless that has an error."""
+    for claim in _claims(files):
+        _, file, declaration = claim
+        _, winner, won = winners.get(claim[0], claim)
+        if declaration.compiled is not None and winner is file and won is declaration:
+            yield claim
+
+
+def _claims(files: Sequence[CompiledFile]) -> Iterator[Claim]:
+    for file in files:
+        for key, declaration in zip(file.keys, file.declarations, strict=True):
+            yield key, file, declaration
 
 
 def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:

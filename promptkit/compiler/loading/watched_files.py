@@ -99,8 +99,9 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Wat
             files[entry.path] = stamp_of(entry.path)
             if entry.is_symlink():  # an edit changes the file that it leads to
                 real.append(os.path.realpath(entry.path))
-    files.update({path: stamp_of(path) for path in (*real, *map(str, read)) if path not in files})
-    folders = {str(folder), *walk.scanned, *map(os.path.dirname, files)}
+    outside = [path for path in dict.fromkeys((*real, *map(str, read))) if path not in files]
+    files.update({path: stamp_of(path) for path in outside})
+    folders = {str(folder), *walk.scanned, *map(os.path.dirname, outside)}
     identities = {path: _identity(path) for path in folders}
     return WatchedFiles(files, identities, frozenset(walk.scanned), suffix, tuple(walk.skipped))
 
