@@ -216,4 +216,4 @@ def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
                 folder.edit(*edit)
             fresh.load()
             incremental.reload()
-            assert wire(incremental.catalog) == fresh.seen
+            assert wire(incremental.catalog) == fresh.seen, fresh.diagnostics
