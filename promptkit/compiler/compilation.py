@@ -41,7 +41,11 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
 
 
 def compile_files(
-    recipes: Recipes, *, lint: bool = False, compiling: Callable[[Path], None] = lambda _: None
+    recipes: Recipes,
+    *,
+    lint: bool = False,
+    compiling: Callable[[Path], None] = lambda _: None,
+    before: Iterable[tuple[LoadedFile, CompiledFile]] = (),
 ) -> list[CompiledFile]:
     """
     Compile what each file declares, by itself.
@@ -55,8 +59,12 @@ def compile_files(
 
         compiling:
             Called with each file before it is compiled. If it raises, that is an error of the file.
+
+        before:
+            What was compiled of files before. What is made of the same object is used again.
     """
-    return [_compile_or_fail(loaded, lint, compiling) for loaded in recipes.by_file]
+    known = {id(loaded): compiled for loaded, compiled in before}
+    return [known.get(id(loaded)) or _compile_or_fail(loaded, lint, compiling) for loaded in recipes.by_file]
 
 
 def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path], None]) -> CompiledFile:  # noqa: FBT001

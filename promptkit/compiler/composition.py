@@ -1,6 +1,8 @@
 """Composition: compiled files become one catalog, and broken files keep what they served before."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -56,7 +58,7 @@ class Declaration(Struct, frozen=True):
         return self.definition.location
 
 
-class CompiledFile(Struct, frozen=True):
+class CompiledFile(Struct, frozen=True, dict=True):
     """
     What one file declares, compiled.
 
@@ -84,10 +86,20 @@ class CompiledFile(Struct, frozen=True):
     is_sound: bool
     age: int = 0
 
+    @cached_property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of its declarations."""
+        return tuple(declaration.key for declaration in self.declarations)
+
     @property
     def served(self) -> set[Key]:
         """The keys of what can be served."""
-        return {declaration.key for declaration in self.declarations if declaration.compiled is not None}
+        declared = zip(self.keys, self.declarations, strict=True)
+        return {key for key, declaration in declared if declaration.compiled is not None}
+
+
+#: A key, and which declaration of which file would have it.
+Claim: TypeAlias = tuple[Key, CompiledFile, Declaration]
 
 
 def compose(
@@ -110,8 +122,8 @@ def compose(
         root:
             The folder that the files are in.
     """
-    served, duplicates = _unique(files, owners)
-    compiled = [declaration.compiled for declaration in served]
+    winners, duplicates = _winners(files, owners)
+    compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
     if not any(file.declarations for file in files) and not diagnostics:
@@ -124,7 +136,9 @@ def compose(
     )
 
 
-def merge(before: Sequence[CompiledFile], after: Sequence[CompiledFile]) -> list[CompiledFile]:
+def merge(
+    before: Sequence[CompiledFile], after: Sequence[CompiledFile], owners: Owners | None = None
+) -> list[CompiledFile]:
     """
     Return what to serve of each file: what it declares now, or what it declared before if now is worse.
 
@@ -138,24 +152,48 @@ def merge(before: Sequence[CompiledFile], after: Sequence[CompiledFile]) -> list
 
         after:
             What each file declares now.
+
+        owners:
+            Which file has served what, if that is known already.
     """
-    served = {file.file: file for file in before}
-    _, duplicates = _unique(after, owners_of(before))
+    served = {str(file.file): file for file in before}  # paths are slow to compare
+    faults: dict[int, list[Diagnostic]] = {}
+    for file, fault in _winners(after, owners_of(before) if owners is None else owners)[1]:
+        faults.setdefault(id(file), []).append(fault)
     merged = []
     for file in after:
-        found = (*file.diagnostics, *(fault for other, fault in duplicates if other is file))
-        now = structs.replace(file, diagnostics=found, is_sound=is_sound(found))
-        was = served.get(file.file)
+        now, was = file, served.get(str(file.file))
+        if id(file) in faults:
+            found = (*file.diagnostics, *faults[id(file)])
+            now = structs.replace(file, diagnostics=found, is_sound=is_sound(found))
         if was is not None and not now.is_sound and (was.is_sound or was.served - now.served):
-            now = structs.replace(was, diagnostics=found, age=was.age + 1)
+            now = structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1)
         merged.append(now)
     return merged
 
 
 def owners_of(files: Sequence[CompiledFile]) -> Owners:
-    """Return which file serves what."""
-    places = {id(declaration): file.file for file in reversed(files) for declaration in file.declarations}
-    return {declaration.key: places[id(declaration)] for declaration in _unique(files, {})[0]}
+    """Return which file serves what. It is found out when it is first asked for: mostly nobody asks."""
+    return _LazyOwners(files)
+
+
+class _LazyOwners(Mapping[Key, Path | None]):
+    def __init__(self, files: Sequence[CompiledFile]) -> None:
+        self._files = files
+
+    def __getitem__(self, key: Key) -> Path | None:
+        return self._by_key[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._by_key)
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    @cached_property
+    def _by_key(self) -> Mapping[Key, Path | None]:
+        winners, _ = _winners(self._files, {})
+        return {key: file.file for key, file, _ in _served(self._files, winners)}
 
 
 def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
@@ -163,23 +201,43 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
     return all(found.severity is not Severity.ERROR for found in diagnostics)
 
 
-def _unique(
-    files: Iterable[CompiledFile], owners: Owners
-) -> tuple[list[Declaration], list[tuple[CompiledFile, Diagnostic]]]:
-    """What is served, and a diagnostic for each declaration whose key another one of its age has."""
-    claims = [(file, declaration) for file in files for declaration in file.declarations]
-    claims.sort(key=lambda claim: _precedence(claim[0], claim[1], owners))
-    first: dict[Key, tuple[CompiledFile, Declaration]] = {}
+def _winners(
+    files: Sequence[CompiledFile], owners: Owners
+) -> tuple[Mapping[Key, Claim], list[tuple[CompiledFile, Diagnostic]]]:
+    """Who gets each key that several claim, and a diagnostic for each other claim of the same age."""
+    keys = [key for file in files for key in file.keys]
+    if len(set(keys)) == len(keys):
+        return {}, []
+    counts = Counter(keys)
+    contested = [claim for claim in _claims(files) if counts[claim[0]] > 1]
+    contested.sort(key=lambda claim: _precedence(claim, owners))
+    first: dict[Key, Claim] = {}
     duplicates = []
-    for file, declaration in claims:
-        owner, earlier = first.setdefault(declaration.key, (file, declaration))
+    for claim in contested:
+        key, file, declaration = claim
+        _, owner, earlier = first.setdefault(key, claim)
         if earlier.definition is not declaration.definition and owner.age == file.age:
             duplicates.append((file, _duplicate(declaration, earlier)))
-    return [found for _, found in first.values() if found.compiled is not None], duplicates
+    return first, duplicates
 
 
-def _precedence(file: CompiledFile, declaration: Declaration, owners: Owners) -> tuple[Any, ...]:
-    key = declaration.key
+def _served(files: Sequence[CompiledFile], winners: Mapping[Key, Claim]) -> Iterator[Claim]:
+    """What is served: of each key one declaration, unless that has an error."""
+    for claim in _claims(files):
+        _, file, declaration = claim
+        _, winner, won = winners.get(claim[0], claim)
+        if declaration.compiled is not None and winner is file and won is declaration:
+            yield claim
+
+
+def _claims(files: Sequence[CompiledFile]) -> Iterator[Claim]:
+    for file in files:
+        for key, declaration in zip(file.keys, file.declarations, strict=True):
+            yield key, file, declaration
+
+
+def _precedence(claim: Claim, owners: Owners) -> tuple[Any, ...]:
+    key, file, declaration = claim
     return file.age, owners.get(key, file.file) != file.file, declaration.location, key[1]
 
 

@@ -2,22 +2,22 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from typing import Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile_files
 from promptkit.compiler.composition import CompiledFile, compose, merge, owners_of
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
-from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.loader import FolderImport, ModuleImport, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
-from promptkit.compiler.loading.watched_files import WatchedFiles, find_files
+from promptkit.compiler.loading.watched_files import Stamp, WatchedFiles, find_files, stamp_of
 from promptkit.compiler.recipes import Recipes
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.standard_error import say
@@ -31,6 +31,9 @@ _MAX_DELAY_MS: Final = 1000
 
 #: How often it is checked that the watched folders have not been replaced, in milliseconds.
 _CHECK_EVERY_MS: Final = 250
+
+#: Differs from the stamp of each file, whether it exists or not.
+_UNKNOWN: Final = (-1, -1, -1)
 
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
@@ -63,6 +66,7 @@ class Reloader:
             self._folder, self._suffix = (path, "") if path.is_dir() else (path.parent, ".py")
             self._target = f"{path}:{attribute}" if attribute else str(path)
         self._served: Sequence[CompiledFile] = ()
+        self._last: _Load | None = None
         self._read: frozenset[Path] = frozenset()
         self._known_files = WatchedFiles({}, {}, frozenset(), "")
         self._settled = self._watching = True
@@ -83,10 +87,11 @@ class Reloader:
             LoadError: If there is nothing at the target.
         """
         self._known_files = before = self._find_files()
-        recipes, files = self._importer.run_here()
-        self._served = merge((), files)
-        self._note(before, recipes, self._served)
-        catalog = compose(self._served, root=recipes.root)
+        loaded = self._importer.run_here()
+        self._served = merge((), loaded.files)
+        self._note(before, loaded.recipes, self._served)
+        self._keep(loaded)
+        catalog = compose(self._served, root=loaded.recipes.root)
         self._reported = catalog.diagnostics
         return catalog
 
@@ -108,6 +113,8 @@ class Reloader:
 
     def _run(self) -> None:
         """Watch until stopped. Where files cannot be watched, poll."""
+        if self._last is not None and isinstance(self._last.imports, FolderImport):
+            self._last.imports.prepare_reuse()
         while not self._stop.is_set():
             self._watching = False
             try:
@@ -176,15 +183,17 @@ class Reloader:
 
     def _reload(self) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left."""
-        self._settled = not self._find_files().is_being_written(_QUIET_MS / 1000)
+        before = self._find_files()
+        self._settled = not before.is_being_written(_QUIET_MS / 1000)
         if not self._settled:
             return  # the next round tries again
         imports = ImportSnapshot()
-        self._known_files = before = self._find_files()
+        self._known_files = before
         try:
-            recipes, files = self._importer.run(before.files, self._has_changed)
-            merged = merge(self._served, files)
-            catalog = compose(merged, owners=owners_of(self._served), root=recipes.root)
+            loaded = self._importer.run(before.files, self._has_changed)
+            owners = owners_of(self._served)
+            merged = merge(self._served, loaded.files, owners)
+            catalog = compose(merged, owners=owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
             self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again
@@ -193,13 +202,15 @@ class Reloader:
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
-        self._note(before, recipes, merged)
+        self._note(before, loaded.recipes, merged)
         if self._settled:
-            self._serve(merged, catalog, imports)
+            self._serve(loaded, merged, catalog, imports)
         else:  # files changed while they were read, and are read again
             imports.restore()
 
-    def _serve(self, merged: Sequence[CompiledFile], catalog: Catalog, imports: ImportSnapshot) -> None:
+    def _serve(
+        self, loaded: "_Load", merged: Sequence[CompiledFile], catalog: Catalog, imports: ImportSnapshot
+    ) -> None:
         lost = not any(file.served for file in merged) and any(file.served for file in self._served)
         if lost:
             imports.restore()
@@ -210,17 +221,28 @@ class Reloader:
         if anew or gone:
             if len(anew) < len(merged):
                 imports.restore_missing()
+            self._keep(loaded)
             _call("publish", self._publish, catalog)
         else:
             imports.restore()
         self._served = merged
         self._report_changes(catalog, _summary(merged))
 
-    def _load(self, importing: Callable[[Path], None]) -> tuple[Recipes, list[CompiledFile]]:
+    def _load(self, importing: Callable[[Path], None]) -> "_Load":
+        """Import and compile what has changed since the last load; everything if that cannot be told."""
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
             structuring.forget_types()  # the new modules define them anew
-        recipes = load(self._target, importing)
-        return recipes, compile_files(recipes, compiling=importing)
+        imports, last = begin(self._target, importing), self._last
+        if last is not None and isinstance(imports, FolderImport) and isinstance(last.imports, FolderImport):
+            imports.reuse(last.imports, last.changed(self._known_files.files))
+        recipes = imports.finish()
+        before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
+        return _Load(imports, recipes, compile_files(recipes, compiling=importing, before=before))
+
+    def _keep(self, loaded: "_Load") -> None:
+        """Keep what the next load starts from."""
+        self._last = loaded
+        loaded.stamps = self._known_files.files
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
         if catalog.diagnostics != self._reported and catalog.diagnostics:
@@ -234,6 +256,22 @@ class Reloader:
             self._skipped = watched.skipped
             for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
+
+
+class _Load(Struct):
+    """One load: what was imported and compiled, and the stamps of the files that it was made from."""
+
+    imports: FolderImport | ModuleImport
+    recipes: Recipes
+    files: Sequence[CompiledFile]
+    stamps: Mapping[str, Stamp | None] = {}
+
+    def changed(self, now: Mapping[str, Stamp | None]) -> set[str]:
+        """Return the paths of the files whose stamps differ *now*, and of those that have errors."""
+        changed = {path for path, stamp in now.items() if self.stamps.get(path, _UNKNOWN) != stamp}
+        gone = (path for path in self.stamps.keys() - now.keys() if stamp_of(path) != self.stamps[path])
+        faulty = (str(file.file) for file in self.files if file.file and not file.is_sound)
+        return changed.union(gone, faulty)
 
 
 def _summary(files: Sequence[CompiledFile]) -> str:

@@ -1,18 +1,19 @@
 """Pages: lists in parts, with cursors that are valid for exactly one list."""
 
 from collections.abc import Callable, Iterable, Sequence
+from operator import is_
 from typing import Any, Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol import wire
-from promptkit.protocol.digests import digest
+from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
 from promptkit.protocol.lowering import Lowering
 
-__all__ = ["LISTS", "Pages", "pages_of"]
+__all__ = ["LISTS", "Pages", "lists_the_same", "pages_of"]
 
 
 class Pages:
@@ -22,6 +23,9 @@ class Pages:
     A cursor names the list and a place in it. It is refused for other lists, and for this one after a change.
 
     Args:
+        items:
+            The items, encoded, in the order in which every client sees them.
+
         size:
             How many items a page holds.
 
@@ -34,11 +38,11 @@ class Pages:
 
     def __init__(
         self,
-        items: Iterable[Any],
+        items: Sequence[Raw],
         size: int,
         encode_page: Callable[[list[Raw], str | UnsetType], bytes],
     ) -> None:
-        self.items = [Raw(encode(item)) for item in items]
+        self.items = items
         self._size = size
         self._encode_page = encode_page
         starts = range(0, max(len(self.items), 1), size)
@@ -64,7 +68,7 @@ class Pages:
             msg = "unknown cursor: the list may have changed, so list again from the start"
             raise InvalidParams(msg)
         if start not in self._encoded:
-            part = self.items[start : start + self._size]
+            part = list(self.items[start : start + self._size])
             self._encoded[start] = self._encode_page(part, self._next[start])
         return self._encoded[start]
 
@@ -72,12 +76,12 @@ class Pages:
 def _cursors(items: Sequence[Raw], starts: Sequence[int]) -> list[str]:
     if not starts:
         return []
-    of_all = digest(b"\n".join(items))[:8].hex()
+    of_all = digest_of_lines(items)[:8].hex()
     return [f"{of_all}-{start}" for start in starts]
 
 
 class _Listed(Struct, frozen=True):
-    items: Callable[[Catalog], Iterable[Any]]
+    items: Callable[[Catalog], Sequence[Any]]
     lower: Callable[[Lowering, Any], Any]
     result: Callable[[list[Raw], str | UnsetType], wire.Result]
 
@@ -99,22 +103,60 @@ LISTS: Final = {
 }
 
 
-def pages_of(
+def lists_the_same(method: str, catalog: Catalog, other: Catalog, lowering: Lowering) -> bool:
+    """
+    Return whether a method lists the same of two catalogs. Only items that they do not share are compared.
+    """
+    listed = LISTS[method]
+    items, others = listed.items(catalog), listed.items(other)
+    return len(items) == len(others) and all(
+        item is one or encode(listed.lower(lowering, item)) == encode(listed.lower(lowering, one))
+        for item, one in zip(items, others, strict=True)
+    )
+
+
+def pages_of(  # noqa: PLR0913 (they are independent)
     method: str,
     catalog: Catalog,
     lowering: Lowering,
     size: int = PAGE_SIZE,
     *,
     changes: bool = False,
+    before: tuple[Catalog, Pages] | None = None,
 ) -> Pages:
     """
     Return the pages of what *method*, one of `LISTS`, lists.
 
-    With *changes*, the list may change while the server runs.
+    Args:
+        method:
+            One of `LISTS`.
+
+        catalog:
+            The catalog that is served.
+
+        lowering:
+            Encodes for the client's revision.
+
+        size:
+            How many items a page holds.
+
+        changes:
+            Whether the list may change while the server runs.
+
+        before:
+            An earlier catalog, and its pages for the same method: items of both are not encoded again.
     """
     listed = LISTS[method]
+    found = listed.items(catalog)
+    known: dict[int, Raw] = {}
+    if before is not None:
+        earlier = listed.items(before[0])
+        if len(earlier) == len(found) and all(map(is_, earlier, found)):
+            return before[1]
+        known = dict(zip(map(id, earlier), before[1].items, strict=True))
+    items = [known.get(id(item)) or Raw(encode(listed.lower(lowering, item))) for item in found]
 
     def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
         return lowering.results.encode_kept(listed.result(items, cursor), changes=changes)
 
-    return Pages((listed.lower(lowering, item) for item in listed.items(catalog)), size, encode_page)
+    return Pages(items, size, encode_page)

@@ -197,7 +197,8 @@ class Server:
                 What is served.
         """
         old = self._snapshot
-        new = Snapshot(catalog, self._identity, self._page_size, changes=old.capabilities.changes)
+        changes = old.capabilities.changes
+        new = Snapshot(catalog, self._identity, self._page_size, changes=changes, before=old)
         self._snapshot = new
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:

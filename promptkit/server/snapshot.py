@@ -15,7 +15,7 @@ from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.pages import LISTS, Pages, pages_of
+from promptkit.protocol.pages import LISTS, Pages, lists_the_same, pages_of
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 __all__ = ["CACHED", "CACHED_BYTES", "ReplyCache", "Snapshot"]
@@ -44,6 +44,9 @@ class Snapshot:
         changes:
             Whether another catalog may replace it.
 
+        before:
+            The snapshot that it replaces: items that both list are not encoded again.
+
     Attributes:
         replies:
             Replies of prompts with `cache`.
@@ -56,7 +59,15 @@ class Snapshot:
             What a server of this catalog declares that it can do.
     """
 
-    def __init__(self, catalog: Catalog, identity: ServerInfo, page_size: int, *, changes: bool) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        identity: ServerInfo,
+        page_size: int,
+        *,
+        changes: bool,
+        before: "Snapshot | None" = None,
+    ) -> None:
         self.catalog = catalog
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
@@ -64,6 +75,9 @@ class Snapshot:
         self._identity = identity
         self._page_size = page_size
         self._pages: dict[tuple[str, Revision], Pages] = {}
+        if before is not None:
+            for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
+                self._encode(method, revision, (before.catalog, pages))
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
         """
@@ -76,7 +90,8 @@ class Snapshot:
 
     def differs(self, other: "Snapshot", method: str) -> bool:
         """Whether a method lists something else here than in *other*."""
-        return self._listed(method, _NEWEST).items != other._listed(method, _NEWEST).items  # noqa: SLF001
+        newest = lowering_for(_NEWEST, self._identity)
+        return not lists_the_same(method, self.catalog, other.catalog, newest)
 
     def has_page(self, key: PageKey, result: bytes) -> bool:
         """Whether *result* is the page of a list."""
@@ -94,12 +109,12 @@ class Snapshot:
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
     def _listed(self, method: str, revision: Revision) -> Pages:
-        pages = self._pages.get((method, revision))
-        if pages is None:
-            lowering = lowering_for(revision, self._identity)
-            changes = self.capabilities.changes
-            pages = pages_of(method, self.catalog, lowering, self._page_size, changes=changes)
-            self._pages[method, revision] = pages
+        return self._pages.get((method, revision)) or self._encode(method, revision)
+
+    def _encode(self, method: str, revision: Revision, before: tuple[Catalog, Pages] | None = None) -> Pages:
+        lowering, changes = lowering_for(revision, self._identity), self.capabilities.changes
+        pages = pages_of(method, self.catalog, lowering, self._page_size, changes=changes, before=before)
+        self._pages[method, revision] = pages
         return pages
 
 

@@ -3,12 +3,16 @@
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.machinery import BYTECODE_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from types import ModuleType
-from typing import Any, TypeAlias
+from types import CodeType, ModuleType
+from typing import Any
+
+from promptkit.compiler.loading.executions import Execution, Executions, collecting
+from promptkit.compiler.prompts import declared_prompts
+from promptkit.language.files import files_read
 
 __all__ = [
     "Finder",
@@ -20,9 +24,6 @@ __all__ = [
     "place_module",
     "remove_module",
 ]
-
-#: The modules that have been executed, by name.
-Executed: TypeAlias = dict[str, ModuleType]
 
 
 def active_finders() -> "list[Finder]":
@@ -88,7 +89,7 @@ class PackageFinder(Finder):
 
     def __init__(self, package: str, folder: Path, *, again: bool) -> None:
         super().__init__(package, folder)
-        self.executed: Executed = {}
+        self.executions = Executions()
         self.read: set[str] = set()
         self._again = again
         self._within = (str(folder), f"{str(folder).rstrip(os.sep)}{os.sep}")
@@ -109,10 +110,16 @@ class PackageFinder(Finder):
             spec.loader = self.loader(fullname, spec.loader.path)
         return spec
 
+    def keep(self, executions: Iterable[Execution]) -> None:
+        """Take over what was executed before, and is not to be executed again."""
+        for execution in executions:
+            self.executions.add(execution)
+            self.read.add(execution.file)
+
     def loader(self, name: str, path: str) -> SourceFileLoader:
         """Return the loader of the module in the file at *path*."""
         self.read.add(path)
-        return SourceLoader(name, path, again=self._again, executed=self.executed)
+        return SourceLoader(name, path, again=self._again, executions=self.executions)
 
 
 class SourceLoader(SourceFileLoader):
@@ -123,10 +130,18 @@ class SourceLoader(SourceFileLoader):
     each other faster, and tools may reset the time of a file.
     """
 
-    def __init__(self, name: str, path: str, *, again: bool, executed: Executed | None = None) -> None:
+    def __init__(self, name: str, path: str, *, again: bool, executions: Executions | None = None) -> None:
         super().__init__(name, path)
         self._again = again
-        self._executed = executed
+        self._executions = executions
+        self._execution: Execution | None = None
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of the module, and note it if the module is about to be executed."""
+        code = super().get_code(fullname)
+        if self._execution is not None:
+            self._execution.code = code
+        return code
 
     def get_data(self, path: str) -> bytes:
         """Return the content of a file. Raises `OSError` for stale bytecode, as if it did not exist."""
@@ -141,12 +156,20 @@ class SourceLoader(SourceFileLoader):
         return changed >= os.stat(bytecode).st_ctime_ns
 
     def exec_module(self, module: ModuleType) -> None:
-        """Execute the module, and keep it if that succeeded."""
+        """Execute the module, and note what it did."""
         # The loader lives as long as the module, and must not keep all others alive.
-        executed, self._executed = self._executed, None
-        super().exec_module(module)
-        if executed is not None:
-            executed[self.name] = module
+        executions, self._executions = self._executions, None
+        if executions is None:
+            super().exec_module(module)
+            return
+        self._execution = execution = Execution(self.name, self.path)
+        try:
+            with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
+                super().exec_module(module)
+            execution.module = module
+        finally:
+            self._execution = None
+            executions.add(execution)
 
 
 class SiblingFinder(Finder):

@@ -1,18 +1,21 @@
 """
 Imports a folder of recipes as a Python package, and can import it again, to reload it.
 
-A repeated import reads the source, not the bytecode, and does not reuse modules of an earlier one.
+A repeated import reads the source, not the bytecode. It reuses modules of an earlier one only if it is told
+what has changed since.
 """
 
 import importlib
 import importlib.util
 import linecache
+import os
 import sys
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from promptkit.compiler.loading.executions import Execution
 from promptkit.compiler.loading.finders import (
     Finder,
     PackageFinder,
@@ -20,9 +23,11 @@ from promptkit.compiler.loading.finders import (
     active_finders,
     namespace_of,
     place_module,
+    remove_module,
 )
 from promptkit.compiler.loading.interpreter import preserve_interpreter
 from promptkit.compiler.loading.project_finder import ProjectFinder
+from promptkit.compiler.loading.reuse import are_in_place, changed_modules, import_state
 from promptkit.compiler.loading.targets import package_of, project_root
 
 __all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
@@ -44,11 +49,20 @@ class Package:
 
         sources:
             Finds its modules.
+
+        kept:
+            The names of its modules that were executed by an earlier import.
     """
 
-    def __init__(self, name: str, module: ModuleType, sources: PackageFinder) -> None:
+    def __init__(
+        self, name: str, module: ModuleType, sources: PackageFinder, kept: Iterable[str] = ()
+    ) -> None:
         self.name = name
+        self.module = module
+        self.executions = sources.executions
+        self.kept = frozenset(kept)
         self._sources = sources
+        self._import_state = import_state()
         parts = name.split(".")
         above = (".".join(parts[:count]) for count in range(1, len(parts)))
         self._parents = {name: sys.modules[name] for name in above if name in sys.modules} | {name: module}
@@ -65,19 +79,37 @@ class Package:
             BaseException: Any exception that the file raises.
         """
         name = f"{self.name}.{stem}"
-        executed = self._sources.executed
-        if name not in executed:
+        executed = self.executions.module(name)
+        if executed is None:
             sys.modules.update(self._parents)  # an earlier recipe may have removed them
             if not _is_initializing(sys.modules.get(name)):
                 sys.modules.pop(name, None)  # an earlier recipe may have put something else there
             with preserve_interpreter():
                 return _import(name, self._sources)
-        return executed[name]
+        return executed
+
+    def unaffected(self, changed: Iterable[str]) -> list[Execution] | None:
+        """
+        Return which executions need not be repeated; None if all must be.
+
+        Args:
+            changed:
+                The paths of the files that are others now, that are new or that are gone.
+        """
+        folder = self._sources.folder
+        found = changed_modules(changed, self.name, folder, self.executions)
+        if found is None or import_state() != self._import_state:
+            return None
+        affected = self.executions.affected(found.names, self.name, files=found.others)
+        kept = [execution for execution in self.executions if execution.name not in affected]
+        if self.name in affected or not are_in_place(kept, self.name, self.module):
+            return None
+        return kept
 
 
-def import_package(folder: Path) -> Package:
+def import_package(folder: Path, before: Package | None = None, changed: Iterable[str] = ()) -> Package:
     """
-    Make *folder* a package, freshly imported, and return it.
+    Make *folder* a package, imported, and return it.
 
     The package gets the folder's name, so that tests and recipes can import from it. If another module
     has that name, the package gets a different one.
@@ -85,6 +117,13 @@ def import_package(folder: Path) -> Package:
     Args:
         folder:
             An absolute path.
+
+        before:
+            The package that the last import has made, whose modules are used again unless *changed*
+            concerns them. Without it, everything is imported anew.
+
+        changed:
+            The paths of all files that have changed since then, or whose import is to be tried again.
 
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
@@ -96,16 +135,22 @@ def import_package(folder: Path) -> Package:
     for finder in installed:  # otherwise the name of the last load would seem taken
         finder.uninstall()
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    sources = _install_finders(name, folder, installed)
+    sources, is_as_before = _install_finders(name, folder, installed)
+    if before is not None and before.name == name and is_as_before:
+        kept = before.unaffected(changed)
+        if kept is not None:
+            sources.keep(kept)
+            _remove_package(name, folder, sources)
+            return Package(name, before.module, sources, (execution.name for execution in kept))
     _remove_package(name, folder)
     with preserve_interpreter():
         package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
     return Package(name, package, sources)
 
 
-def read_files() -> set[Path]:
+def read_files() -> set[str]:
     """
-    Return the files that were read for the last package, from its folder and from the project around it.
+    Return the paths of the files that were read for the last package, from its folder and its project.
 
     They include files that were looked for and not found.
     """
@@ -113,10 +158,11 @@ def read_files() -> set[Path]:
     for finder in active_finders():
         if isinstance(finder, PackageFinder):
             files |= finder.read
+            files.update(str(path) for execution in finder.executions for path in execution.read)
         elif isinstance(finder, ProjectFinder):
             files.update(path for path, _ in list(finder.stamps.values()))
             files |= finder.missing
-    return set(map(Path, files))
+    return files
 
 
 def note_missing(error: BaseException) -> None:
@@ -209,10 +255,10 @@ def _import(name: str, sources: PackageFinder) -> ModuleType:
     try:
         module = importlib.import_module(name)
     except Exception:
-        if name not in sources.executed:
+        if (executed := sources.executions.module(name)) is None:
             raise
-        return sources.executed[name]
-    return sources.executed.get(name, module)
+        return executed
+    return sources.executions.module(name) or module
 
 
 def _make_package(name: str, folder: Path, sources: PackageFinder) -> ModuleType:
@@ -242,18 +288,24 @@ def _is_initializing(module: object) -> bool:
     return type(spec) is ModuleSpec and getattr(spec, "_initializing", False)
 
 
-def _remove_package(name: str, folder: Path) -> None:
-    """Remove a package and all below it from `sys.modules`, so that it is imported again."""
+def _remove_package(name: str, folder: Path, sources: PackageFinder | None = None) -> None:
+    """Remove a package and all below it from `sys.modules`, except for what *sources* has kept."""
     importlib.invalidate_caches()
+    kept = set[str]() if sources is None else {name, *(found.name for found in sources.executions)}
     for key, module in list(sys.modules.items()):
-        if _is_within(key, name) and not _is_initializing(module):
-            del sys.modules[key]
-    for file in [file for file in list(linecache.cache) if Path(file).is_relative_to(folder)]:
+        if _is_within(key, name) and key not in kept and not _is_initializing(module):
+            if kept:
+                remove_module(key)
+            else:
+                del sys.modules[key]
+    files = set[str]() if sources is None else sources.read
+    inside = os.path.join(str(folder), "")
+    for file in [file for file in list(linecache.cache) if file.startswith(inside) and file not in files]:
         linecache.cache.pop(file, None)
 
 
-def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> PackageFinder:
-    """Install finders for *folder* and its project, in place of *installed*."""
+def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> tuple[PackageFinder, bool]:
+    """Install finders in place of *installed*; also return whether the project around is unchanged."""
     root = project_root(folder)
     before = None
     for project in _project_finders(installed):
@@ -263,10 +315,12 @@ def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> Pa
             project.forget()
     found = ProjectFinder(name, folder, root, before)
     siblings = SiblingFinder(name, folder, root)
+    is_as_before = before is not None
     if found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))):
         found.forget()
+        is_as_before = False
     sources = PackageFinder(name, folder, again=str(folder) in _imported)
     for finder in (sources, siblings, found):
         finder.install()
     _imported.add(str(folder))
-    return sources
+    return sources, is_as_before and not found.is_answered

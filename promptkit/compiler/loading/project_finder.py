@@ -7,7 +7,7 @@ from contextlib import suppress
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, TypeAlias
 
 from promptkit.compiler.loading.finders import Finder, SourceLoader, remove_module
 from promptkit.compiler.loading.watched_files import Stamp, stamp_of
@@ -19,6 +19,10 @@ _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{o
 
 #: The folder of Python's own modules, which may be inside of the project, too.
 _STDLIB: Final = os.path.join(os.path.dirname(os.__file__), "")
+
+
+#: What was looked for: the name of a module, and where.
+Question: TypeAlias = tuple[str, tuple[str, ...] | None]
 
 
 class ProjectFinder(Finder):
@@ -49,6 +53,7 @@ class ProjectFinder(Finder):
         self.again: set[str] = set() if before is None else set(before.again)
         self.namespaces: set[str] = set() if before is None else set(before.namespaces)
         self.missing: set[str] = set()
+        self.unanswered: set[Question] = set() if before is None else set(before.unanswered)
         self._is_on_path = False
 
     def install(self) -> None:
@@ -76,7 +81,9 @@ class ProjectFinder(Finder):
         if not self._may_be_ours(fullname, path):
             return None
         spec = self._next_spec(fullname, path, target)
-        if spec is not None and spec.loader is None:
+        if spec is None and not fullname.startswith(f"{self.package}."):
+            self.unanswered.add((fullname, None if path is None else tuple(path)))
+        elif spec is not None and spec.loader is None:
             if any(map(self._is_ours, spec.submodule_search_locations or ())):
                 self.namespaces.add(fullname)  # a folder without an __init__.py
         elif spec is not None and type(spec.loader) is SourceFileLoader and self._is_ours(spec.loader.path):
@@ -89,6 +96,11 @@ class ProjectFinder(Finder):
     def has_changed(self) -> bool:
         """Whether the file of any imported module has changed."""
         return any(stamp != stamp_of(path) for path, stamp in list(self.stamps.values()))
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether any module can be found now that could not be found before."""
+        return any(self._next_spec(name, path, None) for name, path in list(self.unanswered))
 
     def note_missing(self, name: str) -> None:
         """Note that a module was not found, so that its files are watched for."""
@@ -105,6 +117,7 @@ class ProjectFinder(Finder):
             remove_module(name)
         self.again.update(self.stamps)
         self.stamps.clear()
+        self.unanswered.clear()
         self.namespaces.clear()
 
     def _may_be_ours(self, name: str, path: Sequence[str] | None) -> bool:

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -13,9 +12,6 @@ __all__ = ["Stamp", "WatchedFiles", "find_files", "is_test", "stamp_of"]
 
 #: Identifies a version of a file, or a folder. If it differs, the file or folder was changed or replaced.
 Stamp: TypeAlias = tuple[int, int, int]
-
-#: Tests are neither loaded as recipes nor watched. These are pytest's default names.
-_TESTS: Final = ("test_*.py", "*_test.py", "conftest.py")
 
 #: Caches and editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
 _IGNORED_NAMES: Final = frozenset({"__pycache__", "node_modules", "4913"})
@@ -103,8 +99,9 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Wat
             files[entry.path] = stamp_of(entry.path)
             if entry.is_symlink():  # an edit changes the link's target
                 real.append(os.path.realpath(entry.path))
-    files.update({path: stamp_of(path) for path in (*real, *map(str, read)) if path not in files})
-    folders = {str(folder), *walk.scanned, *map(os.path.dirname, files)}
+    outside = [path for path in dict.fromkeys((*real, *map(str, read))) if path not in files]
+    files.update({path: stamp_of(path) for path in outside})
+    folders = {str(folder), *walk.scanned, *map(os.path.dirname, outside)}
     identities = {path: _identity(path) for path in folders}
     return WatchedFiles(files, identities, frozenset(walk.scanned), suffix, tuple(walk.skipped))
 
@@ -175,7 +172,9 @@ def _is_visible(name: str) -> bool:
 
 def is_test(name: str) -> bool:
     """Return whether a file of that name belongs to pytest."""
-    return any(fnmatchcase(name, pattern) for pattern in _TESTS)
+    return name.endswith(".py") and (
+        name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
+    )
 
 
 def stamp_of(path: str) -> Stamp | None:

@@ -1,0 +1,219 @@
+"""
+Laws of reloading: a catalog that grew by edits is the one that is compiled from nothing.
+"""
+
+import os
+import sys
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from promptkit.compiler.compilation import compile, compile_files
+from promptkit.compiler.composition import compose, merge, owners_of
+from promptkit.compiler.loading.loader import load
+from promptkit.compiler.loading.packages import ImportSnapshot
+from promptkit.compiler.reloading import Reloader
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.results import Identity
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.server.snapshot import Snapshot
+
+IDENTITY = Identity("law", "1")
+
+#: Recipes, helpers, a helper that is seldom there, a package and a module in it.
+NAMES = ["a", "b", "c", "_g", "_h", "_sub/__init__", "_sub/part"]
+MODULES = ["a", "b", "c", "_g", "_h", "_sub", "_sub.part"]
+
+#: Ways to import a module, each of which ends with its text in a name of its own.
+FORMS = {
+    "relative": "from .{dots}{name} import TEXT as t{n}",
+    "sibling": "from {name} import TEXT as t{n}",
+    "absolute": "from {package}.{name} import TEXT as t{n}",
+    "module": "import {package}.{name} as m{n}\nt{n} = m{n}.TEXT",
+    "dynamic": "from importlib import import_module\nt{n} = import_module('{package}.{name}').TEXT",
+    "star": "from .{dots}{name} import *\nt{n} = TEXT",
+    "fallback": "try:\n    from .{dots}{name} import TEXT as t{n}\nexcept ImportError:\n    t{n} = 'none'",
+    "whatever": "try:\n    from .{dots}{name} import TEXT as t{n}\nexcept Exception:\n    t{n} = 'no'",
+    "factory": "from .{dots}{name} import make\nt{n} = ''\nmade{n} = make({own!r})",
+    "prompts": "from .{dots}{name} import one\nt{n} = 'again'",
+}
+
+END = {
+    "fine": "",
+    "raises": "1 / 0",
+    "syntax": "def broken(:",
+    "missing": "from . import nowhere",
+    "unusable": "@prompt\ndef unusable(x: object()): return ''",
+}
+
+BODY = """
+TEXT = "-".join([{value!r}, {texts}])
+
+def make(name):
+    @prompt(name=name)
+    def made() -> str:
+        return TEXT + name
+    return made
+
+@prompt(name={prompt!r}, description=TEXT)
+def one() -> str:
+    return TEXT
+"""
+
+modules = st.fixed_dictionaries(
+    {
+        "imports": st.lists(st.tuples(st.sampled_from(sorted(FORMS)), st.sampled_from(MODULES)), max_size=2),
+        "value": st.sampled_from(["x", "y", "z"]),
+        "prompt": st.sampled_from("pqrstuvw"),
+        "end": st.sampled_from([*["fine"] * 12, *END]),
+        "reads": st.sampled_from([*[False] * 5, True]),
+    }
+)
+edits = st.one_of(
+    *[st.tuples(st.just("write"), st.sampled_from(NAMES), modules)] * 3,
+    st.tuples(st.just("write"), st.sampled_from(NAMES), modules),
+    st.tuples(st.just("remove"), st.sampled_from(NAMES), st.none()),
+    st.tuples(st.just("rename"), st.sampled_from(NAMES), st.sampled_from(NAMES)),
+    st.tuples(st.just("data"), st.just(""), st.sampled_from(["one", "two"])),
+)
+
+
+def source(package, file, module):
+    """The source of a module."""
+    dots = "." * file.count("/")
+    lines = ["from promptkit import prompt"]
+    lines += [
+        FORMS[form].format(name=name, n=n, package=package, dots=dots, own=f"{file}-{n}")
+        for n, (form, name) in enumerate(module["imports"])
+    ]
+    texts = [f"t{n}" for n, _ in enumerate(module["imports"])]
+    if module["reads"]:
+        lines.append("from pathlib import Path")
+        texts.append(f"(Path({package!r}) / 'data.txt').read_text()")
+    body = BODY.format(value=module["value"], texts=", ".join(texts), prompt=module["prompt"])
+    return "\n".join(lines) + body + END[module["end"]] + "\n"
+
+
+class Folder:
+    """
+    A folder that is edited, with the time of each edit in the past, as if its author had been slow.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seconds = count(1_000_000_000)
+
+    def edit(self, what, name, how):
+        """Edit one file, if there is something to edit."""
+        path = self.path / f"{name}.py"
+        if what == "data":
+            self._write(self.path / "data.txt", how)
+        elif what == "write":
+            self._write(path, source(str(self.path.name), name, how))
+        elif path.exists() and what == "remove":
+            path.unlink()
+        elif path.exists() and how != name:
+            self._write(self.path / f"{how}.py", path.read_text())
+            path.unlink()
+
+    def _write(self, path, text):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        moment = next(self._seconds)
+        os.utime(path, (moment, moment))
+
+
+def wire(catalog):
+    """All that clients can see of a catalog without arguments, by revision."""
+    seen = {}
+    if catalog is None:
+        return seen
+    seen["pages"] = dict(Snapshot(catalog, IDENTITY, 50, changes=True).pages())
+    for revision in REVISIONS.values():
+        lowering = lowering_for(revision, IDENTITY)
+        for name, prompt in catalog.items():
+            seen[revision, name] = lowering.result(prompt, prompt.render())
+    return seen
+
+
+class Fresh:
+    """
+    What would be served if everything was imported and compiled anew after each edit.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files = []
+        self.seen, self.diagnostics = {}, ()
+
+    def load(self):
+        """Load the folder as it is now, and leave no module behind."""
+        before = ImportSnapshot()
+        for name in self._modules():
+            del sys.modules[name]
+        recipes = load(self._folder)
+        files = compile_files(recipes)
+        merged = merge(self._files, files)
+        catalog = compose(merged, owners=owners_of(self._files), root=recipes.root)
+        self.diagnostics = catalog.diagnostics
+        lost = not any(file.served for file in merged) and any(file.served for file in self._files)
+        if not lost:
+            self._files = merged
+            self.seen = wire(catalog)
+            assert not catalog.healthy or wire(compile(recipes)) == self.seen
+        for name in self._modules():
+            del sys.modules[name]
+        before.restore()
+
+    def _modules(self):
+        package = self._folder.name
+        return [name for name in sys.modules if name == package or name.startswith(f"{package}.")]
+
+
+class Incremental:
+    """
+    What is served by the reloader, without a thread that watches.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._reported = []
+        self._reloader = Reloader(folder, self._reported.append)
+        self.catalog = self._reloader.load()
+        self._reloader._publish = self._take
+
+    def _take(self, catalog):
+        self.catalog = catalog
+
+    def reload(self):
+        """Load what has changed."""
+        self._reloader._reload()
+
+
+@settings(max_examples=40)
+@given(
+    st.fixed_dictionaries(dict.fromkeys(NAMES[:5], modules), optional=dict.fromkeys(NAMES[5:], modules)),
+    st.lists(st.lists(edits, min_size=1, max_size=2), min_size=3, max_size=6),
+)
+def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
+    """
+    Whatever is edited, added, removed, renamed or broken: what is served is what would be served if all
+    was imported anew, and a file that is broken keeps its last good prompts in both.
+    """
+    with TemporaryDirectory(prefix="law_") as place:
+        folder = Folder(Path(os.path.realpath(place)))
+        os.chdir(folder.path.parent)
+        folder.edit("data", "", "zero")
+        for name, module in first.items():
+            folder.edit("write", name, module)
+        fresh, incremental = Fresh(folder.path), Incremental(folder.path)
+        fresh.load()
+        assert wire(incremental.catalog) == fresh.seen
+        for step in steps:
+            for edit in step:
+                folder.edit(*edit)
+            fresh.load()
+            incremental.reload()
+            assert wire(incremental.catalog) == fresh.seen, fresh.diagnostics
