@@ -67,7 +67,7 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         run: Callable[..., int] = _import(f"promptkit.cli.{options.command}").run
         if options.command != "serve":  # it speaks MCP on standard output
             run = partial(_run_with_output, run, restore=restore)
-        return _run_on_target(run, options)
+        return _run_on_target(run, options, argv)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
 
@@ -89,16 +89,20 @@ def _import(name: str) -> ModuleType:
             raise KeyboardInterrupt
 
 
-def _run_on_target(run: Callable[[Namespace], int], options: Namespace) -> int:
-    from promptkit.errors.exceptions import LoadError
+def _run_on_target(run: Callable[[Namespace], int], options: Namespace, argv: Sequence[str]) -> int:
+    from promptkit.errors.exceptions import ConfigurationError, LoadError
 
     try:
+        if options.command != "serve" or not options.has_target:  # a server that is told all starts at once
+            from promptkit.cli.configured import configure
+
+            options = configure(options, argv)
         return int(run(options))
-    except (LoadError, OSError) as error:
+    except (LoadError, ConfigurationError, OSError) as error:
         reason = str(error)
         if _current_folder_is_gone():
             reason = f"cannot load {options.target!r}: the current folder is gone: change to one that exists"
-        elif not isinstance(error, LoadError):
+        elif isinstance(error, OSError):
             raise
         from promptkit.cli.diagnostics import print_error
 

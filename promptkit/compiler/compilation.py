@@ -8,6 +8,8 @@ One pass finds every error, and equal input gives an equal catalog.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import attrs
+
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
@@ -36,7 +38,8 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
         diagnostics, each with file, line and remedy. Of two prompts with one name, and of two
         resources with one URI template, the one that is defined second is not served.
     """
-    return compose(compile_files(recipes, lint=lint), root=recipes.root)
+    catalog = compose(compile_files(recipes, lint=lint), root=recipes.root)
+    return _without_suppressed(catalog) if lint else catalog
 
 
 def compile_files(
@@ -110,5 +113,12 @@ def _lint_prompt(prompt: Prompt[..., object], compiled: CompiledPrompt | None) -
 
 def _lint_file(file: Path) -> Iterable[Diagnostic]:
     from promptkit.compiler.lints.files import lint_file
+    from promptkit.compiler.lints.suppressions import lint_suppressions
 
-    return lint_file(file)
+    return (*lint_file(file), *lint_suppressions(file))
+
+
+def _without_suppressed(catalog: Catalog) -> Catalog:
+    from promptkit.compiler.lints.suppressions import without_suppressed
+
+    return attrs.evolve(catalog, diagnostics=without_suppressed(catalog.diagnostics))

@@ -4,14 +4,15 @@ The exceptions that promptkit raises, as one tree.
 ::
 
     PromptkitError
-    ├── PromptError       an author's message to the person at the client
-    │   ├── MediaError    bytes or a path that cannot become content
-    │   └── EmptyPrompt   a prompt that rendered to nothing
-    ├── UnknownPrompt     no prompt has that name
-    ├── UnknownResource   no resource has that URI
-    ├── ArgumentErrors    all that is wrong with the arguments of one request
-    ├── CompileError      a prompt or resource that cannot be compiled
-    └── LoadError         a target from which nothing can be loaded
+    ├── PromptError         an author's message to the person at the client
+    │   ├── MediaError      bytes or a path that cannot become content
+    │   └── EmptyPrompt     a prompt that rendered to nothing
+    ├── UnknownPrompt       no prompt has that name
+    ├── UnknownResource     no resource has that URI
+    ├── ArgumentErrors      all that is wrong with the arguments of one request
+    ├── CompileError        a prompt or resource that cannot be compiled
+    ├── LoadError           a target from which nothing can be loaded
+    └── ConfigurationError  a setting of pyproject.toml that cannot be understood
 
 A wrong value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
 `TypeError` for what an author's function returned. A `Fault` is no exception: it is one entry of
@@ -21,6 +22,7 @@ A wrong value in an author's code is a built-in `TypeError` or `ValueError`. `Re
 from promptkit.errors.exceptions import (
     ArgumentErrors,
     CompileError,
+    ConfigurationError,
     EmptyPrompt,
     Fault,
     LoadError,
@@ -35,6 +37,7 @@ from promptkit.errors.exceptions import (
 __all__ = [
     "ArgumentErrors",
     "CompileError",
+    "ConfigurationError",
     "EmptyPrompt",
     "Fault",
     "LoadError",

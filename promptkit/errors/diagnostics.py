@@ -51,6 +51,7 @@ class Rule(Enum):
     UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
     FAILING_IMPORT = "PK104", "an import in a function that would fail"
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
+    BAD_SUPPRESSION = "PK106", "a comment that is to ignore a finding, and ignores none"
     BAD_NAME = "PK201", "a name that some client could not show, or let people type"
     DUPLICATE_NAME = "PK202", "two prompts of one name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
@@ -60,6 +61,7 @@ class Rule(Enum):
     FORGOTTEN_F = "PK207", "an f-string without its `f`"
     TEMPLATE_SYNTAX = "PK208", "a template in text or a docstring, which nothing fills in"
     OBJECT_IN_TEXT = "PK209", "an object in an f-string, where its text was meant"
+    EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
@@ -94,6 +96,7 @@ WARNINGS: Final = frozenset(
         Rule.UNDEFINED_NAME,
         Rule.FAILING_IMPORT,
         Rule.RELATIVE_PATH,
+        Rule.BAD_SUPPRESSION,
         Rule.SAYS_NOTHING,
         Rule.UNSENDABLE_VALUE,
         Rule.FORGOTTEN_F,

@@ -259,6 +259,27 @@ class LoadError(_ReadOnly):
         return f"cannot load {self.target!r}: {self.reason}"
 
 
+class ConfigurationError(_ReadOnly):
+    """
+    A setting of a project cannot be understood.
+
+    Args:
+        file:
+            The ``pyproject.toml``.
+
+        reason:
+            What is wrong with it, and what to write instead.
+    """
+
+    def __init__(self, file: str, reason: str) -> None:
+        super().__init__(file, reason)
+        self.file = file
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"
+
+
 #: How many characters of a client's text an error shows.
 _LONGEST_SHOWN: Final = 200
 

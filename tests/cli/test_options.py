@@ -7,7 +7,7 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.options import parse
 
-COMMANDS = ("serve", "list", "render", "check")
+COMMANDS = ("serve", "list", "render", "check", "complete")
 
 
 def refused(capsys, *argv):

@@ -11,6 +11,7 @@ from promptkit.conversion.errors import Misfit
 from promptkit.errors import (
     ArgumentErrors,
     CompileError,
+    ConfigurationError,
     EmptyPrompt,
     Fault,
     LoadError,
@@ -66,6 +67,10 @@ EXAMPLES = {
             ]
             * 2
         ),
+    ),
+    "ConfigurationError": (
+        ConfigurationError("pyproject.toml", "[tool.promptkit] target takes a folder"),
+        "pyproject.toml: [tool.promptkit] target takes a folder",
     ),
     "LoadError": (
         LoadError("recipies", "there is no such folder"),

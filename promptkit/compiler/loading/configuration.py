@@ -1,0 +1,183 @@
+"""
+Configuration: the table ``[tool.promptkit]`` of the nearest ``pyproject.toml`` that has one.
+
+It is looked for only where a command, or a test, is not told what to do.
+"""
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+
+from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Configuration", "check_keys", "find_configuration", "find_target"]
+
+#: Where recipes lie if nothing says so, by precedence.
+_FOLDERS: Final = ("recipes", "prompts")
+
+
+class Configuration(Struct, frozen=True):
+    """
+    What a project says of its prompts.
+
+    Args:
+        file:
+            The ``pyproject.toml``, an absolute path; ``""`` if there is none.
+
+        target:
+            The recipes: an absolute path, or a module; None if it is not said.
+
+        clients:
+            The clients that the prompts are meant for.
+
+        ignore:
+            The codes of diagnostics that are not reported.
+
+        serve:
+            The options of ``promptkit serve``, by their names without the dashes in front, as they
+            are written: whoever knows the options checks them, with `check_keys`.
+    """
+
+    file: str = ""
+    target: str | None = None
+    clients: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    serve: Mapping[str, Any] = {}
+
+
+def find_configuration(start: "str | Path" = ".") -> Configuration:
+    """
+    Return what the project says that *start* is in.
+
+    Args:
+        start:
+            A folder. The ``pyproject.toml`` may lie in it, or in any folder above it.
+
+    Raises:
+        ConfigurationError: If the file cannot be read, or says what it cannot say.
+    """
+    folder = os.path.abspath(start)
+    while True:
+        file = os.path.join(folder, "pyproject.toml")
+        if (table := _table(file)) is not None:
+            return _configuration(file, table)
+        if (above := os.path.dirname(folder)) == folder:
+            return Configuration()
+        folder = above
+
+
+def find_target(start: "str | Path" = ".") -> str:
+    """
+    Return the recipes to take where none are named.
+
+    Args:
+        start:
+            The folder to start from.
+
+    Returns:
+        What the configuration says, or else the path of the folder ``recipes`` or ``prompts`` in *start*.
+
+    Raises:
+        ConfigurationError: As `find_configuration` does.
+
+        LoadError: If there is nothing of it.
+    """
+    if (target := find_configuration(start).target) is not None:
+        return target
+    for name in _FOLDERS:
+        if os.path.isdir(folder := os.path.join(start, name)):
+            return folder
+    reason = f"there is no folder {' or '.join(_FOLDERS)} here: name one, or set target in [tool.promptkit]"
+    raise LoadError(os.path.join(start, _FOLDERS[0]), reason)
+
+
+def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name: str) -> None:
+    """
+    Check that a table has no other keys than those that mean something.
+
+    Args:
+        table:
+            What was read.
+
+        known:
+            The keys that it may have.
+
+        file:
+            Where it was read.
+
+        name:
+            What the table is called there, as in ``tool.promptkit``.
+
+    Raises:
+        ConfigurationError: With the first key that is unknown, and the nearest one.
+    """
+    for key in table:
+        if key not in known:
+            near = nearest(key, known)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
+            raise ConfigurationError(file, f"[{name}] has no setting {key!r}: {hint}")
+
+
+def _table(file: str) -> dict[str, Any] | None:
+    """
+    Return the table ``[tool.promptkit]`` of *file*; None if there is no such file, or table.
+    """
+    try:
+        with open(file, "rb") as stream:
+            text = stream.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigurationError(file, f"it cannot be read: {error.strerror}") from None
+    if b"promptkit" not in text:
+        return None
+    import tomllib  # most projects have no such table
+
+    try:
+        table = tomllib.loads(text.decode()).get("tool", {}).get("promptkit")
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise ConfigurationError(file, f"it is not TOML: {error}") from None
+    if table is not None and not isinstance(table, dict):
+        raise ConfigurationError(file, "tool.promptkit is no table")
+    return table
+
+
+def _configuration(file: str, table: dict[str, Any]) -> Configuration:
+    """
+    Return what a table says. Raises ConfigurationError if a key or a value is none that it has.
+    """
+    check_keys(table, _SETTINGS, file, "tool.promptkit")
+    for key, value in table.items():
+        takes, fits = _SETTINGS[key]
+        if not fits(value):
+            raise ConfigurationError(file, f"[tool.promptkit] {key} takes {takes}, not {value!r}")
+    lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
+    target = table.get("target")
+    return Configuration(file, target and _located(target, file), **lists, serve=table.get("serve", {}))
+
+
+def _located(target: str, file: str) -> str:
+    """
+    Return *target* as it can be found from anywhere: it is written as seen from the folder of *file*.
+    """
+    path = os.path.join(os.path.dirname(file), target)
+    place, _, _ = path.rpartition(":") if not os.path.exists(path) else (path, "", "")
+    return path if os.path.exists(place) else target
+
+
+def _is_texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+#: The settings: what each takes, in words, and what tells whether a value is that.
+_SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
+    "target": ("a folder, a file or a module", lambda value: isinstance(value, str) and value != ""),
+    "clients": ("a list of names", _is_texts),
+    "ignore": ("a list of codes", _is_texts),
+    "serve": ("a table of options", lambda value: isinstance(value, dict)),
+}
