@@ -13,7 +13,7 @@ from enum import IntEnum
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from promptkit.cli.options import parse
 
@@ -52,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return _run(argv, restore=True)
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may be typed
+        _complete_and_exit()
     try:
         code = _run(sys.argv[1:], restore=False)
     except SystemExit as end:
@@ -70,6 +72,14 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         return _run_on_target(run, options, argv)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+
+
+def _complete_and_exit() -> NoReturn:
+    with suppress(ModuleNotFoundError):  # argcomplete is an extra; on a key press, nothing can be printed
+        from promptkit.cli.shell_completion import complete_and_exit
+
+        complete_and_exit()
+    raise SystemExit(Exit.FAULTY)
 
 
 def _import(name: str) -> ModuleType:

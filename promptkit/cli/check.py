@@ -2,6 +2,7 @@
 
 from argparse import Namespace
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import attrs
 
@@ -36,7 +37,8 @@ def run(options: Namespace, output: Output) -> int:
         found += failures
     catalog = without_ignored(attrs.evolve(catalog, diagnostics=_remaining(found)), options.ignore)
     if options.json or options.format == "json":
-        output.print_json(_data(catalog))
+        rendered = {"not_rendered": skipped} if options.render else {}
+        output.print_json({**_data(catalog), **rendered})
     elif options.format == "github":
         from promptkit.cli.github import print_annotations
 
@@ -81,7 +83,7 @@ def _remaining(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return without_suppressed(found)
 
 
-def _data(catalog: Catalog) -> object:
+def _data(catalog: Catalog) -> dict[str, Any]:
     return {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],

@@ -54,6 +54,13 @@ class CompiledSet:
         # The folders above say what is a package, and which project is around it.
         return cls(Store(*place, package_of(place[0]), project_root(place[0]), *purpose))
 
+    @property
+    def found(self) -> Listings | None:
+        """
+        What is kept, for whoever only looks at it and closes it: it is not withdrawn.
+        """
+        return self._found
+
     def listings(self) -> Listings | None:
         """
         Return what can be told before the recipes are imported, if anything can.
