@@ -114,7 +114,7 @@ def _comments(file: str) -> Iterator[_Comment]:
                 begin = opened.pop()
             if end > begin and token.type in (tokenize.STRING, _FSTRING_END):
                 first[end] = first.get(begin, begin)
-            if token.type == tokenize.COMMENT and (found := _COMMENT.match(token.string)):
+            if token.type == tokenize.COMMENT and (found := _COMMENT.search(token.string)):
                 yield _Comment(file, token, found, first.get(begin, begin))
     except (tokenize.TokenError, SyntaxError):  # importing the file has reported that
         return
