@@ -107,13 +107,18 @@ class _Reader(Validator):
         return read_value(self._prompt, self._argument.name, answer, self._folder)
 
     def validate(self, document: Document) -> None:
-        if document.text == "@-":
-            raise ValidationError(message="standard input is this terminal: type the value, or write @FILE")
+        if reason := self._refusal(document.text):
+            message = escape_invisible(reason, one_line=True)
+            raise ValidationError(len(document.text), message)
+
+    def _refusal(self, answer: str) -> str | None:
+        if answer == "@-":
+            return "standard input is this terminal: type the value, or write @FILE"
         try:
-            sent = self.read(document.text)
+            sent = self.read(answer)
             Arguments(self._prompt.name, (self._argument,)).read({self._argument.name: sent})
         except ArgumentSyntaxError as error:
-            raise ValidationError(message=escape_invisible(str(error), one_line=True)) from None
+            return str(error)
         except ArgumentErrors as error:
-            message = "; ".join(map(str, error.faults))
-            raise ValidationError(message=escape_invisible(message, one_line=True)) from None
+            return "; ".join(map(str, error.faults))
+        return None
