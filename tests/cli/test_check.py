@@ -30,7 +30,7 @@ def fine(n: Annotated[int, Arg(examples=[1, 2])]) -> str:
 
 @prompt
 def defaults() -> str:
-    return None
+    return ""
 
 @prompt
 def second(n: Annotated[int, Arg(examples=[1, 0])]) -> str:
@@ -159,7 +159,7 @@ class TestRender:
         """
         The text says which prompts could not be tried, and why.
         """
-        recipes(needs=EXAMPLES.partition("@prompt\ndef refuses")[0].replace("return None", "return 'x'"))
+        recipes(needs=EXAMPLES.partition("@prompt\ndef refuses")[0].replace('return ""', "return 'x'"))
 
         code = main(["check", "--render"])
 

@@ -1,6 +1,7 @@
 """`promptkit render` beyond a prompt's transcript: Markdown, resources, files of media, watching."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -254,6 +255,7 @@ class TestResources:
         assert "a URI takes no arguments: write their values into it" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
 class TestWatch:
     def test_a_change_is_shown(self, recipes, tmp_path):
         """
