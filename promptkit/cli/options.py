@@ -28,7 +28,7 @@ EPILOG: Final = """\
 exit codes:
   0    everything is fine
   1    recipes have faults, or a prompt failed
-  2    wrong usage: an unknown command, option, target or prompt
+  2    wrong usage: an unknown command, option, target, prompt or setting
   130  interrupted
 """
 
@@ -36,7 +36,8 @@ exit codes:
 _FOLDERS: Final = ("recipes", "prompts")
 
 _TARGET_HELP: Final = (
-    "a folder of recipes, a file, a module, or module:object (default: the folder recipes, else prompts)"
+    "a folder of recipes, a file, a module, or module:object, unless [tool.promptkit] in pyproject.toml "
+    "names it (default: the folder recipes, else prompts)"
 )
 
 #: Larger values are typing errors, and clocks and counters cannot take them.

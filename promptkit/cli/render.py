@@ -53,7 +53,7 @@ def run(options: Namespace, output: Output) -> int:
     if options.watch:
         from promptkit.cli.watching import watch
 
-        watch(options.target, request.show, output, options.ignore)
+        return watch(options.target, request.show, output, options.ignore)
     recipes = _load(options)
     catalog = compiler.compile(recipes)
     if options.name not in catalog and not is_uri(options.name):

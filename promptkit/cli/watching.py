@@ -3,9 +3,10 @@
 from collections.abc import Callable, Collection
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Final, NoReturn
+from typing import Final
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.cli import Exit
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.reloading import Reloader
@@ -21,8 +22,8 @@ _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
 def watch(
-    target: str, show: Callable[[Catalog], object], output: Output, ignore: Collection[Rule] = ()
-) -> NoReturn:
+    target: str, show: Callable[[Catalog], Exit], output: Output, ignore: Collection[Rule] = ()
+) -> Exit:
     """
     Show what *target* has now, and again after each change, until Ctrl-C.
 
@@ -31,13 +32,17 @@ def watch(
             A folder, a file, a module or module:object.
 
         show:
-            Prints something of a catalog.
+            Prints something of a catalog. If it is wrong usage at once, and no fault may be why, nothing
+            is watched.
 
         output:
             Where it prints; a terminal is cleared before.
 
         ignore:
             The rules that are not reported.
+
+    Returns:
+        The exit code of wrong usage.
 
     Raises:
         LoadError: If there is nothing at the target.
@@ -57,7 +62,8 @@ def watch(
     reloader = Reloader(target, lambda catalog: work.put(partial(report, catalog)))
     catalog = reloader.load()
     report(catalog)
-    show(catalog)
+    if show(catalog) is Exit.USAGE and catalog.healthy:
+        return Exit.USAGE
     output.send()
     reloader.start(lambda catalog: work.put(partial(show_again, catalog)))
     while True:

@@ -284,6 +284,22 @@ class TestWatch:
             process.communicate(timeout=20)
         assert process.returncode == 130
 
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["gret"], b"promptkit: unknown prompt 'gret'; did you mean 'greet'?\n"),
+            (["greet", "x"], b"promptkit: 'x' is not an argument: write KEY=VALUE, or KEY=@FILE\n"),
+        ],
+        ids=str,
+    )
+    def test_wrong_usage(self, words, said, recipes, tmp_path):
+        """
+        No change of a file could help, so nothing is watched.
+        """
+        recipes(greet="from promptkit import prompt\nprompt(name='greet')(lambda: 'Hello.')\n")
+
+        assert command("render", "recipes", *words, "--watch", cwd=tmp_path) == (2, b"", said)
+
     def test_nothing_at_the_target(self, tmp_path):
         """
         It is wrong usage, as without the option.
