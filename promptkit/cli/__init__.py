@@ -13,7 +13,7 @@ from enum import IntEnum
 from functools import partial
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from promptkit.cli.options import parse
 
@@ -52,6 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     if argv is not None:
         return _run(argv, restore=True)
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may be typed
+        _complete_and_exit()
     try:
         code = _run(sys.argv[1:], restore=False)
     except SystemExit as end:
@@ -67,9 +69,17 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         run: Callable[..., int] = _import(f"promptkit.cli.{options.command}").run
         if options.command != "serve":  # it speaks MCP on standard output
             run = partial(_run_with_output, run, restore=restore)
-        return _run_on_target(run, options)
+        return _run_on_target(run, options, argv)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+
+
+def _complete_and_exit() -> NoReturn:
+    with suppress(ModuleNotFoundError):  # argcomplete is an extra; on a key press, nothing can be printed
+        from promptkit.cli.shell_completion import complete_and_exit
+
+        complete_and_exit()
+    raise SystemExit(Exit.FAULTY)
 
 
 def _import(name: str) -> ModuleType:
@@ -89,16 +99,20 @@ def _import(name: str) -> ModuleType:
             raise KeyboardInterrupt
 
 
-def _run_on_target(run: Callable[[Namespace], int], options: Namespace) -> int:
-    from promptkit.errors.exceptions import LoadError
+def _run_on_target(run: Callable[[Namespace], int], options: Namespace, argv: Sequence[str]) -> int:
+    from promptkit.errors.exceptions import ConfigurationError, LoadError
 
     try:
+        if options.command != "serve" or not options.has_target:  # a server that is told all starts at once
+            from promptkit.cli.configured import configure
+
+            options = configure(options, argv)
         return int(run(options))
-    except (LoadError, OSError) as error:
+    except (LoadError, ConfigurationError, OSError) as error:
         reason = str(error)
         if _current_folder_is_gone():
             reason = f"cannot load {options.target!r}: the current folder is gone: change to one that exists"
-        elif not isinstance(error, LoadError):
+        elif isinstance(error, OSError):
             raise
         from promptkit.cli.diagnostics import print_error
 

@@ -9,7 +9,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.protocol.limits import Limits
 
-__all__ = ["ArgumentSyntaxError", "read_arguments", "unread_secrets"]
+__all__ = ["ArgumentSyntaxError", "read_arguments", "read_value", "unread_secrets"]
 
 _STANDARD_INPUT: Final = "-"
 
@@ -49,7 +49,7 @@ def read_arguments(prompt: CompiledPrompt, words: Sequence[str], folder: Path) -
             raise ArgumentSyntaxError(msg)
         given[key] = value
     _check_standard_input([key for key, value in given.items() if value == f"@{_STANDARD_INPUT}"])
-    return {key: _value(prompt, key, value, folder) for key, value in given.items()}
+    return {key: read_value(prompt, key, value, folder) for key, value in given.items()}
 
 
 def unread_secrets(prompt: CompiledPrompt, words: Sequence[str]) -> Redactor:
@@ -69,7 +69,26 @@ def _check_standard_input(keys: Sequence[str]) -> None:
         raise ArgumentSyntaxError(msg)
 
 
-def _value(prompt: CompiledPrompt, key: str, value: str, folder: Path) -> str:
+def read_value(prompt: CompiledPrompt, key: str, value: str, folder: Path) -> str:
+    """
+    Read the value of one argument.
+
+    Args:
+        prompt:
+            The prompt.
+
+        key:
+            The argument's name.
+
+        value:
+            Text, or ``@FILE`` for what is in a file.
+
+        folder:
+            The folder that relative paths start from.
+
+    Raises:
+        ArgumentSyntaxError: If it is not text, or the file cannot be read.
+    """
     if not value.startswith("@"):
         return _checked(key, value)
     if value.startswith("@@"):

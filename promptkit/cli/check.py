@@ -1,37 +1,94 @@
 """``promptkit check``: report every fault in the recipes."""
 
 from argparse import Namespace
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_diagnostics
-from promptkit.cli.loading import load_catalog
+from promptkit.cli.loading import load_catalog, without_ignored
 from promptkit.cli.output import Output
-from promptkit.errors.diagnostics import Severity
+from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.errors.exceptions import ConfigurationError, nearest
 
 __all__ = ["run"]
 
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print every fault with its place and its remedy, as text or as JSON.
+    Print every fault with its place and its remedy, as text, as JSON, or as GitHub's annotations.
 
     Raises:
         LoadError: If there is nothing at the target.
+
+        ConfigurationError: If the configuration names a client that is not known.
     """
+    clients = _clients(options)
     catalog = load_catalog(options.target, lint=True)
-    if options.json:
-        output.print_json(
-            {
-                "prompts": list(catalog),
-                "resources": [resource.uri_template for resource in catalog.resources],
-                "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
-            }
-        )
+    found = [*catalog.diagnostics, *_for_clients(clients, catalog)]
+    skipped: Sequence[str] = ()
+    if options.render:
+        from promptkit.cli.examples import render_examples
+
+        failures, skipped = render_examples(catalog)
+        found += failures
+    catalog = without_ignored(attrs.evolve(catalog, diagnostics=_remaining(found)), options.ignore)
+    if options.json or options.format == "json":
+        rendered = {"not_rendered": skipped} if options.render else {}
+        output.print_json({**_data(catalog), **rendered})
+    elif options.format == "github":
+        from promptkit.cli.github import print_annotations
+
+        print_annotations(catalog.diagnostics, output)
     else:
         print_diagnostics(catalog.diagnostics, output)
         print(_summary(catalog), file=output)
+        if skipped:
+            print(f"not rendered, as they need examples: {', '.join(skipped)}", file=output)
     return Exit.FINE if catalog.healthy else Exit.FAULTY
+
+
+def _clients(options: Namespace) -> Sequence[str]:
+    """The clients that are named on the command line, or else by the configuration."""
+    chosen: Sequence[str] = options.client or options.clients
+    if not chosen:
+        return ()
+    from promptkit.compiler.lints.clients import CLIENTS  # few projects name clients
+
+    for name in chosen:
+        if name not in CLIENTS:
+            meant = nearest(name, CLIENTS)
+            hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CLIENTS)}"
+            reason = f"there is no client {name!r}: {hint}"
+            if options.client:
+                options.refuse(f"argument --client: {reason}")
+            raise ConfigurationError(options.configuration, f"[tool.promptkit] clients: {reason}")
+    return tuple(dict.fromkeys(chosen))
+
+
+def _for_clients(clients: Sequence[str], catalog: Catalog) -> Iterable[Diagnostic]:
+    if not clients:
+        return ()
+    from promptkit.compiler.lints.clients import lint_client
+
+    return [diagnostic for client in clients for diagnostic in lint_client(client, catalog)]
+
+
+def _remaining(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    from promptkit.compiler.lints.suppressions import without_suppressed
+
+    return without_suppressed(found)
+
+
+def _data(catalog: Catalog) -> dict[str, Any]:
+    return {
+        "prompts": list(catalog),
+        "resources": [resource.uri_template for resource in catalog.resources],
+        "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
+    }
 
 
 def _summary(catalog: Catalog) -> str:

@@ -29,7 +29,7 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    catalog = load_catalog(options.target)
+    catalog = load_catalog(options.target, options.ignore)
     if options.json:
         output.print_json(_lists(catalog))
     else:

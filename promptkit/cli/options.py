@@ -6,21 +6,29 @@ A server parses it before its first reply. To save time, only the parser of the 
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Final, NoReturn
 
 from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
-from promptkit.version import VERSION
 
-__all__ = ["parse"]
+__all__ = [
+    "COMMANDS",
+    "EPILOG",
+    "Parser",
+    "options_of",
+    "parse",
+    "parser_of",
+    "settings_of",
+    "suggestion",
+]
 
-_EPILOG: Final = """\
+EPILOG: Final = """\
 exit codes:
   0    everything is fine
   1    recipes have faults, or a prompt failed
-  2    wrong usage: an unknown command, option, target or prompt
+  2    wrong usage: an unknown command, option, target, prompt or setting
   130  interrupted
 """
 
@@ -28,7 +36,8 @@ exit codes:
 _FOLDERS: Final = ("recipes", "prompts")
 
 _TARGET_HELP: Final = (
-    "a folder of recipes, a file, a module, or module:object (default: the folder recipes, else prompts)"
+    "a folder of recipes, a file, a module, or module:object, unless [tool.promptkit] in pyproject.toml "
+    "names it (default: the folder recipes, else prompts)"
 )
 
 #: Larger values are typos, and would overflow clocks and counters.
@@ -36,7 +45,7 @@ _MAX_NUMBER: Final = 10**12
 _MAX_SECONDS: Final = 10**9
 
 
-def parse(arguments: Sequence[str]) -> argparse.Namespace:
+def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> argparse.Namespace:
     """
     Parse the command line, and fill in the default target.
 
@@ -44,33 +53,68 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         arguments:
             The words after the program's name.
 
+        defaults:
+            The values of options that the line does not have, where they are others than usual.
+
     Raises:
         SystemExit: If the command line asks for help, or is invalid.
     """
     if arguments and arguments[0] == "help":
         arguments = [*arguments[1:], "--help"]
-    if not arguments or arguments[0] not in _COMMANDS:
-        return _refuse_command(arguments)
+    if not arguments or arguments[0] not in COMMANDS:
+        from promptkit.cli.program import refuse_command
+
+        return refuse_command(arguments)
     name, *rest = arguments
-    settings = _parser_settings(name)
-    if {"-h", "--help"}.isdisjoint(rest):
-        # Without a width, argparse asks for the terminal's, which takes as long as all other parsing.
-        settings["formatter_class"] = partial(argparse.RawDescriptionHelpFormatter, width=80)
-    command = _Parser(f"promptkit {name}", **settings)
-    _COMMANDS[name][1](command)
-    options = command.parse(rest, argparse.Namespace(command=name, refuse=command.error))
+    command = parser_of(name, helps=not {"-h", "--help"}.isdisjoint(rest))
+    command.set_defaults(**(defaults or {}))
+    options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset())
+    options = command.parse(rest, options)
     if name == "render":
-        _find_target(options)
+        from promptkit.cli.words import find_target
+
+        find_target(options)
     options.has_target = options.target is not None
     if not options.has_target:
         options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
     return options
 
 
-class _Parser(argparse.ArgumentParser):
+def parser_of(name: str, *, helps: bool = False) -> "Parser":
+    """
+    Return the parser of one command.
+
+    Args:
+        name:
+            The command.
+
+        helps:
+            Whether it is to print its help, which needs the width of the terminal.
+    """
+    settings = settings_of(name)
+    if not helps:
+        # Asking for the width would take as long as everything else.
+        settings["formatter_class"] = partial(argparse.RawDescriptionHelpFormatter, width=80)
+    command = Parser(f"promptkit {name}", **settings)
+    COMMANDS[name][1](command)
+    return command
+
+
+def options_of(name: str) -> dict[str, argparse.Action]:
+    """Return the options of a command, by their names without the dashes in front."""
+    actions = parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no other way)
+    return {
+        option.removeprefix("--"): action
+        for option, action in actions.items()
+        if option.startswith("--") and option != "--help"
+    }
+
+
+class Parser(argparse.ArgumentParser):
     """Its errors suggest the option that was probably meant, and escape control characters."""
 
     def parse(self, arguments: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
+        """Return *options* with those of a command line. Raises SystemExit if it is wrong."""
         # Options may stand between words. Only with several words does argparse need a second pass for that.
         has_words = len(self._get_positional_actions()) > 1
         read = self.parse_known_intermixed_args if has_words else self.parse_known_args
@@ -79,59 +123,32 @@ class _Parser(argparse.ArgumentParser):
             word = unknown[0].partition("=")[0]
             if not word.startswith("-"):
                 self.error(f"unexpected argument {unknown[0]!r}")
-            self.error(f"unknown option {word!r}{_suggestion(word, self._option_string_actions)}")
+            self.error(f"unknown option {word!r}{suggestion(word, self._option_string_actions)}")
         return known
 
     def error(self, message: str) -> NoReturn:
+        """Print what is wrong, and end the program."""
         from promptkit.fragments.invisible import escape_invisible
 
         super().error(escape_invisible(message))
 
 
-def _suggestion(word: str, known: Sequence[str] | dict[str, Any]) -> str:
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """Return the end of an error: the word that was probably meant, if any is similar."""
     from promptkit.errors.exceptions import nearest
 
     meant = nearest(word, known)
     return f"; did you mean {meant!r}?" if meant else ""
 
 
-def _refuse_command(arguments: Sequence[str]) -> NoReturn:
-    """Print the program's help or version, or what is wrong with the command, and exit."""
-    parser = _Parser(
-        prog="promptkit",
-        description="Compile prompts that are written as Python functions, and serve them to MCP clients.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, (summary, _) in _COMMANDS.items():
-        commands.add_parser(name, help=summary, **_parser_settings(name))
-    word = arguments[0] if arguments else ""
-    if word and not word.startswith("-"):
-        parser.error(f"unknown command {word!r}{_suggestion(word, _COMMANDS)}")
-    _, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        parser.error(f"unknown option {unknown[0]!r}{_suggestion(unknown[0], ('--help', '--version'))}")
-    parser.error(f"name a command: {', '.join(_COMMANDS)}")
-
-
-def _parser_settings(name: str) -> dict[str, Any]:
-    summary = _COMMANDS[name][0]
+def settings_of(name: str) -> dict[str, Any]:
+    """Return what argparse is told about the parser of a command."""
+    summary = COMMANDS[name][0]
     return {
         "description": f"{summary[0].upper()}{summary[1:]}.",
-        "epilog": _EPILOG,
+        "epilog": EPILOG,
         "formatter_class": argparse.RawDescriptionHelpFormatter,
     }
-
-
-def _find_target(options: argparse.Namespace) -> None:
-    """Find the prompt's name: the last word without ``=``. A word before it is the target of `render`."""
-    if "=" in options.name:  # argparse parsed KEY=VALUE as the name, and the name as the target
-        words = [options.name, *options.arguments]
-        options.target, options.name, options.arguments = None, options.target, words
-    if options.name is None or "=" in options.name:
-        options.refuse("the following arguments are required: NAME")
 
 
 def _add_target(command: argparse.ArgumentParser) -> None:
@@ -159,12 +176,12 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
 
 def _add_list(listing: argparse.ArgumentParser) -> None:
     _add_target(listing)
-    listing.add_argument("--json", action="store_true", help="print the JSON that a client receives")
+    _add_json(listing, "print the JSON that a client receives")
 
 
 def _add_render(render: argparse.ArgumentParser) -> None:
     _add_target(render)
-    render.add_argument("name", metavar="NAME", help="the prompt")
+    render.add_argument("name", metavar="NAME", help="the prompt, or the URI of a resource")
     render.add_argument(
         "arguments",
         nargs="*",
@@ -173,12 +190,57 @@ def _add_render(render: argparse.ArgumentParser) -> None:
         help="an argument, as a client sends it; KEY=@FILE reads the value from a file, KEY=@- from "
         "standard input, and KEY=@@X is the text @X",
     )
-    render.add_argument("--json", action="store_true", help="print the JSON that a client receives")
+    form = render.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format",
+        choices=("transcript", "markdown", "json"),
+        default="transcript",
+        help="how to show it: turn by turn, as Markdown, or as the JSON that a client receives "
+        "(default: transcript)",
+    )
+    _add_json(form, "short for --format json")
+    render.add_argument(
+        "--out", metavar="DIR", help="write images, recordings and other files into this folder, too"
+    )
+    render.add_argument("--watch", action="store_true", help="show it again whenever a file changes")
+    render.add_argument(
+        "--no-input",
+        dest="asks",
+        action="store_false",
+        help="do not ask for arguments that are missing, on a terminal neither",
+    )
 
 
 def _add_check(check: argparse.ArgumentParser) -> None:
     _add_target(check)
-    check.add_argument("--json", action="store_true", help="print JSON, for other programs")
+    check.add_argument(
+        "--client",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also find what this client cannot show; may be repeated (default: those of the configuration)",
+    )
+    form = check.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format",
+        choices=("text", "json", "github"),
+        default="text",
+        help="text for people, JSON for other programs, or annotations for GitHub Actions (default: text)",
+    )
+    _add_json(form, "short for --format json")
+    check.add_argument("--render", action="store_true", help="also render every prompt for its examples")
+
+
+def _add_complete(complete: argparse.ArgumentParser) -> None:
+    complete.add_argument("name", metavar="NAME", help="the prompt, or the URI template of a resource")
+    complete.add_argument("argument", metavar="ARGUMENT", help="the argument, or the variable")
+    complete.add_argument("typed", metavar="TYPED", nargs="?", default="", help="what was typed so far")
+    complete.add_argument("--target", type=_target, metavar="TARGET", help=_TARGET_HELP)
+    _add_json(complete, "print the JSON that a client receives")
+
+
+def _add_json(group: Any, summary: str) -> None:
+    group.add_argument("--json", action="store_true", help=summary)
 
 
 def _target(text: str) -> str:
@@ -269,10 +331,11 @@ _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
-#: What each command does, and what adds its options. Each is a module of this package.
-_COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
+#: Each command is a module of this package; here is what it does, and what adds its options.
+COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
     "serve": ("answer an MCP client on standard input and output", _add_serve),
     "list": ("show the prompts and resources, and their arguments", _add_list),
     "render": ("render one prompt and show it", _add_render),
     "check": ("report every fault in the recipes", _add_check),
+    "complete": ("show what a client would be offered for an argument", _add_complete),
 }

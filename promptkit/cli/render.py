@@ -1,20 +1,25 @@
-"""``promptkit render``: render one prompt and show it."""
+"""``promptkit render``: render one prompt, or read one resource, and show it."""
 
 import os
+import re
 from argparse import Namespace
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from promptkit import compiler
+from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, read_arguments, unread_secrets
-from promptkit.cli.deadline import render_within_limit, time_limit
+from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
 from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
+from promptkit.cli.formats import as_markdown, document_as_json, prompt_as_json
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
+from promptkit.cli.words import is_uri
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import (
@@ -23,55 +28,130 @@ from promptkit.errors.exceptions import (
     PromptError,
     ResultError,
     UnknownPrompt,
+    UnknownResource,
     nearest,
 )
 from promptkit.errors.tracebacks import format_exception
+from promptkit.language.content import Content, EmbeddedResource
 from promptkit.language.messages import Workflow
 
 __all__ = ["run"]
 
-#: Members of a result whose values are defined by the protocol, and hold no secrets.
-_PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType")
-
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print a prompt as a transcript, or as the JSON that a client receives.
+    Print a prompt, or a resource by its URI, as a transcript, as Markdown or as JSON.
 
-    The values of secret arguments are hidden in both, and in errors.
+    The values of secret arguments are hidden in all of them, and in errors.
 
     Raises:
         LoadError: If there is nothing at the target.
     """
-    folder = _current_folder()  # a recipe may change it
+    request = _Request(options, _current_folder(), output)  # a recipe may change the folder
+    if is_uri(options.name) and options.arguments:
+        options.refuse("a URI takes no arguments: write their values into it")
+    if options.watch:
+        from promptkit.cli.watching import watch
+
+        return watch(options.target, request.show, output, options.ignore)
     recipes = _load(options)
     catalog = compiler.compile(recipes)
-    if options.name not in catalog:
+    if options.name not in catalog and not is_uri(options.name):
         return _explain_absence(options, recipes, catalog.diagnostics)
-    prompt = catalog[options.name]
-    try:
-        arguments = read_arguments(prompt, options.arguments, folder)
-    except ArgumentSyntaxError as error:
-        print_error(unread_secrets(prompt, options.arguments).redacted(str(error)))
-        return Exit.USAGE
-    return _render(prompt, arguments, output, as_json=options.json)
+    return request.show(catalog)
 
 
-def _render(prompt: CompiledPrompt, arguments: Mapping[str, str], output: Output, *, as_json: bool) -> Exit:
-    redactor = Redactor.of(prompt.arguments, arguments)
-    outcome = render_within_limit(prompt, arguments)
-    if not isinstance(outcome, Workflow):
-        _report_failure(prompt, outcome, redactor)
-        return Exit.FAULTY
-    if not as_json:
-        output.print_content(redactor.redacted(str(outcome)))
+class _Request:
+    """What is to be shown, and how; its arguments are read, or asked for, once."""
+
+    def __init__(self, options: Namespace, folder: Path, output: Output) -> None:
+        self._options = options
+        self._folder = folder
+        self._output = output
+        self._form = "json" if options.json else options.format
+        self._arguments: Mapping[str, str] | None = None
+
+    def show(self, catalog: Catalog) -> Exit:
+        """Print the prompt or the resource of a catalog, or why it cannot be shown."""
+        name = self._options.name
+        if name in catalog:
+            return self._show_prompt(catalog, catalog[name])
+        try:
+            resource, variables = catalog.resource(name)
+        except UnknownResource as error:
+            print_error(str(error if is_uri(name) else UnknownPrompt(name, nearest(name, catalog))))
+            return Exit.USAGE
+        redactor = Redactor.of(resource.arguments, variables)
+        document = call_within_limit(partial(resource.read, name, variables))
+        if not isinstance(document, EmbeddedResource):
+            _report_failure(f"resource {name!r}", document, redactor, time_limit())
+            return Exit.FAULTY
+        return self._print(document, [document], partial(document_as_json, document), resource.name, redactor)
+
+    def _show_prompt(self, catalog: Catalog, prompt: CompiledPrompt) -> Exit:
+        try:
+            if self._arguments is None:
+                self._arguments = self._read(catalog, prompt)
+        except ArgumentSyntaxError as error:
+            print_error(unread_secrets(prompt, self._options.arguments).redacted(str(error)))
+            return Exit.USAGE
+        redactor = Redactor.of(prompt.arguments, self._arguments)
+        said = render_within_limit(prompt, self._arguments)
+        if not isinstance(said, Workflow):
+            _report_failure(f"prompt {prompt.name!r}", said, redactor, time_limit(prompt))
+            return Exit.FAULTY
+        contents = [message.content for message in said]
+        return self._print(said, contents, partial(prompt_as_json, prompt, said), prompt.name, redactor)
+
+    def _read(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
+        """The arguments of the command line, and what is missing, from the person if there is one."""
+        given = read_arguments(prompt, self._options.arguments, self._folder)
+        missing = prompt.arguments.required - given.keys()
+        if not missing or not self._options.asks or not (os.isatty(0) and os.isatty(2)):
+            return given
+        try:
+            from promptkit.cli.questions import ask
+        except ModuleNotFoundError:
+            print_error("to be asked for what is missing, run: pip install 'promptkit[cli]'")
+            return given
+        return ask(catalog, prompt, given, self._folder)
+
+    def _print(
+        self,
+        shown: Workflow | EmbeddedResource,
+        contents: Sequence[Content],
+        as_json: Callable[[Redactor], Any],
+        name: str,
+        redactor: Redactor,
+    ) -> Exit:
+        """Write media to files, if they are wanted, and print the rest in the form that is wanted."""
+        try:
+            files = self._write_media(contents, name)
+            if self._form == "json":
+                self._output.print_json(as_json(redactor))
+            else:
+                text = as_markdown(shown, files) if self._form == "markdown" else str(shown)
+                self._output.print_content(redactor.redacted(text))
+        except OSError as error:
+            print_error(f"cannot write to {self._options.out!r}: {error.strerror}")
+            return Exit.USAGE
+        except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
+            kind = "prompt" if isinstance(shown, Workflow) else "resource"
+            print_error(redactor.redacted(f"{kind} {name!r} has text that cannot be sent: {error}"))
+            return Exit.FAULTY
         return Exit.FINE
-    try:
-        output.print_json(_result(prompt, outcome, redactor))
-    except ValueError as error:  # a lone surrogate, which UTF-8 cannot encode
-        print_error(redactor.redacted(f"prompt {prompt.name!r} has text that cannot be sent: {error}"))
-        return Exit.FAULTY
-    return Exit.FINE
+
+    def _write_media(self, contents: Sequence[Content], name: str) -> Mapping[int, Path]:
+        if self._options.out is None:
+            return {}
+        from promptkit.cli.media_files import write_media
+
+        # The name of a resource may be any text.
+        stem = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-") or "resource"
+        files = write_media(contents, Path(self._options.out), stem)
+        for file in files.values():
+            print_error(f"wrote {file}")
+        return files
 
 
 def _current_folder() -> Path:
@@ -137,8 +217,6 @@ def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic])
 
 def _mentions(diagnostic: Diagnostic, name: str) -> bool:
     """Whether a file that cannot be imported seems to define the prompt called *name*."""
-    import re
-
     file = Path(diagnostic.location.file)
     word = re.escape(name)
     try:
@@ -149,32 +227,10 @@ def _mentions(diagnostic: Diagnostic, name: str) -> bool:
     return file.stem == name or re.search(defined, source, re.MULTILINE) is not None
 
 
-def _report_failure(prompt: CompiledPrompt, error: BaseException | None, redactor: Redactor) -> None:
+def _report_failure(what: str, error: BaseException | None, redactor: Redactor, limit: float) -> None:
     if error is None:
-        print_error(f"prompt {prompt.name!r} took longer than its limit of {time_limit(prompt):g} s")
+        print_error(f"{what} took longer than its limit of {limit:g} s")
     elif isinstance(error, ArgumentErrors | PromptError | ResultError):
         print_error(redactor.redacted(str(error)))
     else:
         print_text(redactor.redacted(format_exception(error)))
-
-
-def _result(prompt: CompiledPrompt, workflow: Workflow, redactor: Redactor) -> Any:
-    """The result that a client of the latest handshake revision receives, without secrets."""
-    import msgspec
-
-    from promptkit.protocol.lowering import lowering_for
-    from promptkit.protocol.revisions import LATEST_HANDSHAKE
-
-    result = msgspec.json.decode(lowering_for(LATEST_HANDSHAKE).result(prompt, workflow))
-    return _redacted(result, redactor)
-
-
-def _redacted(value: Any, redactor: Redactor) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: item if key in _PROTOCOL_MEMBERS else _redacted(item, redactor)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_redacted(item, redactor) for item in value]
-    return redactor.redacted(value) if isinstance(value, str) else value

@@ -110,9 +110,10 @@ def _serve(
 
     gc.freeze()  # imported modules stay, so the collector need not look at them again
     gc.enable()
-    reloader = Reloader(options.target, report_faults)
+    report = partial(report_faults, ignore=options.ignore)
+    reloader = Reloader(options.target, report)
     catalog = cache.load(reloader.load) if cache else reloader.load()
-    report_faults(catalog)
+    report(catalog)
     if options.strict and not catalog.healthy:
         say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY

@@ -8,6 +8,8 @@ One pass finds every error, and equal input gives an equal catalog.
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import attrs
+
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
@@ -37,7 +39,7 @@ def compile(recipes: Recipes, *, lint: bool = False) -> Catalog:
         resources with one URI template, the one that is defined second is not served.
     """
     catalog = compose(compile_files(recipes, lint=lint), root=recipes.root)
-    return _with_lints(catalog) if lint else catalog
+    return _without_suppressed(_with_lints(catalog)) if lint else catalog
 
 
 def compile_files(
@@ -125,5 +127,12 @@ def _with_lints(catalog: Catalog) -> Catalog:
 
 def _lint_file(file: Path) -> Iterable[Diagnostic]:
     from promptkit.compiler.lints.files import lint_file
+    from promptkit.compiler.lints.suppressions import lint_suppressions
 
-    return lint_file(file)
+    return (*lint_file(file), *lint_suppressions(file))
+
+
+def _without_suppressed(catalog: Catalog) -> Catalog:
+    from promptkit.compiler.lints.suppressions import without_suppressed
+
+    return attrs.evolve(catalog, diagnostics=without_suppressed(catalog.diagnostics))

@@ -51,6 +51,7 @@ class Rule(Enum):
     UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
     FAILING_IMPORT = "PK104", "an import in a function that would fail"
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
+    BAD_SUPPRESSION = "PK106", "a comment that is to ignore a finding, and ignores none"
     BAD_NAME = "PK201", "a name that some clients cannot show, or that people cannot type there"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
@@ -63,6 +64,7 @@ class Rule(Enum):
     NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone"
     FIRST_MESSAGE = "PK211", "a first message that is no text of the user"
     UNSENDABLE_FILE = "PK212", "an image or recording that cannot be read, or is larger than clients take"
+    EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
     POSITIONAL_ONLY = "PK303", "a positional-only parameter"
@@ -103,6 +105,7 @@ WARNINGS: Final = frozenset(
         Rule.UNDEFINED_NAME,
         Rule.FAILING_IMPORT,
         Rule.RELATIVE_PATH,
+        Rule.BAD_SUPPRESSION,
         Rule.SAYS_NOTHING,
         Rule.UNSENDABLE_VALUE,
         Rule.FORGOTTEN_F,

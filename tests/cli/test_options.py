@@ -7,7 +7,10 @@ import pytest
 from promptkit.cli import main
 from promptkit.cli.options import parse
 
-COMMANDS = ("serve", "list", "render", "check")
+COMMANDS = ("serve", "list", "render", "check", "complete")
+
+#: What each needs beside a target.
+NEEDED = {"render": ["greet"], "complete": ["greet", "name"]}
 
 
 def refused(capsys, *argv):
@@ -41,7 +44,7 @@ class TestCommands:
         """
         All of them are named.
         """
-        assert refused(capsys) == "promptkit: error: name a command: serve, list, render, check"
+        assert refused(capsys) == ("promptkit: error: name a command: serve, list, render, check, complete")
 
     @pytest.mark.parametrize(
         ("argv", "said"),
@@ -98,8 +101,8 @@ class TestCommands:
             main([name, "--help"])
         out = " ".join(capsys.readouterr().out.split())
 
-        words = "[TARGET] NAME [KEY=VALUE ...]" if name == "render" else "[TARGET]"
-        assert words in out
+        words = {"render": "[TARGET] NAME [KEY=VALUE ...]", "complete": "[--target TARGET]"}
+        assert words.get(name, "[TARGET]") in out
         assert "(default: the folder recipes, else prompts)" in out
 
 
@@ -123,16 +126,18 @@ class TestTarget:
         for folder in folders:
             (tmp_path / folder).mkdir()
 
-        assert parse([name, *(["greet"] if name == "render" else [])]).target == expected
+        assert parse([name, *NEEDED.get(name, [])]).target == expected
 
     @pytest.mark.parametrize("name", COMMANDS)
     def test_an_empty_one(self, name, capsys):
         """
         It is what a script's unset variable gives, and names nothing.
         """
-        said = refused(capsys, name, "", "greet") if name == "render" else refused(capsys, name, "")
+        target = ["--target", ""] if name == "complete" else [""]
+        said = refused(capsys, name, *target, *NEEDED.get(name, []))
 
-        assert said.endswith("argument TARGET: must not be empty: name a folder, a file or a module")
+        shown = target[0] or "TARGET"
+        assert said.endswith(f"argument {shown}: must not be empty: name a folder, a file or a module")
 
     @pytest.mark.parametrize(
         ("words", "target", "name", "arguments"),
@@ -149,6 +154,9 @@ class TestTarget:
             ("greet --json a=1", None, "greet", ["a=1"]),
             ("recipes greet a=1 --json b=2", "recipes", "greet", ["a=1", "b=2"]),
             ("greet a=-1 b=--json", None, "greet", ["a=-1", "b=--json"]),
+            ("greet url=http://x/?a=1", None, "greet", ["url=http://x/?a=1"]),
+            ("docs://page?lines=3", None, "docs://page?lines=3", []),
+            ("recipes docs://page?lines=3", "recipes", "docs://page?lines=3", []),
         ],
     )
     def test_words_of_render(self, words, target, name, arguments):

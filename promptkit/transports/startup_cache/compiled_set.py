@@ -49,6 +49,13 @@ class CompiledSet:
         # Lists also depend on the package that the folder is in, and on the project around it.
         return cls(Store(*place, package_of(place[0]), project_root(place[0]), *purpose))
 
+    @property
+    def found(self) -> Listings | None:
+        """
+        What is kept, for whoever only looks at it and closes it: it is not withdrawn.
+        """
+        return self._found
+
     def listings(self) -> Listings | None:
         """
         Return the pages that can be sent before the recipes are imported, if there are any.

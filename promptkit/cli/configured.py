@@ -1,0 +1,79 @@
+"""What the configuration of the project says, for a command that was not told otherwise."""
+
+from argparse import Action, ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from typing import Any
+
+from promptkit.cli.options import options_of, parse
+from promptkit.compiler.loading.configuration import Configuration, check_keys, find_configuration
+from promptkit.errors.exceptions import ConfigurationError
+
+__all__ = ["configure"]
+
+
+def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
+    """
+    Return the options of a command with what ``[tool.promptkit]`` says where the command line says nothing.
+
+    Args:
+        options:
+            What `parse` made of the command line.
+
+        argv:
+            The command line, which is parsed again where the configuration has options of `serve`.
+
+    Raises:
+        ConfigurationError: If the configuration has a setting, a value or a code that does not exist.
+    """
+    found = _find()
+    defaults = _serve_defaults(found)
+    if options.command == "serve" and defaults:
+        options = parse(argv, defaults)
+    if not options.has_target and found.target is not None:
+        options.target = found.target
+    if found.ignore:
+        from promptkit.compiler.lints.suppressions import rule_of  # few projects ignore anything
+
+        try:
+            options.ignore = frozenset(map(rule_of, found.ignore))
+        except ValueError as error:
+            raise ConfigurationError(found.file, f"[tool.promptkit] ignore: {error}") from None
+    options.clients = found.clients
+    options.configuration = found.file
+    return options
+
+
+def _find() -> Configuration:
+    try:
+        return find_configuration()
+    except FileNotFoundError:  # the current folder is gone
+        return Configuration()
+
+
+def _serve_defaults(found: Configuration) -> dict[str, Any]:
+    """The options of `serve` in a configuration, by the names that the parser gives to them."""
+    if not found.serve:
+        return {}
+    actions = options_of("serve")
+    check_keys(found.serve, actions, found.file, "tool.promptkit.serve")
+    return {
+        actions[name].dest: _value(actions[name], name, value, found.file)
+        for name, value in found.serve.items()
+    }
+
+
+def _value(action: Action, name: str, value: object, file: str) -> Any:
+    """The value of one option, read as if it stood on the command line."""
+    where = f"[tool.promptkit.serve] {name}"
+    if action.nargs == 0:
+        if not isinstance(value, bool):
+            raise ConfigurationError(file, f"{where} takes true or false, not {value!r}")
+        return action.const if value else action.default
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ConfigurationError(file, f"{where} takes text or a number, not {value!r}")
+    if not callable(action.type):
+        return str(value)
+    try:
+        return action.type(str(value))
+    except ArgumentTypeError as error:
+        raise ConfigurationError(file, f"{where}: {error}") from None

@@ -1,0 +1,89 @@
+"""The forms in which `render` shows a prompt or a resource: Markdown and JSON."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
+from promptkit.fragments.markdown import code_block
+from promptkit.language.content import Content, EmbeddedResource
+from promptkit.language.media import Image, Media
+from promptkit.language.messages import Workflow
+
+__all__ = ["as_markdown", "document_as_json", "prompt_as_json"]
+
+#: Members of a result whose values come from the protocol, and hold no secrets.
+_PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType")
+
+
+def as_markdown(shown: Workflow | EmbeddedResource, files: Mapping[int, Path]) -> str:
+    """
+    Return Markdown: a heading for each message, and below it the content.
+
+    Args:
+        shown:
+            What was rendered or read.
+
+        files:
+            The files that media were written to, by the position of the message.
+    """
+    if isinstance(shown, EmbeddedResource):
+        return _content(shown, files.get(0))
+    turns = enumerate(shown)
+    return "\n\n".join(f"## {turn.role}\n\n{_content(turn.content, files.get(i))}" for i, turn in turns)
+
+
+def _content(content: Content, file: Path | None) -> str:
+    if isinstance(content, EmbeddedResource) and content.text is not None:
+        return f"`{content.uri}`\n\n{code_block(content.text)}"
+    if isinstance(content, Media | EmbeddedResource):
+        shown = str(content)
+        if file is None:
+            return f"`{shown}`"
+        return f"{'!' * isinstance(content, Image)}[{shown.strip('<>')}](<{file.as_posix()}>)"
+    return str(content)
+
+
+def prompt_as_json(prompt: CompiledPrompt, workflow: Workflow, redactor: Redactor) -> Any:
+    """
+    Return the result for a client of the newest revision with a handshake, without secrets.
+
+    Raises:
+        ValueError: If a text holds half of a surrogate pair, which UTF-8 cannot encode.
+    """
+    return _decoded(_lowering().result(prompt, workflow), redactor)
+
+
+def document_as_json(document: EmbeddedResource, redactor: Redactor) -> Any:
+    """
+    Return the result of reading a resource, as `prompt_as_json` does.
+
+    Raises:
+        ValueError: As there.
+    """
+    return _decoded(_lowering().contents(document), redactor)
+
+
+def _lowering() -> Any:
+    from promptkit.protocol.lowering import lowering_for
+    from promptkit.protocol.revisions import LATEST_HANDSHAKE
+
+    return lowering_for(LATEST_HANDSHAKE)
+
+
+def _decoded(result: bytes, redactor: Redactor) -> Any:
+    import msgspec
+
+    return _redacted(msgspec.json.decode(result), redactor)
+
+
+def _redacted(value: Any, redactor: Redactor) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: item if key in _PROTOCOL_MEMBERS else _redacted(item, redactor)
+            for key, item in value.items()
+        }
+    if isinstance(value, list):
+        return [_redacted(item, redactor) for item in value]
+    return redactor.redacted(value) if isinstance(value, str) else value

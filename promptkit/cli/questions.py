@@ -1,0 +1,124 @@
+"""Asking a person on a terminal for the arguments that a prompt requires, with completion."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import create_input
+from prompt_toolkit.output import create_output
+from prompt_toolkit.validation import ValidationError, Validator
+
+from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.cli.arguments import ArgumentSyntaxError, read_value
+from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.fragments.invisible import escape_invisible
+
+__all__ = ["ask"]
+
+
+def ask(catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """
+    Ask for every required argument that is not *given*, on standard error.
+
+    Args:
+        catalog:
+            Completes what is typed.
+
+        prompt:
+            The prompt.
+
+        given:
+            The values by argument name, as far as they are known.
+
+        folder:
+            The folder that relative paths start from, in answers such as ``@FILE``.
+
+    Returns:
+        All values. Some are missing if the input has ended.
+
+    Raises:
+        KeyboardInterrupt: On Ctrl-C.
+    """
+    values = dict(given)
+    with (
+        os.fdopen(os.dup(0), encoding="utf-8") as keyboard,  # recipes may have replaced the streams
+        os.fdopen(os.dup(2), "w", encoding="utf-8") as screen,
+    ):
+        session: PromptSession[str] = PromptSession(
+            input=create_input(keyboard), output=create_output(screen), complete_in_thread=True
+        )
+        for argument in prompt.arguments.ordered:
+            if argument.required and argument.name not in values:
+                reader = _Reader(prompt, argument, folder)
+                try:
+                    answer = session.prompt(
+                        _question(argument),
+                        completer=_Suggestions(catalog, prompt.name, argument.name, values),
+                        validator=reader,
+                        validate_while_typing=False,
+                        is_password=argument.arg.secret,
+                    )
+                except EOFError:
+                    break
+                values[argument.name] = reader.read(answer)
+    return values
+
+
+def _question(argument: Argument) -> str:
+    hint = argument.description or argument.reader.expected
+    return escape_invisible(f"{argument.name} ({hint}): ", one_line=True)
+
+
+class _Suggestions(Completer):
+    """Offers what a client would be offered."""
+
+    def __init__(self, catalog: Catalog, name: str, argument: str, chosen: Mapping[str, str]) -> None:
+        self._catalog = catalog
+        self._name = name
+        self._argument = argument
+        self._chosen = chosen
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:  # noqa: ARG002
+        typed = document.text_before_cursor
+        try:
+            found = self._catalog.complete(self._name, self._argument, typed, self._chosen)
+        except Exception:  # noqa: BLE001 (an author's completer may fail: nothing is offered then)
+            return
+        for value in found.values:
+            yield Completion(
+                value, start_position=-len(typed), display=escape_invisible(value, one_line=True)
+            )
+
+
+class _Reader(Validator):
+    """Reads an answer as the command line is read, and refuses what the parameter does not take."""
+
+    def __init__(self, prompt: CompiledPrompt, argument: Argument, folder: Path) -> None:
+        self._prompt = prompt
+        self._argument = argument
+        self._folder = folder
+
+    def read(self, answer: str) -> str:
+        return read_value(self._prompt, self._argument.name, answer, self._folder)
+
+    def validate(self, document: Document) -> None:
+        if reason := self._refusal(document.text):
+            message = escape_invisible(reason, one_line=True)
+            raise ValidationError(len(document.text), message)
+
+    def _refusal(self, answer: str) -> str | None:
+        if answer == "@-":
+            return "standard input is this terminal: type the value, or write @FILE"
+        try:
+            sent = self.read(answer)
+            Arguments(self._prompt.name, (self._argument,)).read({self._argument.name: sent})
+        except ArgumentSyntaxError as error:
+            return str(error)
+        except ArgumentErrors as error:
+            return "; ".join(map(str, error.faults))
+        return None

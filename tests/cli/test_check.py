@@ -1,0 +1,297 @@
+"""`promptkit check` beyond text: GitHub's annotations, rendering for examples, clients."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from promptkit.cli import main
+from promptkit.errors.diagnostics import Diagnostic, Location, Rule
+from tests.terminal import command, on_terminal
+
+#: The example on the page of diagnostics, and what is printed.
+PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
+SECTION = PAGE[PAGE.index("\n## PK220\n") :]
+SHOWN = re.search(r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", SECTION, re.DOTALL)
+
+BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = "x"):\n    return diff\n'
+
+EXAMPLES = """
+import time
+from typing import Annotated
+from promptkit import Arg, PromptError, prompt
+
+@prompt
+def fine(n: Annotated[int, Arg(examples=[1, 2])]) -> str:
+    return str(1 // n)
+
+@prompt
+def defaults() -> str:
+    return ""
+
+@prompt
+def second(n: Annotated[int, Arg(examples=[1, 0])]) -> str:
+    return str(1 // n)
+
+@prompt
+def needs(text: str) -> str:
+    return text
+
+@prompt
+def refuses(n: int = 0) -> str:
+    raise PromptError("not today")
+
+@prompt(timeout=0.05)
+def slow() -> str:
+    time.sleep(30)
+    return "x"
+
+@prompt
+def hides(key: Annotated[str, Arg(secret=True, examples=["hunter2hunter2"])]) -> str:
+    raise ValueError(f"bad key {key}")
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The current folder, which is no checkout of GitHub's."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    return tmp_path
+
+
+def checked(capsys, *argv):
+    """Run `check`; return its exit code, and what it found as data."""
+    code = main(["check", "--json", *argv])
+    return code, json.loads(capsys.readouterr().out)
+
+
+class TestGitHub:
+    def test_a_finding_is_an_annotation(self, recipes, folder, capsys):
+        """
+        It has file, line and columns, as GitHub wants them, and its remedy on a line of its own.
+        """
+        recipes(broken=BROKEN)
+
+        code = main(["check", "--format", "github"])
+
+        assert code == 1
+        assert capsys.readouterr().out == (
+            "::error file=recipes/broken.py,line=4,col=12,endColumn=15,title=promptkit PK301"
+            "::prompt 'broken': parameter 'diff' has no annotation%0Awrite its type, as in 'diff: str'\n"
+        )
+
+    def test_paths_begin_at_the_checkout(self, recipes, folder, monkeypatch, capsys):
+        """
+        Where GitHub says what the checkout is, paths start there, in whatever folder the command runs.
+        """
+        recipes(broken=BROKEN)
+        monkeypatch.setenv("GITHUB_WORKSPACE", str(folder))
+        monkeypatch.chdir(folder / "recipes")
+
+        main(["check", ".", "--format", "github"])
+
+        assert capsys.readouterr().out.startswith("::error file=recipes/broken.py,line=4,")
+
+    @pytest.mark.parametrize("name", ["a,b", "a%b", "a:b"])
+    def test_what_means_something_is_escaped(self, name, recipes, folder, capsys):
+        """
+        No path can add a property, and no text a command.
+        """
+        recipes(**{name: BROKEN.replace("broken", "x%0A::error::y")})
+
+        main(["check", "--format", "github"])
+
+        (annotation,) = capsys.readouterr().out.splitlines()
+        place, text = re.fullmatch(r"::error (.*?)::(.*)", annotation).groups()
+        decoded = {sign: f"%{ord(sign):02X}" for sign in ",%:"}
+        assert place.startswith(f"file=recipes/a{decoded[name[1]]}b.py,line=")
+        assert "%0A" in text
+
+    def test_nothing_found_is_nothing_printed(self, recipes, folder, capsys):
+        """
+        Sound recipes print nothing, and a warning is one.
+        """
+        recipes(silent="from promptkit import prompt\n\n@prompt\ndef silent():\n    pass\n")
+
+        assert main(["check", "--format", "github"]) == 0
+        assert capsys.readouterr().out.startswith("::warning file=recipes/silent.py,line=4,")
+
+
+class TestRender:
+    def test_each_prompt_is_rendered_for_its_examples(self, recipes, folder, capsys):
+        """
+        What fails is an error at the line that raised; what has no examples is named.
+        """
+        recipes(examples=EXAMPLES)
+
+        code, found = checked(capsys, "--render")
+
+        told = {
+            one["message"].split("'")[1]: (one["line"], one["message"].partition(": ")[2])
+            for one in found["diagnostics"]
+        }
+        assert (code, found["not_rendered"]) == (1, ["needs"])
+        assert told == {
+            "defaults": (
+                10,
+                "it fails for its defaults: prompt 'defaults' has nothing to say for these arguments",
+            ),
+            "hides": (32, "it fails for key=<secret>: ValueError: bad key <secret>"),
+            "refuses": (23, "it fails for its defaults: not today"),
+            "second": (15, "it fails for n='0': ZeroDivisionError: integer division or modulo by zero"),
+            "slow": (26, "it fails for its defaults: it took longer than 0.05 s"),
+        }
+        assert {one["code"] for one in found["diagnostics"]} == {"PK220"}
+
+    def test_only_if_it_is_asked_for(self, recipes, folder, capsys):
+        """
+        Without the option no prompt is called.
+        """
+        recipes(examples=EXAMPLES)
+
+        assert checked(capsys)[0] == 0
+
+    def test_what_cannot_be_rendered_is_said(self, recipes, folder, capsys):
+        """
+        The text says which prompts could not be tried, and why.
+        """
+        recipes(needs=EXAMPLES.partition("@prompt\ndef refuses")[0].replace('return ""', "return 'x'"))
+
+        code = main(["check", "--render"])
+
+        assert code == 1
+        assert capsys.readouterr().out.endswith("\nnot rendered, as they need examples: needs\n")
+
+    def test_the_page_shows_it(self, recipes, folder, capsys):
+        """
+        The example on the page of diagnostics fails as it says there.
+        """
+        source, printed = SHOWN.groups()
+        recipes(example_fails=source)
+
+        assert main(["check", "--render"]) == 1
+        assert capsys.readouterr().out == f"{printed}1 prompt can be served, 1 error\n"
+
+    def test_on_a_terminal(self, recipes, folder):
+        """
+        There, the line that raised is shown.
+        """
+        recipes(example_fails=SHOWN[1])
+
+        shown = on_terminal("check", "--render", cwd=folder, NO_COLOR="1")
+
+        assert '\n    8 |     return f"Cut the text every {100 // parts} lines."\n' in shown
+
+
+@pytest.fixture
+def clients(monkeypatch):
+    """Two clients that we know all of: one takes no prompt of a long name, the other takes anything."""
+
+    def lint_client(name, catalog):
+        return [
+            Diagnostic(
+                Rule.BAD_EXAMPLE,
+                f"prompt {prompt.name!r}: {name} cuts its name",
+                "shorten it",
+                prompt.location,
+            )
+            for prompt in catalog.prompts
+            if name == "narrow" and len(prompt.name) > 5
+        ]
+
+    module = ModuleType("promptkit.compiler.lints.clients")
+    module.CLIENTS, module.lint_client = {"narrow": "", "wide": ""}, lint_client
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+
+
+@pytest.mark.usefixtures("clients")
+class TestClients:
+    @pytest.fixture(autouse=True)
+    def shelf(self, recipes, folder):
+        """A prompt with a long name."""
+        self.folder = folder
+        recipes(shelf="from promptkit import prompt\n\n@prompt\ndef lengthy() -> str:\n    return 'x'\n")
+
+    @pytest.mark.parametrize(
+        ("argv", "found"),
+        [
+            ([], 0),
+            (["--client", "wide"], 0),
+            (["--client", "narrow"], 1),
+            (["--client", "wide", "--client", "narrow", "--client", "narrow"], 1),
+        ],
+        ids=str,
+    )
+    def test_each_client_that_is_named_is_asked(self, argv, found, capsys):
+        """
+        The option may be repeated; a client that is named twice is asked once.
+        """
+        assert len(checked(capsys, *argv)[1]["diagnostics"]) == found
+
+    def test_those_of_the_configuration(self, capsys):
+        """
+        They are asked unless the command line names others.
+        """
+        (self.folder / "pyproject.toml").write_text('[tool.promptkit]\nclients = ["narrow"]\n')
+
+        assert len(checked(capsys)[1]["diagnostics"]) == 1
+        assert checked(capsys, "--client", "wide")[1]["diagnostics"] == []
+
+    def test_a_finding_is_ignored_on_its_line(self, recipes, capsys):
+        """
+        A comment takes back what is said for a client, too.
+        """
+        recipes(
+            shelf="from promptkit import prompt\n\n@prompt  # promptkit: ignore[PK313]\n"
+            "def lengthy() -> str:  # promptkit: ignore[PK313]\n    return 'x'\n"
+        )
+
+        assert checked(capsys, "--client", "narrow")[1]["diagnostics"] == []
+
+    def test_an_unknown_one(self, capsys):
+        """
+        The nearest is named, or all of them.
+        """
+        for name, said in [("narow", "did you mean 'narrow'?"), ("zzzzz", "there are narrow, wide")]:
+            with pytest.raises(SystemExit) as ended:
+                main(["check", "--client", name])
+            assert ended.value.code == 2
+            told = capsys.readouterr().err.splitlines()[-1]
+            assert told == f"promptkit check: error: argument --client: there is no client {name!r}: {said}"
+
+    def test_an_unknown_one_in_the_configuration(self, capsys):
+        """
+        The file is named, too.
+        """
+        file = self.folder / "pyproject.toml"
+        file.write_text('[tool.promptkit]\nclients = ["narow"]\n')
+
+        assert main(["check"]) == 2
+        told = capsys.readouterr().err
+        said = "there is no client 'narow': did you mean 'narrow'?"
+        assert told == f"promptkit: {file}: [tool.promptkit] clients: {said}\n"
+
+
+def test_json_is_a_format(recipes, folder):
+    """
+    ``--json`` is short for ``--format json``, and both together are refused.
+    """
+    recipes(broken=BROKEN)
+
+    assert command("check", "--json", cwd=folder) == command("check", "--format", "json", cwd=folder)
+    assert command("check", "--json", "--format", "text", cwd=folder)[0] == 2
+
+
+def test_locations_without_a_file(capsys):
+    """
+    What has no place is annotated without one.
+    """
+    from promptkit.cli.github import print_annotations
+
+    print_annotations([Diagnostic(Rule.NO_PROMPTS, "nothing", "add", Location(""))], sys.stdout)
+
+    assert capsys.readouterr().out == "::warning title=promptkit PK102::nothing%0Aadd\n"

@@ -1,0 +1,175 @@
+"""Commands where the configuration of the project says what the command line does not."""
+
+import json
+
+import pytest
+
+from promptkit.cli import main
+from promptkit.cli.configured import configure
+from promptkit.cli.options import parse
+from promptkit.errors.diagnostics import Rule
+from tests.terminal import command
+
+GREET = """
+from promptkit import prompt
+
+@prompt
+def greet(name: str = "you") -> str:
+    return f"Hello, {name}."
+"""
+SILENT = "from promptkit import prompt\n\n@prompt\ndef silent():\n    pass\n"
+
+#: Commands that take a target, and what each needs beside it.
+COMMANDS = [["list"], ["render", "greet"], ["check"], ["complete", "greet", "name"], ["serve"]]
+
+
+@pytest.fixture
+def project(recipes, tmp_path, monkeypatch):
+    """A function that writes a configuration into the current folder; its recipes are in `mine`."""
+    recipes("mine", greet=GREET)
+    monkeypatch.chdir(tmp_path)
+
+    def write(table):
+        (tmp_path / "pyproject.toml").write_text(table, encoding="utf-8")
+        return tmp_path
+
+    return write
+
+
+class TestTarget:
+    @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
+    def test_every_command_finds_it(self, argv, project):
+        """
+        From the folder of the configuration, and from any below, each command takes the same recipes.
+        """
+        folder = project('[tool.promptkit]\ntarget = "mine"\n')
+        (folder / "below").mkdir()
+
+        ended = [command(*argv, cwd=place)[0] for place in (folder, folder / "below")]
+
+        assert ended == [0, 0]
+
+    def test_the_command_line_comes_first(self, project, recipes, capsys):
+        """
+        A target that is named is taken.
+        """
+        recipes("other", other=GREET.replace("greet", "other"))
+        project('[tool.promptkit]\ntarget = "mine"\n')
+
+        assert main(["list", "other"]) == 0
+        assert capsys.readouterr().out.startswith("prompt other\n")
+
+    def test_without_one_it_is_the_folder_as_before(self, project, recipes, capsys):
+        """
+        A configuration that names no target leaves the folder `recipes`.
+        """
+        recipes(greet=GREET)
+        project("[tool.promptkit]\n")
+
+        assert main(["list"]) == 0
+
+
+class TestIgnore:
+    def test_a_code_is_switched_off_everywhere(self, project, recipes, capsys):
+        """
+        With the code there is no warning left, without it there is one.
+        """
+        recipes("mine", silent=SILENT)
+        project('[tool.promptkit]\ntarget = "mine"\n')
+        assert main(["check", "--json"]) == 0
+        before = json.loads(capsys.readouterr().out)["diagnostics"]
+        project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK205"]\n')
+        assert main(["check", "--json"]) == 0
+
+        assert [one["code"] for one in before] == ["PK205"]
+        assert json.loads(capsys.readouterr().out)["diagnostics"] == []
+
+    @pytest.mark.parametrize("argv", [["list", "empty"], ["serve", "--no-cache"]], ids=str)
+    def test_other_commands_leave_it_out_too(self, argv, project, tmp_path):
+        """
+        What `list` and `serve` would report beside their work is not reported either.
+        """
+        (tmp_path / "empty").mkdir()
+        project('[tool.promptkit]\ntarget = "empty"\n')
+        assert b"PK102" in command(*argv, cwd=tmp_path)[2]
+        project('[tool.promptkit]\ntarget = "empty"\nignore = ["PK102"]\n')
+
+        assert command(*argv, cwd=tmp_path) == (0, b"", b"")
+
+
+class TestServe:
+    def test_its_options(self, project):
+        """
+        They are written by their names, with the values that the command line takes.
+        """
+        settings = 'strict = true\ntimeout = 5\nname = "mine"\nno-watch = true\nmax-line = 9\n'
+        project(f"[tool.promptkit.serve]\n{settings}")
+        options = configure(parse(["serve", "--timeout", "7"]), ["serve", "--timeout", "7"])
+
+        assert (options.strict, options.name, options.watch, options.max_line) == (True, "mine", False, 9)
+        assert options.timeout == 7
+
+    def test_they_hold(self, project, tmp_path):
+        """
+        A server that is told nothing obeys them; one that is told its target does not read them.
+        """
+        (tmp_path / "mine" / "broken.py").write_text("1 / 0\n")
+        project('[tool.promptkit]\ntarget = "mine"\n[tool.promptkit.serve]\nstrict = true\n')
+
+        assert command("serve", cwd=tmp_path)[0] == 1
+        assert command("serve", "mine", cwd=tmp_path)[0] == 0
+
+    def test_false_is_as_if_it_were_not_there(self, project):
+        """
+        A flag that is false leaves what is usual.
+        """
+        project("[tool.promptkit.serve]\nno-watch = false\n")
+
+        assert configure(parse(["serve"]), ["serve"]).watch is True
+
+
+#: What is wrong with a configuration, and what is said.
+MISTAKES = [
+    ("[tool.promptkit]\ntarge = 'x'", "[tool.promptkit] has no setting 'targe': did you mean 'target'?"),
+    (
+        "[tool.promptkit]\nignore = ['PK3111']",
+        "[tool.promptkit] ignore: there is no code 'PK3111'; did you mean 'PK311'?",
+    ),
+    (
+        "[tool.promptkit]\nignore = ['PK301']",
+        "[tool.promptkit] ignore: PK301 is an error, and only warnings can be ignored: mend what it is about",
+    ),
+    (
+        "[tool.promptkit.serve]\ntimeot = 5",
+        "[tool.promptkit.serve] has no setting 'timeot': did you mean 'timeout'?",
+    ),
+    ("[tool.promptkit.serve]\nstrict = 1", "[tool.promptkit.serve] strict takes true or false, not 1"),
+    ("[tool.promptkit.serve]\nname = true", "[tool.promptkit.serve] name takes text or a number, not True"),
+    (
+        "[tool.promptkit.serve]\ntimeout = 0",
+        "[tool.promptkit.serve] timeout: '0' is not a number above 0 and up to 1,000,000,000",
+    ),
+]
+
+
+@pytest.mark.parametrize(("table", "said"), MISTAKES, ids=[said[:40] for _, said in MISTAKES])
+@pytest.mark.parametrize("argv", [["check"], ["serve"]], ids=" ".join)
+def test_a_mistake_is_wrong_usage(table, said, argv, project):
+    """
+    The file is named, what is wrong with it, and what was probably meant; the exit code is 2.
+    """
+    folder = project(f"{table}\n")
+
+    code, out, err = command(*argv, cwd=folder)
+
+    assert (code, out) == (2, b"")
+    assert err.decode() == f"promptkit: {folder / 'pyproject.toml'}: {said}\n"
+
+
+def test_rules_are_what_is_ignored(project):
+    """
+    Commands are given rules, not texts.
+    """
+    project('[tool.promptkit]\nignore = ["PK311", "PK205"]\n')
+
+    assert configure(parse(["check"]), ["check"]).ignore == {Rule.STRAY_DESCRIPTION, Rule.SAYS_NOTHING}

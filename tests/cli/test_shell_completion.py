@@ -1,0 +1,200 @@
+"""Completion in the shell, as argcomplete's shell functions ask for it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.terminal import environment
+from tests.wire import initialize, line, request
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="the shells that are asked are not there")
+
+PROGRAM = Path(sys.executable).with_name("promptkit")
+
+SHELF = """
+from enum import Enum
+from pathlib import Path
+from typing import Literal
+from promptkit import prompt
+
+Path(__file__).with_name("imported").touch()
+
+class Tone(Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+@prompt
+def review(
+    code: str,
+    language: Literal["python", "rust", "two words"],
+    tone: Tone | None = None,
+    strict: bool = False,
+) -> str:
+    return code
+
+@prompt
+def report(level: Literal[1, 2]) -> str:
+    return str(level)
+"""
+
+#: Where bash begins a new word.
+BREAKS = " \t\n\"'><=;|&(:"
+
+
+@pytest.fixture
+def shelf(recipes, tmp_path):
+    """Prompts in the current folder, which nobody has served yet."""
+    recipes(shelf=SHELF.replace('Path(__file__).with_name("imported").touch()\n', ""))
+    return tmp_path
+
+
+@pytest.fixture
+def served(shelf):
+    """The same prompts, with the start-up cache that a server leaves behind."""
+    env = environment()
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
+    subprocess.run(
+        [PROGRAM, "serve", "recipes"], input=session, cwd=shelf, env=env, capture_output=True, check=True
+    )
+    return shelf
+
+
+def offered(typed, folder, **env):
+    """What the shell is told when TAB is pressed behind *typed*."""
+    answer = folder / "answer"
+    answer.unlink(missing_ok=True)
+    asked = {
+        "_ARGCOMPLETE": "1",
+        "_ARGCOMPLETE_IFS": "\n",
+        "_ARGCOMPLETE_COMP_WORDBREAKS": BREAKS,
+        "_ARGCOMPLETE_STDOUT_FILENAME": str(answer),
+        "COMP_LINE": typed,
+        "COMP_POINT": str(len(typed.encode())),
+    }
+    ran = subprocess.run(
+        [PROGRAM], cwd=folder, env=environment(**asked, **env), capture_output=True, check=False
+    )
+    assert ran.stdout == b""
+    words = answer.read_text().split("\n") if answer.exists() else []
+    return [word.rstrip() for word in words if word]
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("promptkit re", ["render"]),
+        ("promptkit check --f", ["--format"]),
+        ("promptkit check --format ", ["text", "json", "github"]),
+        ("promptkit render --no", ["--no-input"]),
+        ("promptkit render ", ["report", "review", "recipes/"]),
+        ("promptkit render rev", ["review"]),
+        ("promptkit render recipes re", ["report", "review"]),
+        ("promptkit render --format markdown rev", ["review"]),
+        ("promptkit render review ", ["code=", "language=", "tone=", "strict="]),
+        ("promptkit render review code=x l", ["language="]),
+        ("promptkit render review code=x ", ["language=", "tone=", "strict="]),
+        ("promptkit render recipes review la", ["language="]),
+        ("promptkit render review language=", ["python", "rust", "two\\ words"]),
+        ("promptkit render review tone=c", ["cold"]),
+        ("promptkit render review strict=t", ["true"]),
+        ("promptkit render report level=", ["1", "2"]),
+        ("promptkit render review code=", []),
+        ("promptkit render nothing ", []),
+        ("promptkit complete re", ["report", "review"]),
+        ("promptkit complete review t", ["tone"]),
+        ("promptkit complete review language r", ["rust"]),
+        ("promptkit list re", ["recipes/"]),
+    ],
+)
+def test_what_is_offered(typed, words, served):
+    """
+    Commands, options, prompts, arguments and the values of choices, wherever in the line they are typed.
+    """
+    assert offered(typed, served) == words
+
+
+def test_the_configured_recipes(served):
+    """
+    Where no target is typed, the prompts are those of the configuration.
+    """
+    (served / "pyproject.toml").write_text('[tool.promptkit]\ntarget = "recipes"\n')
+    (served / "below").mkdir()
+
+    assert offered("promptkit render rev", served / "below") == ["review"]
+
+
+def test_a_broken_configuration_offers_nothing(served):
+    """
+    On a key press nothing is said, of faults neither.
+    """
+    (served / "pyproject.toml").write_text("[tool.promptkit]\ntarge = 1\n")
+
+    assert offered("promptkit render rev", served) == []
+
+
+class TestRecipesAreNotImported:
+    def test_where_there_is_no_cache(self, recipes, tmp_path):
+        """
+        Then no prompt is offered, and no recipe is run to find out.
+        """
+        folder = recipes(shelf=SHELF)
+
+        assert offered("promptkit render rev", tmp_path) == []
+        assert not (folder / "imported").exists()
+
+    def test_where_a_recipe_has_changed(self, served, recipes):
+        """
+        What the cache has may be wrong by now, so it is not offered.
+        """
+        folder = recipes(shelf=SHELF)
+
+        assert offered("promptkit render rev", served) == []
+        assert not (folder / "imported").exists()
+
+    def test_the_cache_stays(self, served):
+        """
+        Looking at it takes nothing from the next server.
+        """
+        (file,) = (served / "recipes" / "__pycache__").glob("*.compiled")
+        before = file.read_bytes()
+
+        assert offered("promptkit render rev", served) == ["review"]
+        assert file.read_bytes() == before
+
+
+def test_without_the_library(served):
+    """
+    The library is an extra: without it nothing is offered, and nothing is said.
+    """
+    (served / "lacking").mkdir()
+    (served / "lacking" / "argcomplete.py").write_text("raise ModuleNotFoundError('argcomplete')\n")
+
+    assert offered("promptkit render rev", served, PYTHONPATH=str(served / "lacking")) == []
+
+
+def test_bash_completes(served):
+    """
+    A real bash with argcomplete's own function, as the page says to register it, offers the prompt.
+    """
+    script = """
+        eval "$(register-python-argcomplete promptkit)"
+        COMP_LINE="promptkit render rev" COMP_POINT=20 COMP_TYPE=9
+        COMP_WORDS=(promptkit render rev) COMP_CWORD=2
+        _python_argcomplete promptkit rev render
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    path = os.pathsep.join([str(PROGRAM.parent), os.environ["PATH"]])
+    ran = subprocess.run(
+        ["bash", "-c", script],  # noqa: S607 (wherever bash is)
+        cwd=served,
+        env=environment(PATH=path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ran.stdout.split() == ["review"], ran.stderr

@@ -1,0 +1,96 @@
+"""Comments that take back a warning about their line."""
+
+import pytest
+
+from promptkit.compiler.lints.suppressions import rule_of
+from promptkit.errors.diagnostics import WARNINGS, Rule
+
+HEAD = "from promptkit import prompt\n\n@prompt\n"
+
+
+def codes(diagnostics):
+    return [diagnostic.rule.value for diagnostic in diagnostics]
+
+
+#: A function that says nothing on its first line, and a docstring that describes what does not exist.
+SILENT = "def silent():{}\n    pass\n"
+STRAY = 'def stray() -> str:\n    """Hello.\n\n    Args:\n        nobody: Whom.\n    """{}\n    return "x"\n'
+F_STRING = 'def plain(name: str) -> str:\n    return (\n        name\n        + "Hello {{name}}."{}\n    )\n'
+
+
+class TestSuppression:
+    @pytest.mark.parametrize(
+        ("source", "code"),
+        [(SILENT, "PK205"), (STRAY, "PK311"), (F_STRING, "PK207")],
+        ids=["def", "doc", "f"],
+    )
+    @pytest.mark.parametrize(
+        "comment",
+        ["# promptkit: ignore[{}]", "#promptkit:ignore[PK105, {}]", "# why  # promptkit: ignore[{}]"],
+    )
+    def test_a_comment_takes_back_what_is_said_of_its_line(self, source, code, comment, found):
+        """
+        Without the comment the warning is there, with it there is none; a docstring's stands behind its end.
+        """
+        quiet = f"  {comment.format(code)}"
+
+        assert codes(found(it=HEAD + source.format(""))) == [code]
+        assert found(it=HEAD + source.format(quiet)) == ()
+
+    def test_other_lines_and_other_codes_stay(self, found):
+        """
+        A comment is about its own line, and about the codes that it names.
+        """
+        elsewhere = f"# promptkit: ignore[PK205]\n{HEAD}" + SILENT.format("")
+        other = HEAD + SILENT.format("  # promptkit: ignore[PK207]")
+
+        assert codes(found(it=elsewhere)) == codes(found(it=other)) == ["PK205"]
+
+    def test_text_is_no_comment(self, found):
+        """
+        What stands in a string suppresses nothing, and is not taken for a mistake.
+        """
+        source = HEAD + 'def p() -> str:\n    return "# promptkit: ignore[PK999]"\n'
+
+        assert found(it=source) == ()
+
+    def test_an_error_stays(self, found):
+        """
+        What an error concerns is not served, so it cannot be silenced, and the comment is told so.
+        """
+        error, warning = sorted(found(it=f"{HEAD}def p(x): return x  # promptkit: ignore[PK301]\n"), key=str)
+
+        assert error.rule is Rule.MISSING_ANNOTATION
+        assert warning.rule is Rule.BAD_SUPPRESSION
+        assert warning.remedy == "PK301 is an error, and only warnings can be ignored: mend what it is about"
+
+    @pytest.mark.parametrize(
+        ("comment", "remedy"),
+        [
+            ("# promptkit: ignore[PK3111]", "there is no code 'PK3111'; did you mean 'PK311'?"),
+            ("# promptkit: ignore[zzz]", "there is no code 'zzz'"),
+            ("# promptkit: ignore", "name the codes that it is about, as in # promptkit: ignore[PK311]"),
+            ("# promptkit: ignore[]", "name the codes that it is about, as in # promptkit: ignore[PK311]"),
+        ],
+    )
+    def test_a_comment_that_ignores_nothing(self, comment, remedy, found):
+        """
+        It is a warning of its own, at its place, with the nearest code.
+        """
+        (told,) = found(it=f"{HEAD}def p() -> str:\n    return 'x'  {comment}\n")
+
+        assert (told.rule, told.remedy) == (Rule.BAD_SUPPRESSION, remedy)
+        assert (told.location.line, told.location.column) == (5, 17)
+        assert told.location.end == 17 + len(comment)
+
+
+@pytest.mark.parametrize("rule", Rule, ids=lambda rule: rule.value)
+def test_every_warning_can_be_ignored_and_no_error(rule):
+    """
+    Which codes can be ignored follows from their severity.
+    """
+    if rule in WARNINGS:
+        assert rule_of(rule.value) is rule
+    else:
+        with pytest.raises(ValueError, match="is an error"):
+            rule_of(rule.value)
