@@ -239,7 +239,7 @@ def _json_reader(annotation: Any) -> Reader | None:
 
     try:
         tree = type_tree(annotation)
-    except (TypeError, NameError, RecursionError):
+    except (TypeError, NameError, NotImplementedError, RecursionError):
         return None
     if not _is_readable(tree, frozenset()):
         return None
