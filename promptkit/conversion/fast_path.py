@@ -53,15 +53,22 @@ def fast_path(annotation: Any) -> Read | None:
     plan = _plan(annotation, frozenset())
     if plan is None:
         return None
+    convert, build = _converter(plan.model), plan.build
+    return convert if build is None else lambda value: build(convert(value))
+
+
+def _converter(model: Any) -> Read:
+    """Make the function that has msgspec convert JSON values."""
     # msgspec keeps what it knows of a struct, and finds out again what it knows of any other type.
-    holder: Any = msgspec.defstruct("Holder", [("held", plan.model)])
-    build, convert = plan.build, msgspec.convert
+    convert = msgspec.convert
+    if _is_struct(model):
+        return lambda value: convert(value, model)
+    holder: Any = msgspec.defstruct("Holder", [("held", model)])
+    return lambda value: convert({"held": value}, holder).held
 
-    def read(value: Any) -> Any:
-        found = convert({"held": value}, holder).held
-        return found if build is None else build(found)
 
-    return read
+def _is_struct(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Struct)
 
 
 def _plan(annotation: Any, around: _Around) -> _Plan | None:
@@ -223,5 +230,5 @@ _PLANS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, _Around], _Plan 
     (is_mapping, _mapping_plan),
     (is_union, _optional_plan),
     (is_record, _record_plan),
-    (lambda t: isinstance(t, type) and issubclass(t, Struct), _struct_plan),
+    (_is_struct, _struct_plan),
 )
