@@ -12,7 +12,7 @@ from statistics import median
 import attrs
 
 from benchmarks import recipes, rows
-from benchmarks.cases import CASES, PLAIN, TYPED, Case, listing
+from benchmarks.cases import CASES, LARGE_PICTURE, PLAIN, TYPED, Case, echo_of, listing
 from benchmarks.peers import Peer
 from benchmarks.rows import Row
 from benchmarks.session import Refused, Session
@@ -128,6 +128,8 @@ class Runner:
                 yield from self._measure_case(session, case)
             if peer.content and peer.requests:
                 yield from _memory(session, rows.LOADED)
+                if LARGE_PICTURE in cases:
+                    yield _size(session, LARGE_PICTURE)
             yield rows.EXIT, session.close()
 
     def measure_growth(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
@@ -141,10 +143,25 @@ class Runner:
             if count != self.plan.sizes[0]:  # `measure` has that one
                 yield from begun
             if peer.requests:
-                yield rows.size(everything), len(session.ask(everything)) / 1024
+                yield _size(session, everything)
             for case, row in cases if peer.requests else ():
                 _check(session, peer, case)  # which warms up, too
                 yield row, median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
+
+    def measure_echo(
+        self, peer: Peer, era: Era, sizes: Sequence[tuple[Case, float]]
+    ) -> Iterator[tuple[Row, float]]:
+        """
+        Yield how long *peer* takes, which is an echo, for as many bytes as each case has, *sizes* in KiB.
+        """
+        with self.start(peer, era, self.plan.sizes[0]) as session:
+            for case, size in sizes:
+                echo = echo_of(case, round(size * 1024))
+                if not echo.says_all(session.ask(echo)):  # which warms up, too
+                    reason = f"it does not answer with {size:.1f} KiB"
+                    raise Refused(reason)
+                times = session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most)
+                yield rows.alone(case), median(times)
 
     def _begin(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """The time to the first replies, and memory, with *count* prompts."""
@@ -165,6 +182,11 @@ class Runner:
         count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
         session.pipelined(case, plan.least)
         yield rows.pipelined(case), session.pipelined(case, count)
+
+
+def _size(session: Session, case: Case) -> tuple[Row, float]:
+    """The size of a result."""
+    return rows.size(case), len(session.ask(case)) / 1024
 
 
 def _memory(session: Session, row: Row) -> Iterator[tuple[Row, float]]:
