@@ -90,6 +90,12 @@ BUDGETS = (
         rows.first_list(1_000),
         most=11,
     ),
+    _growth(
+        "start to prompts/get with 10,000 prompts in 2,000 files, and with 100 in 20",
+        rows.get_of_files(2_000),
+        rows.get_of_files(20),
+        most=2,
+    ),
 )
 
 

@@ -126,6 +126,10 @@ class Rounds:
                 if peer.content:
                     self._keep(peer, era, self.runner.measure_growth(peer, era, size))
 
+        for files in plan.files:
+            for peer in peers:
+                if peer.reads_recipes:
+                    self._keep(peer, era, self.runner.measure_files(peer, era, files))
         sizes = self._sizes(era)
         for peer in peers:
             if not peer.content:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from benchmarks import peers, recipes, report, rows
+from benchmarks import peers, pictures, recipes, report, rows
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.cases import LARGE_PICTURE, PLAIN, STRUCTURED, TYPED, echo_of, listing
 from benchmarks.peers import COLD, OURS, RECIPES, Peer
@@ -169,6 +169,36 @@ def test_a_folder_holds_as_many_prompts_as_its_name_says(tmp_path, monkeypatch):
 
     assert sorted(found) == sorted(listing(12).expected)
     assert Peer("x", "x", ("serve", RECIPES)).command_for(folder) == ("serve", str(folder))
+
+
+def test_a_folder_holds_as_many_files_as_its_name_says(tmp_path):
+    """
+    Of five prompts each, but for the one with the prompts that are measured.
+    """
+    recipes.write_files(tmp_path, (3,))
+
+    files = sorted(recipes.folder_of_files(tmp_path, 3).iterdir())
+
+    assert [file.name for file in files] == ["generated_00000.py", "generated_00001.py", "prompts.py"]
+    assert [file.read_text().count("@prompt") for file in files] == [5, 5, 6]
+    assert "generated_00009" in files[1].read_text()
+
+
+def test_the_start_with_many_files_is_measured(tmp_path):
+    """
+    To the first list and to the first prompt; and only of what reads recipes.
+    """
+    pictures.write(tmp_path)
+    recipes.write_files(tmp_path, (2,))
+    runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
+    promptkit = peers.PEERS[OURS]()
+
+    found = dict(runner.measure_files(promptkit, ERAS[0], 2))
+
+    assert promptkit.reads_recipes
+    assert not ECHO.reads_recipes
+    assert list(found) == [rows.list_of_files(2), rows.get_of_files(2)]
+    assert min(found.values()) > 0
 
 
 def test_no_budget_is_of_the_server_without_its_cache():
