@@ -161,6 +161,7 @@ class Runner:
         """
         folder = recipes.folder_of_files(self.folder, files)
         with self._start(peer, era, files, folder) as session:  # leaves what it keeps for its next start
+            session.ask(PLAIN)
             session.one_at_a_time(PLAIN, SETTLE_S, 1, sys.maxsize)
         for case, row in (
             (listing(recipes.NAMED), rows.list_of_files(files)),
