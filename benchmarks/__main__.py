@@ -86,6 +86,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         pictures.write(Path(folder))
         runner = Runner(QUICK if options.quick else FULL, Path(folder))
         recipes.write(runner.folder, runner.plan.counts)
+        recipes.write_files(runner.folder, runner.plan.files)
         rounds = Rounds(runner, peers, status.update)
         results = rounds.run(options.rounds)
         status.update("compiling")

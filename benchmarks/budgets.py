@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from benchmarks import rows
-from benchmarks.cases import LARGE_PICTURE, TYPED, listing
+from benchmarks.cases import LARGE_PICTURE, STRUCTURED, TYPED, listing
 from benchmarks.peers import OURS
 from benchmarks.rounds import Figure, Results
 from benchmarks.rows import Row
@@ -64,12 +64,19 @@ BUDGETS = (
     _against("bare", rows.pipelined(TYPED), 0.5),
     _against("mcp", rows.alone(TYPED), 30),
     _against("bare", rows.alone(TYPED), 0.5),
+    _growth(
+        "prompts/get, pipelined: a structured argument, and typed ones",
+        rows.pipelined(STRUCTURED),
+        rows.pipelined(TYPED),
+        most=1.5,
+    ),
     _against("mcp", START, 10),
     _against("typescript", START, 2),
     # The bare loop is little but the interpreter and its import of msgspec: the rest is for promptkit's own.
     _against("bare", START, 0.7),
-    _against("mcp", rows.alone(LIST), 300),
-    _against("mcp", rows.alone(LARGE_PICTURE), 10),
+    # What a large reply may take is what the pipe takes for its bytes.
+    _against("echo", rows.alone(LIST), 1 / 1.3),
+    _against("echo", rows.alone(LARGE_PICTURE), 1 / 1.3),
     _against("mcp", rows.memory(10), 3),
     _growth(
         "prompts/get among 10,000 prompts, and among 10",
@@ -82,6 +89,12 @@ BUDGETS = (
         rows.first_list(10_000),
         rows.first_list(1_000),
         most=11,
+    ),
+    _growth(
+        "start to prompts/get with 10,000 prompts in 2,000 files, and with 100 in 20",
+        rows.get_of_files(2_000),
+        rows.get_of_files(20),
+        most=2,
     ),
 )
 

@@ -98,6 +98,13 @@ def listing(count: int) -> Case:
     return Case(f"prompts/list of {count:,}", "prompts/list", {}, _listed, named | generated)
 
 
+def echo_of(case: Case, size: int) -> Case:
+    """
+    Return the case of an echo that answers with as many bytes as *case* has in its result.
+    """
+    return Case(f"echo of {case.name}", "echo", {"bytes": size}, len, size)
+
+
 PLAIN = _get(
     "plain argument",
     "plain",

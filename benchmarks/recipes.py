@@ -6,6 +6,7 @@ from pathlib import Path
 
 SOURCE = Path(__file__).parent / "servers" / "recipes"
 NAMED = 6  # prompts that the source has
+EACH = 5  # prompts of a file, where there are many files
 
 HEAD = '''\
 """As many prompts as make a list long."""
@@ -45,3 +46,23 @@ def write(parent: Path, counts: Sequence[int]) -> None:
         shutil.copyfile(SOURCE / "prompts.py", target / "prompts.py")
         prompts = (PROMPT.format(number=number) for number in range(count - NAMED))
         (target / "generated.py").write_text("".join((HEAD, *prompts)), encoding="utf-8")
+
+
+def folder_of_files(parent: Path, files: int) -> Path:
+    """
+    Return where in *parent* the recipes lie that are in so many files.
+    """
+    return parent / f"recipes-in-{files}-files"
+
+
+def write_files(parent: Path, counts: Sequence[int]) -> None:
+    """
+    Write a folder of recipes into *parent* for each number of files. All files but one have `EACH` prompts.
+    """
+    for count in counts:
+        target = folder_of_files(parent, count)
+        target.mkdir()
+        shutil.copyfile(SOURCE / "prompts.py", target / "prompts.py")
+        for file in range(count - 1):
+            prompts = (PROMPT.format(number=number) for number in range(file * EACH, (file + 1) * EACH))
+            (target / f"generated_{file:05}.py").write_text("".join((HEAD, *prompts)), encoding="utf-8")

@@ -7,8 +7,9 @@ from typing import Self
 
 import attrs
 
-from benchmarks.cases import CASES, Case
-from benchmarks.peers import Peer
+from benchmarks import rows
+from benchmarks.cases import CASES, LARGE_PICTURE, Case, listing
+from benchmarks.peers import OURS, Peer
 from benchmarks.rows import Row
 from benchmarks.runner import Runner
 from benchmarks.session import Refused
@@ -124,6 +125,21 @@ class Rounds:
             for peer in peers:
                 if peer.content:
                     self._keep(peer, era, self.runner.measure_growth(peer, era, size))
+
+        for files in plan.files:
+            for peer in peers:
+                if peer.reads_recipes:
+                    self._keep(peer, era, self.runner.measure_files(peer, era, files))
+        sizes = self._sizes(era)
+        for peer in peers:
+            if not peer.content:
+                self._keep(peer, era, self.runner.measure_echo(peer, era, sizes))
+
+    def _sizes(self, era: Era) -> list[tuple[Case, float]]:
+        """Promptkit's large results, and their sizes in KiB, as far as they were measured."""
+        large = (LARGE_PICTURE, *map(listing, self.runner.plan.sizes))
+        found = [(case, self._values.get((era.name, rows.size(case), OURS))) for case in large]
+        return [(case, values[-1]) for case, values in found if values]
 
     def _keep(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
         """Keep the figures of one server; note what cut them short."""

@@ -47,6 +47,20 @@ def first_get(count: int) -> Row:
     return Row(f"start to prompts/list of {count:,} and one prompts/get", table=PROCESS)
 
 
+def list_of_files(files: int) -> Row:
+    """
+    Return the row of the time from the start to the first list of the prompts in so many files.
+    """
+    return Row(f"start to prompts/list, of {files:,} files", table=PROCESS)
+
+
+def get_of_files(files: int) -> Row:
+    """
+    Return the row of the time from the start to the first prompt where there are so many files.
+    """
+    return Row(f"start to prompts/get, of {files:,} files", table=PROCESS)
+
+
 def memory(count: int) -> Row:
     """
     Return the row of the memory that a server of *count* prompts holds after small requests.

@@ -12,7 +12,7 @@ from statistics import median
 import attrs
 
 from benchmarks import recipes, rows
-from benchmarks.cases import CASES, PLAIN, TYPED, Case, listing
+from benchmarks.cases import CASES, LARGE_PICTURE, PLAIN, TYPED, Case, echo_of, listing
 from benchmarks.peers import Peer
 from benchmarks.rows import Row
 from benchmarks.session import Refused, Session
@@ -39,6 +39,9 @@ class Plan:
 
         once:
             A size for the first round alone: starting some servers with so many takes a minute.
+
+        files:
+            How many files promptkit's recipes are in, where it is measured what files cost.
     """
 
     seconds: float
@@ -46,6 +49,7 @@ class Plan:
     most: int
     sizes: tuple[int, ...]
     once: tuple[int, ...] = ()
+    files: tuple[int, ...] = ()
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -61,8 +65,8 @@ UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHO
 #: How long a server goes on with what it put off until it had answered.
 SETTLE_S = 1.0
 
-FULL = Plan(seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,))
-QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100))
+FULL = Plan(seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,), files=(20, 2_000))
+QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100), files=(2, 20))
 
 
 @attrs.frozen
@@ -88,9 +92,12 @@ class Runner:
         Raises:
             Refused: If it does not serve the era.
         """
+        return self._start(peer, era, count, recipes.folder(self.folder, count))
+
+    def _start(self, peer: Peer, era: Era, count: int, folder: Path) -> Session:
         shell = {name: value for name, value in os.environ.items() if name not in UNSET}
         own = {"BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.folder)}
-        return Session(peer.command_for(recipes.folder(self.folder, count)), {**shell, **own}, era)
+        return Session(peer.command_for(folder), {**shell, **own}, era)
 
     def warm(self, peer: Peer, era: Era, count: int) -> None:
         """
@@ -128,6 +135,8 @@ class Runner:
                 yield from self._measure_case(session, case)
             if peer.content and peer.requests:
                 yield from _memory(session, rows.LOADED)
+                if LARGE_PICTURE in cases:
+                    yield _size(session, LARGE_PICTURE)
             yield rows.EXIT, session.close()
 
     def measure_growth(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
@@ -141,10 +150,41 @@ class Runner:
             if count != self.plan.sizes[0]:  # `measure` has that one
                 yield from begun
             if peer.requests:
-                yield rows.size(everything), len(session.ask(everything)) / 1024
+                yield _size(session, everything)
             for case, row in cases if peer.requests else ():
                 _check(session, peer, case)  # which warms up, too
                 yield row, median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
+
+    def measure_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+        """
+        Yield how long *peer*, which reads recipes, takes to start with so many files of them.
+        """
+        folder = recipes.folder_of_files(self.folder, files)
+        with self._start(peer, era, files, folder) as session:  # leaves what it keeps for its next start
+            session.ask(PLAIN)
+            session.one_at_a_time(PLAIN, SETTLE_S, 1, sys.maxsize)
+        for case, row in (
+            (listing(recipes.NAMED), rows.list_of_files(files)),
+            (PLAIN, rows.get_of_files(files)),
+        ):
+            with self._start(peer, era, files, folder) as session:
+                session.ask(case)
+                yield row, time.perf_counter() - session.started
+
+    def measure_echo(
+        self, peer: Peer, era: Era, sizes: Sequence[tuple[Case, float]]
+    ) -> Iterator[tuple[Row, float]]:
+        """
+        Yield how long *peer* takes, which is an echo, for as many bytes as each case has, *sizes* in KiB.
+        """
+        with self.start(peer, era, self.plan.sizes[0]) as session:
+            for case, size in sizes:
+                echo = echo_of(case, round(size * 1024))
+                if not echo.says_all(session.ask(echo)):  # which warms up, too
+                    reason = f"it does not answer with {size:.1f} KiB"
+                    raise Refused(reason)
+                times = session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most)
+                yield rows.alone(case), median(times)
 
     def _begin(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """The time to the first replies, and memory, with *count* prompts."""
@@ -165,6 +205,11 @@ class Runner:
         count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
         session.pipelined(case, plan.least)
         yield rows.pipelined(case), session.pipelined(case, count)
+
+
+def _size(session: Session, case: Case) -> tuple[Row, float]:
+    """The size of a result."""
+    return rows.size(case), len(session.ask(case)) / 1024
 
 
 def _memory(session: Session, row: Row) -> Iterator[tuple[Row, float]]:

@@ -1,14 +1,17 @@
 """The benchmark's report, from figures that are made up, and its recipes."""
 
 import json
+import os
 
 import pytest
 
-from benchmarks import recipes, report, rows
+from benchmarks import peers, pictures, recipes, report, rows
 from benchmarks.budgets import BUDGETS, judge
-from benchmarks.cases import TYPED, listing
+from benchmarks.cases import LARGE_PICTURE, PLAIN, STRUCTURED, TYPED, echo_of, listing
 from benchmarks.peers import COLD, OURS, RECIPES, Peer
 from benchmarks.rounds import Figure
+from benchmarks.runner import Plan, Runner
+from benchmarks.session import Session
 from benchmarks.wire import ERAS
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
@@ -18,6 +21,7 @@ PEERS = [
     Peer(COLD, "promptkit --no-cache", (), requests=False),
     Peer("mcp", "mcp 1.0", ()),
 ]
+ECHO = peers.PEERS["echo"]()
 FIGURES = {
     rows.first_list(10): {OURS: 0.05, COLD: 0.1, "mcp": 0.6},
     rows.memory(10): {OURS: 20.0, COLD: 25.0, "mcp": 50.0},
@@ -167,8 +171,77 @@ def test_a_folder_holds_as_many_prompts_as_its_name_says(tmp_path, monkeypatch):
     assert Peer("x", "x", ("serve", RECIPES)).command_for(folder) == ("serve", str(folder))
 
 
+def test_a_folder_holds_as_many_files_as_its_name_says(tmp_path):
+    """
+    Of five prompts each, but for the one with the prompts that are measured.
+    """
+    recipes.write_files(tmp_path, (3,))
+
+    files = sorted(recipes.folder_of_files(tmp_path, 3).iterdir())
+
+    assert [file.name for file in files] == ["generated_00000.py", "generated_00001.py", "prompts.py"]
+    assert [file.read_text().count("@prompt") for file in files] == [5, 5, 6]
+    assert "generated_00009" in files[1].read_text()
+
+
+def test_the_start_with_many_files_is_measured(tmp_path):
+    """
+    To the first list and to the first prompt; and only of what reads recipes.
+    """
+    pictures.write(tmp_path)
+    recipes.write_files(tmp_path, (2,))
+    runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
+    promptkit = peers.PEERS[OURS]()
+
+    found = dict(runner.measure_files(promptkit, ERAS[0], 2))
+
+    assert promptkit.reads_recipes
+    assert not ECHO.reads_recipes
+    assert list(found) == [rows.list_of_files(2), rows.get_of_files(2)]
+    assert min(found.values()) > 0
+
+
 def test_no_budget_is_of_the_server_without_its_cache():
     """
     Budgets are of promptkit as it is started.
     """
     assert COLD not in {budget.peer for budget in BUDGETS}
+
+
+@pytest.mark.parametrize("size", [1, 100_000, 1_000_000])
+@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
+def test_an_echo_answers_with_as_many_bytes_as_it_is_asked_for(era, size):
+    """
+    And goes on with small ones, which come back as they are.
+    """
+    with Session(ECHO.command, os.environ, era) as session:
+        case = echo_of(LARGE_PICTURE, size)
+
+        assert case.says_all(session.ask(case))
+        assert session.pipelined(case, 3) > 0
+        assert bytes(session.ask(PLAIN)) == b"null"  # a request has no result
+
+
+def test_a_large_reply_is_held_against_an_echo_of_its_bytes(tmp_path):
+    """
+    The echo's figure stands in the row of the reply.
+    """
+    runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
+
+    found = list(runner.measure_echo(ECHO, ERAS[0], [(LARGE_PICTURE, 64.0), (listing(10), 1.5)]))
+
+    assert [row for row, _ in found] == [rows.alone(LARGE_PICTURE), rows.alone(listing(10))]
+    assert {budget.peer for budget in BUDGETS if budget.ours == rows.alone(LARGE_PICTURE)} == {"echo"}
+
+
+def test_a_structured_argument_has_a_budget():
+    """
+    It may take one and a half times what typed arguments take.
+    """
+    (budget,) = [budget for budget in BUDGETS if budget.ours == rows.pipelined(STRUCTURED)]
+    figures = {
+        rows.pipelined(STRUCTURED): {OURS: Figure.of([3.0])},
+        rows.pipelined(TYPED): {OURS: Figure.of([2.0])},
+    }
+
+    assert budget.ratio(figures) == pytest.approx(budget.least)

@@ -2,27 +2,42 @@
 
 import types
 import typing
+from collections import abc
+from collections.abc import Callable
 from enum import Enum
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Final, Literal, get_args, get_origin
 
 import attrs
 import msgspec
 from msgspec import inspect as mi
 
 __all__ = [
+    "SEQUENCES",
     "bare",
     "fits",
     "has_parts",
+    "hints_of",
     "is_constrained",
     "is_enum",
     "is_list",
     "is_literal",
+    "is_mapping",
+    "is_record",
+    "is_sequence",
     "is_union",
     "parts_of",
     "plain",
     "type_name",
     "type_tree",
 ]
+
+#: What a JSON array becomes, by the type that an author has written.
+SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
+    **{kind: kind for kind in (list, set, frozenset, tuple)},
+    **dict.fromkeys((abc.Collection, abc.Sequence, abc.MutableSequence), list),
+    **dict.fromkeys((abc.Set, abc.MutableSet), set),
+}
+_MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
 
 def plain(annotation: Any) -> Any:
@@ -52,6 +67,32 @@ def is_list(annotation: Any) -> bool:
     if get_origin(annotation) is tuple:
         return len(arguments) == 2 and arguments[1] is Ellipsis
     return get_origin(annotation) in (list, set, frozenset) and len(arguments) == 1
+
+
+def is_sequence(annotation: Any) -> bool:
+    """Tell whether values of *annotation* are JSON arrays of any length, of one type or of anything."""
+    origin = get_origin(annotation) or annotation
+    if origin is tuple:
+        return annotation is tuple or Ellipsis in get_args(annotation)
+    return origin in SEQUENCES
+
+
+def is_mapping(annotation: Any) -> bool:
+    """Tell whether values of *annotation* are JSON objects of any members."""
+    return (get_origin(annotation) or annotation) in _MAPPINGS
+
+
+def is_record(annotation: Any) -> bool:
+    """Tell whether *annotation* is a dataclass, an attrs class or a TypedDict."""
+    is_class = isinstance(annotation, type)
+    return typing.is_typeddict(annotation) or (
+        is_class and (hasattr(annotation, "__dataclass_fields__") or attrs.has(annotation))
+    )
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Return the types of the members of a class, evaluated, by name."""
+    return typing.get_type_hints(kind, include_extras=True)
 
 
 def is_constrained(annotation: Any) -> bool:

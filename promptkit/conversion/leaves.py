@@ -4,10 +4,9 @@ from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from types import NoneType
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
-from cattrs import Converter
 
 from promptkit.conversion.descriptions import describe
 from promptkit.conversion.errors import ConversionError
@@ -17,9 +16,13 @@ from promptkit.conversion.parsing import convert_key
 from promptkit.conversion.scalars import SCALARS
 from promptkit.errors.exceptions import nearest, shortened
 
+if TYPE_CHECKING:  # it takes longer to import than a server to start
+    from cattrs import Converter
+
 __all__ = [
     "Structure",
     "expected_of",
+    "has_salted_hash",
     "is_leaf",
     "is_registered",
     "key_converter",
@@ -37,7 +40,7 @@ def is_registered(annotation: Any) -> bool:
     return isinstance(annotation, type) and annotation in SCALARS and SCALARS[annotation].tree is None
 
 
-def registered_leaf(annotation: Any, _: Converter) -> Structure:
+def registered_leaf(annotation: Any, _: "Converter | None") -> Structure:
     """Structure a JSON value as a registered type. It may be registered again, so look it up at each call."""
     return lambda value, _: SCALARS[annotation].convert(value, annotation)
 
@@ -53,7 +56,7 @@ def is_leaf(annotation: Any) -> bool:
     return issubclass(annotation, Enum) or (annotation in SCALARS and SCALARS[annotation].tree is not None)
 
 
-def leaf(annotation: Any, _: Converter) -> Structure:
+def leaf(annotation: Any, _: "Converter | None") -> Structure:
     """Structure a JSON value as a type whose values have no parts."""
     kind = annotation.__origin__ if get_origin(annotation) is Annotated else annotation
     scalar = SCALARS.get(kind) if isinstance(kind, type) else None
@@ -72,6 +75,11 @@ def leaf(annotation: Any, _: Converter) -> Structure:
         return found if zone is None else located(found, zone)
 
     return structure
+
+
+def has_salted_hash(annotation: Any) -> bool:
+    """Tell whether clients cannot choose values of a type that collide."""
+    return isinstance(annotation, type) and annotation in SCALARS and SCALARS[annotation].hash_is_salted
 
 
 def _refusal(value: Any, annotation: Any) -> ConversionError:

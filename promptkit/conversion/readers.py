@@ -234,27 +234,48 @@ def _decode(text: str) -> Any:
 def _json_reader(annotation: Any) -> Reader | None:
     """Make a reader of a type whose values have parts, and are written as JSON."""
     from promptkit.conversion.descriptions import describe, example_text
+    from promptkit.conversion.fast_path import fast_path
     from promptkit.conversion.json_extent import holds_more
 
     try:
         tree = type_tree(annotation)
-    except (TypeError, NameError, RecursionError):
+    except (TypeError, NameError, NotImplementedError, RecursionError):
         return None
     if not _is_readable(tree, frozenset()):
         return None
-    structure: Read | None = None
-
-    def read(value: Any) -> Any:
-        nonlocal structure
-        if structure is None:
-            # This imports cattrs, which takes longer than a server to start.
-            from promptkit.conversion.structuring import structurer
-
-            structure = structurer(annotation)
-        return structure(_decode(value) if isinstance(value, str) else value)
-
+    read = _json_read(fast_path(annotation), _late_structurer(annotation))
     hint = f"JSON, for example {example_text(tree)}"
     return Reader(read, describe(tree), hint, is_json=True, exceeds=holds_more)
+
+
+def _json_read(convert: Read | None, structure: Read) -> Read:
+    """Make a function that reads JSON with *convert*, if there is a fast path, else with *structure*."""
+
+    def read(value: Any) -> Any:
+        value = _decode(value) if isinstance(value, str) else value
+        if convert is None:
+            return structure(value)
+        try:
+            return convert(value)
+        except Exception:  # noqa: BLE001 (an author's class may refuse in any way)
+            return structure(value)  # it finds all faults, and their places
+
+    return read
+
+
+def _late_structurer(annotation: Any) -> Read:
+    """Make a function that structures JSON values. It imports cattrs, which takes longer than a start."""
+    made: Read | None = None
+
+    def structure(value: Any) -> Any:
+        nonlocal made
+        if made is None:
+            from promptkit.conversion.structuring import structurer
+
+            made = structurer(annotation)
+        return made(value)
+
+    return structure
 
 
 def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:

@@ -6,11 +6,9 @@ what people write instead. Importing this module imports cattrs, so it is import
 has parts.
 """
 
-from collections import abc
 from collections.abc import Callable, Iterable
-from dataclasses import is_dataclass
 from types import NoneType
-from typing import Any, Final, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, Final, get_args, get_origin, is_typeddict
 
 import attrs
 import msgspec
@@ -22,10 +20,21 @@ from cattrs.preconf.msgspec import make_converter
 
 from promptkit.conversion.collisions import dict_of, set_of
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
-from promptkit.conversion.kinds import is_constrained, is_union, type_tree
+from promptkit.conversion.kinds import (
+    SEQUENCES,
+    hints_of,
+    is_constrained,
+    is_enum,
+    is_mapping,
+    is_record,
+    is_sequence,
+    is_union,
+    type_tree,
+)
 from promptkit.conversion.leaves import (
     Structure,
     expected_of,
+    has_salted_hash,
     is_leaf,
     is_registered,
     key_converter,
@@ -33,18 +42,10 @@ from promptkit.conversion.leaves import (
     registered_leaf,
     step,
 )
-from promptkit.conversion.scalars import BUILT_IN, SCALARS
+from promptkit.conversion.scalars import BUILT_IN
 from promptkit.errors.exceptions import shortened
 
 __all__ = ["forget_types", "structurer"]
-
-#: What a JSON array becomes, by the type that an author has written.
-_SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
-    **{kind: kind for kind in (list, set, frozenset, tuple)},
-    **dict.fromkeys((abc.Collection, abc.Sequence, abc.MutableSequence), list),
-    **dict.fromkeys((abc.Set, abc.MutableSet), set),
-}
-_MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
 
 
 def structurer(annotation: Any) -> Callable[[Any], Any]:
@@ -101,11 +102,23 @@ def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
     return found
 
 
+def _scalar(kind: type, converter: Converter) -> Structure:
+    """Structure a JSON value as a scalar type, or as an enumeration that inherits from it."""
+    structure = registered_leaf(kind, converter) if is_registered(kind) else leaf(kind, converter)
+
+    def structure_either(value: Any, annotation: Any) -> Any:
+        # The converter asks the hook of a class for its subclasses, too.
+        inherits = annotation is not kind and is_enum(annotation)
+        return (leaf(annotation, converter) if inherits else structure)(value, annotation)
+
+    return structure_either
+
+
 def _sequence(annotation: Any, _: Converter) -> Structure:
     """Structure a JSON array as a list, a set, a frozen set or a tuple of any length."""
-    make = _SEQUENCES[get_origin(annotation) or annotation]
+    make = SEQUENCES[get_origin(annotation) or annotation]
     item = (*get_args(annotation), Any)[0]
-    may_collide = make in (set, frozenset) and not _has_salted_hash(item)
+    may_collide = make in (set, frozenset) and not has_salted_hash(item)
 
     def structure(value: Any, _: Any) -> Any:
         if not isinstance(value, list):
@@ -123,7 +136,7 @@ def _fixed(annotation: Any, _: Converter) -> Structure:
     """Structure a JSON array as a tuple of fixed length, or as a named tuple."""
     defaults: dict[str, Any] = getattr(annotation, "_field_defaults", {})
     if is_namedtuple(annotation):
-        hints = _hints(annotation)
+        hints = hints_of(annotation)
         types, make = [hints[name] for name in annotation._fields], annotation._make
         paths = [f".{name}" for name in annotation._fields]
     else:
@@ -214,7 +227,7 @@ def _of(annotation: Any, converter: Converter) -> Structure:
 def _members(annotation: Any, converter: Converter) -> dict[str, Any]:
     """Return how each field of a class is structured, with the names in its types resolved."""
     fields = attrs.fields_dict(annotation) if attrs.has(annotation) else annotation.__dataclass_fields__
-    hints = _hints(annotation)
+    hints = hints_of(annotation)
     return {name: override(struct_hook=_of(hints[name], converter)) for name in fields}
 
 
@@ -276,45 +289,22 @@ def _struct_of_array(value: Any, annotation: Any) -> Any:
     return annotation(**dict(zip((field.name for field in known), found, strict=True)))
 
 
-def _has_salted_hash(annotation: Any) -> bool:
-    """Tell whether clients cannot choose values of a type that collide."""
-    return isinstance(annotation, type) and annotation in SCALARS and SCALARS[annotation].hash_is_salted
-
-
-def _hints(annotation: Any) -> dict[str, Any]:
-    return get_type_hints(annotation, include_extras=True)
-
-
-def _is_sequence(annotation: Any) -> bool:
-    origin = get_origin(annotation) or annotation
-    if origin is tuple:
-        return annotation is tuple or Ellipsis in get_args(annotation)
-    return origin in _SEQUENCES
-
-
-def _is_record(annotation: Any) -> bool:
-    return is_typeddict(annotation) or (
-        isinstance(annotation, type) and (is_dataclass(annotation) or attrs.has(annotation))
-    )
-
-
 #: What recognises a type, and what makes the function that structures it. The first row that fits counts.
 _HOOKS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Converter], Structure]], ...]] = (
     (is_registered, registered_leaf),
     (is_leaf, leaf),
     (is_constrained, _sized),
-    (_is_sequence, _sequence),
+    (is_sequence, _sequence),
     (lambda t: get_origin(t) is tuple or is_namedtuple(t), _fixed),
-    (lambda t: (get_origin(t) or t) in _MAPPINGS, _mapping),
+    (is_mapping, _mapping),
     (is_union, _union),
-    (_is_record, _record),
+    (is_record, _record),
 )
 
 _converter: Final = make_converter(detailed_validation=True)
 # Where the converter has a hook for the very type, it asks no factory.
 for _kind in (*BUILT_IN, NoneType):
-    _make = registered_leaf if is_registered(_kind) else leaf
-    _converter.register_structure_hook(_kind, _make(_kind, _converter))
+    _converter.register_structure_hook(_kind, _scalar(_kind, _converter))
 _converter.register_structure_hook(msgspec.Struct, _struct)
 for _recognises, _factory in reversed(_HOOKS):  # the converter asks the newest first
     _converter.register_structure_hook_factory(_recognises, _factory)

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, Literal, Optional, Union
 
+import attrs
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -657,3 +658,16 @@ class TestEscapes:
         A document of more than one piece.
         """
         assert reader_of(bytes).read("data:," + "%41" * 20_000) == b"A" * 20_000
+
+
+def test_what_msgspec_has_not_implemented_is_not_supported():
+    """
+    The author is told of the parameter, not of msgspec.
+    """
+
+    @attrs.define
+    class Doubled:
+        number: int
+        twice: int = attrs.Factory(lambda self: 2 * self.number, takes_self=True)
+
+    assert reader_of(Doubled) is None
