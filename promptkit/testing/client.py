@@ -259,9 +259,7 @@ class Client:
         return found
 
     def _exchange(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """
-        Send one request, answer what the server asks meanwhile, and return the result.
-        """
+        """Send one request, answer what the server asks meanwhile, and return the result."""
         if REVISIONS[self._revision].stateless:
             params = {**params, "_meta": {**self._meta(), **params.get("_meta", {})}}
         with self._lock:
@@ -278,9 +276,7 @@ class Client:
         return result
 
     def _meta(self) -> dict[str, Any]:
-        """
-        Return what a client without a session says in every request.
-        """
+        """Return what a client without a session says in every request."""
         return {
             wire.PROTOCOL_VERSION: self._revision,
             wire.CLIENT_INFO: self._info,
@@ -292,16 +288,12 @@ class Client:
             yield from map(msgspec.json.decode, self._arrived.get().splitlines())
 
     def _react(self, message: Mapping[str, Any]) -> None:
-        """
-        Answer the server if it asks the person something; what it tells is left alone.
-        """
+        """Answer the server if it asks the person something; what it tells is left alone."""
         if message["method"] == "elicitation/create":
             self._send({"id": message["id"], "result": self._answer(message["params"])})
 
     def _answer(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """
-        Return what the person does with a form.
-        """
+        """Return what the person does with a form."""
         answers = self._answers or {}
         entered = {key: answers[key] for key in asked["requestedSchema"]["properties"] if key in answers}
         return {"action": "accept", "content": entered} if entered else {"action": "decline"}
@@ -321,9 +313,7 @@ class Client:
 
 
 def _revision(date: str | None) -> str:
-    """
-    Return the date of a revision. Raises ValueError if there is none of that date.
-    """
+    """Return the date of a revision. Raises ValueError if there is none of that date."""
     if date is None:
         return list(REVISIONS)[-1]
     if date not in REVISIONS:

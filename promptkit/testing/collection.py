@@ -163,9 +163,7 @@ class PromptItem(pytest.Function):
 def _item(
     file: RecipeFile, name: str, findings: Sequence[Diagnostic], declaration: Declaration | None = None
 ) -> PromptItem:
-    """
-    Return a test that checks that there are no findings, and that a prompt renders.
-    """
+    """Return a test that checks that there are no findings, and that a prompt renders."""
 
     def check() -> None:
         if findings:
@@ -180,9 +178,7 @@ def _item(
 
 
 def _compiled(node: pytest.Collector, folder: Path) -> Compiled:
-    """
-    Return what the recipes in *folder* come to, which are imported once.
-    """
+    """Return what the recipes in *folder* come to, which are imported once."""
     known = node.config.stash.setdefault(_COMPILED, {})
     if folder not in known:
         recipes = load(folder)
@@ -193,9 +189,7 @@ def _compiled(node: pytest.Collector, folder: Path) -> Compiled:
 
 
 def _owner(finding: Diagnostic, declarations: Sequence[Declaration]) -> Declaration | None:
-    """
-    Return the declaration that a finding is about: the last that begins above it, in its file.
-    """
+    """Return the declaration that a finding is about: the last that begins above it, in its file."""
     above = [
         one
         for one in declarations

@@ -171,9 +171,7 @@ def _union(tree: mi.UnionType, outer: Outer) -> Values:
 
 
 def _record(tree: Any, outer: Outer) -> Values:
-    """
-    Return a strategy for a class with named members.
-    """
+    """Return a strategy for a class with named members."""
     if outer.count(tree.cls) >= _DEPTH:
         return st.nothing()
     members = [(field, _values(field.type, (*outer, tree.cls))) for field in tree.fields]
@@ -190,9 +188,7 @@ def _record(tree: Any, outer: Outer) -> Values:
 
 
 def _array(tag: list[Values], members: list[tuple[mi.Field, Values]]) -> Values:
-    """
-    Return a strategy for a record that is an array in JSON, whose last members may be left out.
-    """
+    """Return a strategy for a record that is an array in JSON, whose last members may be left out."""
     least = max((at for at, (field, _) in enumerate(members, start=1) if field.required), default=0)
     values = [*tag, *(values for _, values in members)]
     ends = range(len(tag) + least, len(values) + 1)
@@ -200,9 +196,7 @@ def _array(tag: list[Values], members: list[tuple[mi.Field, Values]]) -> Values:
 
 
 def _registered(tree: mi.CustomType) -> Values:
-    """
-    Return a strategy for the text of a registered type, whose values hypothesis makes.
-    """
+    """Return a strategy for the text of a registered type, whose values hypothesis makes."""
     if tree.cls is Path:
         return _PATHS
     write = SCALARS[tree.cls].write

@@ -61,9 +61,7 @@ def _compiled(prompt: AnyPrompt) -> CompiledPrompt:
 
 
 def _texts(argument: Argument) -> st.SearchStrategy[str]:
-    """
-    Return a strategy for the text of one argument, which its parameter reads.
-    """
+    """Return a strategy for the text of one argument, which its parameter reads."""
 
     def is_read(text: str) -> bool:
         if not text and not argument.blank_is_value:
@@ -79,9 +77,7 @@ def _texts(argument: Argument) -> st.SearchStrategy[str]:
 
 
 def _people_write(argument: Argument) -> list[st.SearchStrategy[str]]:
-    """
-    Return strategies for what people write otherwise than programs: choices, examples, nothing.
-    """
+    """Return strategies for what people write otherwise than programs: choices, examples, nothing."""
     examples = [text_of(example) for example in argument.arg.examples]
     texts = [*argument.reader.values, *examples]
     if not (argument.required or argument.blank_is_value):

@@ -124,9 +124,7 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name
 
 
 def _table(file: str) -> dict[str, Any] | None:
-    """
-    Return the table ``[tool.promptkit]`` of *file*; None if there is no such file, or table.
-    """
+    """Return the table ``[tool.promptkit]`` of *file*; None if there is no such file, or table."""
     try:
         with open(file, "rb") as stream:
             text = stream.read()
@@ -148,9 +146,7 @@ def _table(file: str) -> dict[str, Any] | None:
 
 
 def _configuration(file: str, table: dict[str, Any]) -> Configuration:
-    """
-    Return what a table says. Raises ConfigurationError if a key or a value is none that it has.
-    """
+    """Return what a table says. Raises ConfigurationError if a key or a value is none that it has."""
     check_keys(table, _SETTINGS, file, "tool.promptkit")
     for key, value in table.items():
         takes, fits = _SETTINGS[key]
@@ -162,9 +158,7 @@ def _configuration(file: str, table: dict[str, Any]) -> Configuration:
 
 
 def _located(target: str, file: str) -> str:
-    """
-    Return *target* as it can be found from anywhere: it is written as seen from the folder of *file*.
-    """
+    """Return *target* as it can be found from anywhere: it is written as seen from the folder of *file*."""
     path = os.path.join(os.path.dirname(file), target)
     place, _, _ = path.rpartition(":") if not os.path.exists(path) else (path, "", "")
     return path if os.path.exists(place) else target
