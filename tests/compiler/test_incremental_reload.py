@@ -244,6 +244,21 @@ def test_an_edit_of_the_package_itself_executes_everything(author):
     assert author.reload() == ["a", "b"]
 
 
+def test_a_module_in_a_folder_below_that_is_imported_by_a_short_name(author):
+    """
+    Such a module has no place in the package, so everything is executed.
+    """
+    (author.folder / "below").mkdir()
+    author.write("below/part")
+    author.write("a", "from below.part import prompt")
+    author.write("b")
+    author.start()
+
+    author.write("below/part", says="new")
+
+    assert author.reload() == ["a", "b", "part"]
+
+
 def test_prompts_belong_to_their_file_whoever_makes_them(author):
     """
     A prompt that another file has made of a function here goes when that file no longer makes it.

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -120,7 +121,7 @@ class Folder:
             path.unlink()
 
     def _write(self, path, text):
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         moment = next(self._seconds)
         os.utime(path, (moment, moment))
@@ -202,9 +203,11 @@ def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
     Whatever is edited, added, removed, renamed or broken: what is served is what would be served if all
     was imported anew, and a file that is broken keeps its last good prompts in both.
     """
-    with TemporaryDirectory(prefix="law_") as place:
-        folder = Folder(Path(os.path.realpath(place)))
-        os.chdir(folder.path.parent)
+    with TemporaryDirectory(prefix="law_") as place, pytest.MonkeyPatch.context() as monkeypatch:
+        root = Path(os.path.realpath(place))
+        (root / "pyproject.toml").touch()  # the project ends here, whatever lies beside it
+        folder = Folder(root / root.name)  # a name that no other example has
+        monkeypatch.chdir(root)
         folder.edit("data", "", "zero")
         for name, module in first.items():
             folder.edit("write", name, module)

@@ -100,6 +100,8 @@ class Package:
         found = changed_modules(changed, self.name, folder, self.executions)
         if found is None or import_state() != self._import_state:
             return None
+        if not all(_is_within(execution.name, self.name) for execution in self.executions):
+            return None  # ``import folder.module`` beside a recipe makes a module of another name
         affected = self.executions.affected(found.names, self.name, files=found.others)
         kept = [execution for execution in self.executions if execution.name not in affected]
         if self.name in affected or not are_in_place(kept, self.name, self.module):

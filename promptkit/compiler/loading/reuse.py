@@ -93,7 +93,7 @@ def are_in_place(kept: Iterable[Execution], package: str, module: ModuleType) ->
     """
     if sys.modules.get(package) is not module:
         return False
-    if any(sys.modules.get(one.name) is not one.module or not _is_below(one.name, package) for one in kept):
+    if any(sys.modules.get(one.name) is not one.module for one in kept):
         return False
     return all(_is_ordinary(one) for name, one in list(sys.modules.items()) if _is_below(name, package))
 
