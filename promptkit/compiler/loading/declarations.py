@@ -1,0 +1,100 @@
+"""Declarations: the prompts and resources that modules make while they are imported, and hold afterwards."""
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import reduce
+from pathlib import Path
+from types import FunctionType, ModuleType
+from typing import Any, TypeAlias, TypeVar
+
+from promptkit.compiler.loading.finders import namespace_of
+from promptkit.compiler.prompts import Prompt
+from promptkit.compiler.recipes import LoadedFile, Recipes
+from promptkit.compiler.resources import Resource
+from promptkit.errors.exceptions import LoadError
+
+__all__ = ["MadePrompts", "collecting", "declared_in", "named_declarations"]
+
+T = TypeVar("T")
+
+#: The prompts that were made, by the module of the function that each was made of.
+MadePrompts: TypeAlias = Mapping[str, Sequence[Prompt[..., Any]]]
+
+
+@contextmanager
+def collecting(variable: ContextVar[list[T] | None], collected: list[T]) -> Iterator[None]:
+    """Collect in a list what is appended to *variable* within the ``with`` block."""
+    token = variable.set(collected)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def declared_in(
+    file: Path, module: object, name: str, recipes: Container[str], made: MadePrompts
+) -> LoadedFile:
+    """
+    Return what a module declares, and what it holds of modules of its package that are no recipes.
+
+    Args:
+        file:
+            Its file.
+
+        module:
+            The module.
+
+        name:
+            Its full name.
+
+        recipes:
+            The names of all modules of the package that are recipes.
+
+        made:
+            The prompts that were made. The names in a module are not enough: one prompt's name may have
+            been defined again below it.
+    """
+    own = [prompt for prompt in made.get(name, ()) if not _is_left_over(prompt, module)]
+    held = list(namespace_of(module).values())
+    inside = f"{name.rpartition('.')[0]}." if name in recipes else f"{name}."
+    own += [
+        value
+        for value in held
+        if issubclass(type(value), Prompt)
+        and f"{value.__module__}.".startswith(inside)
+        and (value.__module__ == name or value.__module__ not in recipes)
+    ]
+    resources = [value for value in held if issubclass(type(value), Resource)]
+    return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(resources)))
+
+
+def named_declarations(
+    target: str, file: Path, module: ModuleType, attribute: str, read: Iterable[Path]
+) -> Recipes:
+    """
+    Return only the prompts and resources that a module calls *attribute*.
+
+    Raises:
+        LoadError: If it has nothing of that name, or something else.
+    """
+    try:
+        found = reduce(getattr, attribute.split("."), module)
+        items = [found] if isinstance(found, Prompt | Resource) else list(found)
+    except AttributeError:
+        raise LoadError(target, f"{module.__name__} has no {attribute!r}") from None
+    except Exception:  # noqa: BLE001 (it is an author's object, which may raise anything)
+        items = [None]
+    if not all(isinstance(item, Prompt | Resource) for item in items):
+        raise LoadError(target, f"{attribute!r} is neither a prompt nor a resource, nor several of them")
+    prompts = tuple(item for item in items if isinstance(item, Prompt))
+    resources = tuple(item for item in items if isinstance(item, Resource))
+    return Recipes(by_file=[LoadedFile(file, prompts, resources)], read=read)
+
+
+def _is_left_over(prompt: Prompt[..., Any], module: object) -> bool:
+    """Whether *prompt* is of a first execution of *module*, which failed in a circle of imports."""
+    if not isinstance(function := prompt.function, FunctionType):
+        return False
+    made_in = function.__globals__
+    return made_in.get("__name__") == prompt.__module__ and made_in is not namespace_of(module)

@@ -1,0 +1,159 @@
+"""An import of a folder of recipes, file by file, and what each file declares."""
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from threading import RLock
+from types import ModuleType
+from typing import Any, TypeVar
+
+from promptkit.compiler.loading.declarations import collecting, declared_in, named_declarations
+from promptkit.compiler.loading.interpreter import exit_if_forked, raise_if_interrupted
+from promptkit.compiler.loading.packages import Package, import_package, note_missing, read_files
+from promptkit.compiler.prompts import Prompt, declared_prompts
+from promptkit.compiler.recipes import LoadedFile, Recipes
+from promptkit.errors.diagnostics import Diagnostic
+from promptkit.language.files import files_read
+
+__all__ = ["FolderImport", "fault_of", "ignore"]
+
+T = TypeVar("T")
+
+
+def ignore(_: Path) -> None:
+    """Do nothing with a file that is about to be imported."""
+
+
+class FolderImport:
+    """
+    An import of a folder's recipes that has begun: each file is imported when it is asked for.
+
+    Any thread may ask. The files are imported one at a time.
+
+    Args:
+        folder:
+            The folder, whose files become modules of one package.
+
+        files:
+            The recipe files, in order.
+
+        importing:
+            Called with each file before it is imported. If it raises, the file is not imported, and
+            the error is reported as an error of the file.
+
+        attribute:
+            What to take of the only file; ``""`` for all that it declares.
+
+        unreadable:
+            Files that cannot be read, and why.
+
+        root:
+            The folder, if it is the target.
+    """
+
+    def __init__(  # noqa: PLR0913 (they are the ways to name recipes)
+        self,
+        folder: Path,
+        files: Sequence[Path],
+        importing: Callable[[Path], None] = ignore,
+        attribute: str = "",
+        *,
+        unreadable: Iterable[LoadedFile] = (),
+        root: Path | None = None,
+    ) -> None:
+        self.files = tuple(files)
+        self._folder = folder
+        self._importing = importing
+        self._attribute = attribute
+        self._unreadable = tuple(unreadable)
+        self._root = root
+        self._lock = RLock()  # a recipe may ask for another one
+        self._package: Package | LoadedFile | None = None
+        self._found: dict[Path, ModuleType | LoadedFile] = {}
+        self._recipes: set[str] = set()
+        self._made: dict[str, list[Prompt[..., Any]]] = {}
+        self._media: list[Path] = []
+
+    def load(self, file: Path) -> LoadedFile:
+        """
+        Import one of the files, and what that imports, unless it is imported already.
+
+        Returns:
+            What the file declares. What cannot be imported has a diagnostic.
+        """
+        with self._lock:
+            self._import(file)
+            return self._declared_in(file)
+
+    def finish(self) -> Recipes:
+        """
+        Import the files that are left, and return what all declare.
+
+        Raises:
+            LoadError: If there is no such object in the file.
+        """
+        with self._lock:
+            for file in self.files:
+                self._import(file)
+            read = {*self.files, *read_files(), *self._media}
+            by_file = [*map(self._declared_in, self.files), *self._unreadable]
+            if isinstance(package := self._open_package(), LoadedFile):
+                read.add(self._folder / "__init__.py")
+                by_file.append(package)
+            elif self._attribute and isinstance(module := self._found[self.files[0]], ModuleType):
+                target = f"{self.files[0]}:{self._attribute}"
+                return named_declarations(target, self.files[0], module, self._attribute, read)
+            return Recipes(by_file=sorted(by_file, key=lambda one: str(one.file)), root=self._root, read=read)
+
+    def _import(self, file: Path) -> None:
+        if file in self._found:
+            return
+        package = self._open_package()
+        if isinstance(package, LoadedFile):
+            self._found[file] = LoadedFile(file, diagnostics=package.diagnostics)
+            return
+        self._found[file] = found = self._attempt(file, partial(package.import_file, file.stem))
+        if isinstance(found, LoadedFile):
+            self._recipes.discard(f"{package.name}.{file.stem}")
+
+    def _open_package(self) -> Package | LoadedFile:
+        """The package, imported when it is first needed; or why it cannot be imported."""
+        if self._package is None:
+            call = partial(import_package, self._folder)
+            self._package = package = self._attempt(self._folder / "__init__.py", call)
+            if isinstance(package, Package):
+                self._recipes = {f"{package.name}.{file.stem}" for file in self.files}
+        return self._package
+
+    def _attempt(self, file: Path, call: Callable[[], T]) -> T | LoadedFile:
+        """Import *file* by calling *call*; an error becomes a diagnostic of the file."""
+        process = os.getpid()
+        made: list[Prompt[..., Any]] = []
+        try:
+            with collecting(declared_prompts, made), collecting(files_read, self._media):
+                self._importing(file)
+                return call()
+        except BaseException as error:  # noqa: BLE001 (a recipe may raise anything)
+            exit_if_forked(process)
+            raise_if_interrupted(error)
+            note_missing(error)
+            return LoadedFile(file, diagnostics=(fault_of(file, self._folder, error),))
+        finally:
+            exit_if_forked(process)
+            for prompt in made:
+                self._made.setdefault(prompt.__module__, []).append(prompt)
+
+    def _declared_in(self, file: Path) -> LoadedFile:
+        """What a file declares that was imported."""
+        package, found = self._open_package(), self._found[file]
+        if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
+            return found if isinstance(found, LoadedFile) else LoadedFile(file)
+        return declared_in(file, found, f"{package.name}.{file.stem}", self._recipes, self._made)
+
+
+def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
+    """Return the diagnostic for a recipe that raised *error*."""
+    from promptkit.compiler.loading import import_errors  # only a broken recipe needs it
+
+    return import_errors.fault_of(file, folder, error)
