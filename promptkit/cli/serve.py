@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from functools import partial
 from itertools import chain, repeat
 from math import inf
@@ -28,6 +29,10 @@ from promptkit.transports.startup_cache.store import Listings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from promptkit.catalog.catalog import Catalog
+    from promptkit.cli.lazy_serving import LazyServing
     from promptkit.server.audit import Audit
 
 __all__ = ["run"]
@@ -111,14 +116,17 @@ def _serve(
     gc.freeze()  # imported modules stay, so the collector need not look at them again
     gc.enable()
     reloader = Reloader(options.target, report_faults)
-    catalog = cache.load(reloader.load) if cache else reloader.load()
-    report_faults(catalog)
-    if options.strict and not catalog.healthy:
-        say("nothing is served because of --strict: fix the faults above, or leave out the option")
-        return Exit.FAULTY
+    names = cache.names() if cache and not options.strict else None
+    lazy = None if names is None else _lazy_serving(options, early, names)
+    if lazy is None:
+        catalog = cache.load(reloader.load) if cache else reloader.load()
+        report_faults(catalog)
+        if options.strict and not catalog.healthy:
+            say("nothing is served because of --strict: fix the faults above, or leave out the option")
+            return Exit.FAULTY
     watches = options.watch and reloader.watches
     server = Server(
-        catalog,
+        lazy.snapshot if lazy else catalog,
         wire.write,
         identity=_server_info(options),
         page_size=options.page_size,
@@ -128,26 +136,55 @@ def _serve(
         connection=early.connection,
     )
 
-    def answered() -> None:
+    def imported(catalog: "Catalog") -> None:
         if cache:
-            cache.verify_and_save(server, early.sent_pages, healthy=catalog.healthy)
+            names = reloader.names_by_file if catalog.healthy else None
+            cache.verify_and_save(server, early.sent_pages, names)
         if watches:
             reloader.start(server.replace)
 
+    if lazy:
+        lazy.start(reloader, server, imported, wire.end)
+        read = _reading(early, wire, ended=partial(lazy.hold, options.grace))
+    else:
+        read = _reading(early, wire, answered=partial(imported, catalog))
+    served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
+    if lazy:
+        lazy.finish(options.grace)
+    if cache:
+        cache.finish(options.grace)
+    return Exit.FINE if served else Exit.FAULTY
+
+
+def _lazy_serving(
+    options: Namespace, early: EarlyServer, names: "Mapping[str, Sequence[str]]"
+) -> "LazyServing":
+    from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
+
+    return LazyServing(options.target, names, early, options.page_size)
+
+
+def _reading(
+    early: EarlyServer,
+    wire: stdio.Wire,
+    answered: Callable[[], object] = bool,
+    ended: Callable[[], object] = bool,
+) -> Callable[[], bytes]:
+    """What reads the client's bytes, calling *answered* before the first read, and *ended* at the end."""
     sources = chain((early.read_rest,), repeat(wire.read))
     is_answered = False
 
     def read() -> bytes:
         nonlocal is_answered
-        if not is_answered:  # what was read before
+        if not is_answered:
             is_answered = True
             answered()
-        return next(sources)()
+        data = next(sources)()
+        if not data:
+            ended()
+        return data
 
-    served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
-    if cache:
-        cache.finish(options.grace)
-    return Exit.FINE if served else Exit.FAULTY
+    return read
 
 
 def _refuse_requests(cache: CompiledSet | None, early: EarlyServer) -> None:

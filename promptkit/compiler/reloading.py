@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import structs
 
@@ -34,6 +34,9 @@ _CHECK_EVERY_MS: Final = 250
 
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
+
+#: Loads and compiles recipes. It calls its argument with each file before it imports or compiles it.
+Load: TypeAlias = Callable[[Callable[[Path], None]], tuple[Recipes, list[CompiledFile]]]
 
 
 class Reloader:
@@ -75,20 +78,32 @@ class Reloader:
         """Whether there are files to watch: the target is not a module."""
         return self._folder is not None
 
-    def load(self) -> Catalog:
+    def load(self, load: Load | None = None) -> Catalog:
         """
         Load and compile the recipes for the first time.
+
+        Args:
+            load:
+                Does so in its own way, such as `promptkit.compiler.lazy_import.LazyImport.load`.
 
         Raises:
             LoadError: If there is nothing at the target.
         """
         self._known_files = before = self._find_files()
-        recipes, files = self._importer.run_here()
+        recipes, files = self._importer.run_here(load)
         self._served = merge((), files)
         self._note(before, recipes, self._served)
         catalog = compose(self._served, root=recipes.root)
         self._reported = catalog.diagnostics
         return catalog
+
+    def names_by_file(self) -> dict[str, list[str]]:
+        """Return the names of the prompts that each recipe file serves."""
+        names: dict[str, list[str]] = {}
+        for (is_prompt, name), file in owners_of(self._served).items():
+            if is_prompt and file is not None:
+                names.setdefault(file.name, []).append(name)
+        return names
 
     def start(self, publish: Callable[[Catalog], None]) -> None:
         """

@@ -44,6 +44,9 @@ class Snapshot:
         changes:
             Whether another catalog may replace it.
 
+        capabilities:
+            What a server of it declares that it can do; by default, what the catalog says.
+
     Attributes:
         replies:
             Replies of prompts with `cache`.
@@ -56,11 +59,19 @@ class Snapshot:
             What a server of this catalog declares that it can do.
     """
 
-    def __init__(self, catalog: Catalog, identity: ServerInfo, page_size: int, *, changes: bool) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        identity: ServerInfo,
+        page_size: int,
+        *,
+        changes: bool,
+        capabilities: Capabilities | None = None,
+    ) -> None:
         self.catalog = catalog
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
-        self.capabilities = Capabilities(resources=bool(catalog.resources), changes=changes)
+        self.capabilities = capabilities or Capabilities(resources=bool(catalog.resources), changes=changes)
         self._identity = identity
         self._page_size = page_size
         self._pages: dict[tuple[str, Revision], Pages] = {}

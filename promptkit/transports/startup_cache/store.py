@@ -9,12 +9,13 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
@@ -76,12 +77,26 @@ class Index(Struct, frozen=True, array_like=True):
 
         pages:
             By `key_of`. It is empty if the pages turned out to depend on more than the inputs.
+
+        names:
+            The names of the prompts that each recipe file declares, by its own name. It is decoded when
+            it is needed, as the first list does not need it.
     """
 
     version: str
     inputs: Inputs
     capabilities: Capabilities
     pages: Mapping[str, Page]
+    names: Raw = Raw(b"\x80")
+
+    def names_by_file(self) -> dict[str, list[str]]:
+        """
+        Return the names of the prompts that each recipe file declares.
+
+        Raises:
+            MsgspecError: If they cannot be decoded.
+        """
+        return msgspec.msgpack.decode(self.names, type=dict[str, list[str]])
 
 
 class Listings:
@@ -113,8 +128,7 @@ class Listings:
         if not 0 <= size <= longest:
             return None
         try:
-            os.lseek(self._descriptor, self._start + offset, os.SEEK_SET)
-            found = os.read(self._descriptor, size)
+            found = _read_at(self._descriptor, self._start + offset, size)
         except (OSError, OverflowError):
             return None
         return found if digest(found) == expected else None
@@ -183,7 +197,13 @@ class Store:
         index, start = found
         return Listings(index, descriptor, start)
 
-    def write(self, inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]) -> None:
+    def write(
+        self,
+        inputs: Inputs,
+        capabilities: Capabilities,
+        pages: Iterable[tuple[str, bytes]],
+        names: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
         """
         Replace the file, all at once, whoever else reads or writes it. Each page has its key before it.
 
@@ -193,7 +213,7 @@ class Store:
             return
         scratch = f"{self.file}.{os.getpid()}-{os.urandom(4).hex()}"
         with suppress(OSError, ValueError):  # the path may hold bytes that are not text
-            index, body = _packed(inputs, capabilities, pages)
+            index, body = _packed(inputs, capabilities, pages, names)
             if len(index) > _MAX_INDEX_BYTES:
                 return
             head = _MAGIC + CONFIRMED + len(index).to_bytes(8, "big") + digest(index)
@@ -214,6 +234,13 @@ class Store:
             os.unlink(self.file)
 
 
+def _read_at(descriptor: int, place: int, size: int) -> bytes:
+    if sys.platform != "win32":
+        return os.pread(descriptor, size, place)  # several threads may read
+    os.lseek(descriptor, place, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
 def _bytecode_folder(folder: str) -> str:
     # `importlib.util` would tell, but takes long to import.
     if sys.pycache_prefix is None:
@@ -222,7 +249,10 @@ def _bytecode_folder(folder: str) -> str:
 
 
 def _packed(
-    inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]
+    inputs: Inputs,
+    capabilities: Capabilities,
+    pages: Iterable[tuple[str, bytes]],
+    names: Mapping[str, Sequence[str]],
 ) -> tuple[bytes, list[bytes]]:
     """Return the index and the pages. Pages that are equal are kept once: most revisions have the same."""
     places: dict[bytes, Page] = {}
@@ -236,7 +266,8 @@ def _packed(
             body.append(page)
             size += len(page)
         found[name] = places[key]
-    return msgspec.msgpack.encode(Index(_MADE_BY, inputs, capabilities, found)), body
+    known = Raw(msgspec.msgpack.encode(dict(names)))
+    return msgspec.msgpack.encode(Index(_MADE_BY, inputs, capabilities, found, known)), body
 
 
 def _read_index(descriptor: int) -> tuple[Index, int] | None:
