@@ -179,6 +179,16 @@ def _add_render(render: argparse.ArgumentParser) -> None:
 def _add_check(check: argparse.ArgumentParser) -> None:
     _add_target(check)
     check.add_argument("--json", action="store_true", help="print JSON, for other programs")
+    check.add_argument("--compiled", metavar="FILE", help="report, too, if what build wrote is stale")
+
+
+def _add_build(build: argparse.ArgumentParser) -> None:
+    _add_target(build)
+    build.add_argument(
+        "--out", metavar="FILE", help="where to write it (default: beside the target, with .compiled)"
+    )
+    for name in ("--name", "--page-size"):
+        build.add_argument(name, **_SERVE_OPTIONS[name])
 
 
 def _target(text: str) -> str:
@@ -251,6 +261,10 @@ _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "action": "store_false",
         "help": "import all recipes before the first reply, and keep nothing on disk",
     },
+    "--compiled": {
+        "metavar": "FILE",
+        "help": "start from what build wrote, which is only read; say so if it is stale",
+    },
     "--page-size": {
         "type": _whole_number,
         "default": PAGE_SIZE,
@@ -275,4 +289,5 @@ _COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]
     "list": ("show the prompts and resources, and their arguments", _add_list),
     "render": ("render one prompt and show it", _add_render),
     "check": ("report every fault in the recipes", _add_check),
+    "build": ("write what a server of the recipes starts from, for deployment", _add_build),
 }

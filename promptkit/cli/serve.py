@@ -211,8 +211,22 @@ def _startup_cache(options: Namespace) -> CompiledSet | None:
     # Without a watch, clients could not be told of lists that the cache had wrong. And answers from
     # the cache are neither counted for the rate limit nor written to the audit.
     if not (options.cache and options.watch) or options.audit is not None or options.rate != inf:
+        if options.compiled is not None:
+            _print(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit or --rate")
         return None
+    if options.compiled is not None and (built := _built_set(options)) is not None:
+        return built
     return CompiledSet.of(options.target, options.name, options.page_size)
+
+
+def _built_set(options: Namespace) -> CompiledSet | None:
+    from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
+
+    try:
+        return CompiledSet(open_built(options.compiled, options.target, options.name, options.page_size))
+    except StaleSet as stale:
+        _print(f"{options.compiled!r} is not used: {stale}")
+        return None
 
 
 def _server_info(options: Namespace) -> ServerInfo:

@@ -31,7 +31,7 @@ from promptkit.server import Server
 from promptkit.transports.startup_cache.early import EarlyServer
 from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
 from promptkit.transports.startup_cache.purity import names_used
-from promptkit.transports.startup_cache.store import _MADE_BY, Index, Store, key_of
+from promptkit.transports.startup_cache.store import MADE_BY, Index, Store, key_of
 from promptkit.transports.startup_cache.tracing import trace_imports
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
@@ -1090,7 +1090,7 @@ def fill(store, *pages):
 
 def forge(store, inputs, pages):
     """Write a set with any content, as an attacker who knows the format can."""
-    put(store, msgspec.msgpack.encode(Index(_MADE_BY, inputs, Capabilities(), pages)))
+    put(store, msgspec.msgpack.encode(Index(MADE_BY, inputs, Capabilities(), pages)))
 
 
 def put(store, index):
@@ -1323,7 +1323,7 @@ class TestTampering:
         """
         A set of another promptkit, msgspec or Python is made anew.
         """
-        monkeypatch.setattr("promptkit.transports.startup_cache.store._MADE_BY", "another")
+        monkeypatch.setattr("promptkit.transports.startup_cache.store.MADE_BY", "another")
 
         assert read(store) is None
 

@@ -140,7 +140,7 @@ class CompiledSet:
             wrong = {key.partition(" ")[0] for key in _differing(found.index.pages, named)}
             if not server.confirm(sent_pages, wrong) or wrong or capabilities != found.index.capabilities:
                 # They depend on more than these inputs, for which nothing is sent early again.
-                self._store.write(found.index.inputs, capabilities, ())
+                self._store.retract(found.index)
             elif self._is_sent:
                 found.confirm()
         elif names is not None and trace is not None:
