@@ -50,7 +50,8 @@ def run(options: Namespace, output: Output) -> int:
     except (OSError, ValueError) as error:
         print_error(f"cannot write {file!r}: {getattr(error, 'strerror', None) or error}")
         return Exit.FAULTY
-    print(f"{len(catalog)} prompts are built into {file}", file=output)
+    built = "1 prompt is" if len(catalog) == 1 else f"{len(catalog)} prompts are"
+    print(f"{built} built into {file}", file=output)
     return Exit.FINE
 
 

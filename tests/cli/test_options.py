@@ -41,7 +41,7 @@ class TestCommands:
         """
         All of them are named.
         """
-        assert refused(capsys) == "promptkit: error: name a command: serve, list, render, check"
+        assert refused(capsys) == "promptkit: error: name a command: serve, list, render, check, build"
 
     @pytest.mark.parametrize(
         ("argv", "said"),

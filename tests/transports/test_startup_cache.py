@@ -1037,13 +1037,22 @@ class TestWhereItIsKept:
         assert b"Traceback" not in err
         assert sets(odd) == []
 
-    def test_nothing_is_kept_where_no_bytecode_is(self, recipes, talk):
+    def test_it_is_kept_in_the_users_cache_where_no_bytecode_is(self, gated, start, tmp_path):
         """
-        Who wants no bytecode beside the sources wants no set there.
+        Who wants no bytecode beside the sources wants no set there; the next start is early all the same.
         """
-        folder = recipes(greeting=GREETING)
-        talk(folder, initialize("2025-11-25"), PYTHONDONTWRITEBYTECODE="1")
+        folder, gate = gated
+        shutil.rmtree(folder / "__pycache__")
+        gate.touch()
+        variables = {"PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        start(folder, **variables).communicate(line(initialize("2025-11-25")), timeout=20)
+        kept = list((tmp_path / "cache" / "promptkit").iterdir())
+        gate.unlink()
+        second = start(folder, **variables)
+        say(second, initialize("2025-11-25"), request(1, "prompts/list"))
 
+        assert [file.suffix for file in kept] == [".compiled"]
+        assert [hear(second)["id"] for _ in range(2)] == [0, 1]
         assert not (folder / "__pycache__").exists()
 
     def test_a_folder_that_cannot_be_written_is_served(self, recipes, talk):
@@ -1515,16 +1524,30 @@ class TestImportTrace:
         assert trace.inputs().is_current
 
 
-@pytest.mark.parametrize("prefix", [None, "/elsewhere/cache"])
-def test_it_lies_where_python_keeps_bytecode(prefix, monkeypatch):
+@pytest.mark.parametrize("prefix", [None, "elsewhere/cache"])
+def test_it_lies_where_python_keeps_bytecode(prefix, monkeypatch, tmp_path):
     """
     The file has the folder, and the tag, that the interpreter gives to the bytecode of a recipe.
     """
-    monkeypatch.setattr("sys.pycache_prefix", prefix)
-    folder, _, name = Store("/home/recipes").file.rpartition(os.sep)
-    recipe = Path(cache_from_source(f"/home/recipes/{name.partition('.')[0]}.py"))
+    monkeypatch.setattr("sys.pycache_prefix", prefix and str(tmp_path / prefix))
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    folder, _, name = Store(str(tmp_path / "recipes")).file.rpartition(os.sep)
+    recipe = Path(cache_from_source(str(tmp_path / "recipes" / f"{name.partition('.')[0]}.py")))
 
     assert (folder, name) == (str(recipe.parent), recipe.with_suffix(".compiled").name)
+
+
+@pytest.mark.parametrize("forbidden", ["bytecode", "writing"])
+def test_it_lies_in_the_users_cache_where_python_keeps_no_bytecode(forbidden, monkeypatch, tmp_path):
+    """
+    So it does if Python was told to write none, and if the folder cannot be written.
+    """
+    access = os.access
+    monkeypatch.setattr("sys.dont_write_bytecode", forbidden == "bytecode")
+    monkeypatch.setattr("os.access", lambda path, mode: forbidden != "writing" and access(path, mode))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    assert Path(Store(str(tmp_path / "recipes")).file).parent == tmp_path / "cache" / "promptkit"
 
 
 def test_equal_pages_are_written_once(store):
