@@ -2,14 +2,16 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.compilation import compile_files
 from promptkit.compiler.composition import CompiledFile
+from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.recipes import LoadedFile, Recipes
 
@@ -18,10 +20,15 @@ __all__ = ["LazyImport"]
 #: The pause after each file, in which another thread gets Python's lock if it wants it.
 _PAUSE_S: Final = 0.0005
 
+#: How long a file that is asked for waits for the one that is being imported, in seconds.
+_PATIENCE_S: Final = 0.05
+
 
 class LazyImport:
     """
     An import of recipes by one thread, while others wait for what they need of it.
+
+    A file whose import takes long delays only those who need it: others are imported beside it.
 
     Args:
         target:
@@ -38,6 +45,9 @@ class LazyImport:
         self._asked: dict[str, Event] = {}
         self._compiled: dict[str, tuple[LoadedFile, CompiledFile]] = {}
         self._prompts: dict[str, CompiledPrompt] = {}
+        self._begun: FolderImport | None = None
+        self._left: dict[str, Path] = {}
+        self._beside: list[Event] = []
         self._whole: Catalog | None = None
         self._error: BaseException | None = None
         self._ended = Event()
@@ -55,7 +65,7 @@ class LazyImport:
         """
         found = self._prompts.get(name)
         if found is None and (file := self._file_of.get(name)) is not None:
-            self._wait(self._ask(file))
+            self._wait_for(file)
             found = self._prompts.get(name)
         return self.whole()[name] if found is None else found
 
@@ -84,11 +94,12 @@ class LazyImport:
         """
         begun = begin(self._target, importing)
         if isinstance(begun, FolderImport):
-            left = {file.name: file for file in begun.files}
-            while left:
-                name = self._next(left)
-                self._compile(name, begun.load(left.pop(name)), importing)
+            self._begin(begun)
+            while (name := self._next()) is not None:
+                self._import(name, begun, importing)
                 time.sleep(_PAUSE_S)
+            for event in self._beside:
+                event.wait()
         recipes = begun.finish()
         return recipes, [self._compiled_as(loaded, importing) for loaded in recipes.by_file]
 
@@ -115,6 +126,14 @@ class LazyImport:
         while self._waiting and time.monotonic() < until:
             self._ended.wait(0.01)
 
+    def _wait_for(self, file: str) -> None:
+        event = self._ask(file)
+        if not self._wait(event, _PATIENCE_S):
+            # Not on this thread, which is given up when its request takes too long.
+            with suppress(RuntimeError):  # without another thread, the file has to wait
+                Thread(target=self._import_beside, args=(file, event), daemon=True).start()
+            self._wait(event)
+
     def _ask(self, file: str) -> Event:
         """Have *file* imported next; return what is set when it is."""
         with self._lock:
@@ -123,20 +142,43 @@ class LazyImport:
                 event.set()
             return event
 
-    def _wait(self, event: Event) -> None:
+    def _wait(self, event: Event, seconds: float | None = None) -> bool:
         if event.is_set():
-            return
+            return True
         with self._lock:
             self._waiting += 1
         try:
-            event.wait()
+            return event.wait(seconds)
         finally:
             with self._lock:
                 self._waiting -= 1
 
-    def _next(self, left: Mapping[str, Path]) -> str:
+    def _begin(self, begun: FolderImport) -> None:
         with self._lock:
-            return next((file for file in self._asked if file in left), next(iter(left)))
+            self._begun = begun
+            self._left = {file.name: file for file in begun.files}
+
+    def _next(self) -> str | None:
+        with self._lock:
+            return next((file for file in self._asked if file in self._left), next(iter(self._left), None))
+
+    def _import(self, name: str, begun: FolderImport, importing: Callable[[Path], None]) -> None:
+        """Import and compile a file, unless another thread does so."""
+        with self._lock:
+            path = self._left.pop(name, None)
+        if path is not None:
+            self._compile(name, begun.load(path), importing)
+
+    def _import_beside(self, name: str, done: Event) -> None:
+        with self._lock:
+            path, begun = self._left.pop(name, None), self._begun
+            if path is None or begun is None:
+                return
+            self._beside.append(done)
+        try:
+            self._compile(name, begun.load(path), ignore)
+        finally:
+            done.set()
 
     def _compile(self, name: str, loaded: LoadedFile, importing: Callable[[Path], None]) -> None:
         compiled = _compile(loaded, importing)

@@ -112,6 +112,27 @@ def test_a_prompt_is_found_before_other_files_are_imported(folder, pool, capsys)
     assert found == {"second": ["fourth", "second"]}
 
 
+def test_a_slow_import_delays_only_those_who_need_it(folder, pool, tmp_path, capsys):
+    """
+    Another file is imported beside it when it is asked for, and none is imported twice.
+    """
+    slow = f"import os, time\nwhile not os.path.exists({str(tmp_path / 'gate')!r}): time.sleep(0.001)"
+    place = folder(first=slow, second="1 / 0", third="from . import fourth", fourth="", fifth="")
+    lazy = LazyImport(place, own_names("first", "second", "third", "fourth", "fifth"))
+    stuck = pool.submit(lazy.find, "first")
+    waits(lazy)
+    imported = pool.submit(import_all, lazy)
+
+    found = lazy.find("third")
+    early = stuck.done(), imported.done()
+    (tmp_path / "gate").touch()
+
+    assert found is imported.result(20)["third"]
+    assert stuck.result(20) is imported.result()["first"]
+    assert early == (False, False)
+    assert sorted(capsys.readouterr().out.split()) == ["fifth", "first", "fourth", "third"]
+
+
 def test_the_same_prompt_is_found_early_and_late(folder, pool):
     """
     What was compiled for a request is what the whole catalog holds.

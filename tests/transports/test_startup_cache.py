@@ -1,6 +1,7 @@
 import json
 import os
 import py_compile
+import re
 import select
 import shutil
 import subprocess
@@ -1076,6 +1077,106 @@ class TestWhereItIsKept:
 
         assert len(sets(folder)) == 2
         assert set(before) < set(sets(folder))
+
+
+class TestLazyImport:
+    """
+    Prompts are got while other recipes are still being imported.
+    """
+
+    @pytest.fixture
+    def early(self, recipes, talk, start):
+        """A server with a set of two recipes. The import of one of them ends when the gate is touched."""
+        files = {
+            name: GREETING.replace("greet", name).replace("notes:", f"{name}:") for name in ("gated", "free")
+        }
+        files = {
+            name: re.sub(r"def (part|third|today|notes)", rf"def {name}_\\1", text)
+            for name, text in files.items()
+        }
+        folder = recipes(**files)
+        gate = folder.parent / "gate.open"
+        gate.touch()
+        talk(folder, initialize("2025-11-25"))
+        assert len(sets(folder)) == 1
+        gate.unlink()
+        return start(folder), gate, folder
+
+    def test_a_prompt_waits_for_its_own_file_alone(self, early):
+        """
+        Whatever its place in the folder; pings, lists and completion go on, too.
+        """
+        process, gate, _ = early
+        say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "gated"}))
+        say(
+            process,
+            request(2, "prompts/get", {"name": "free"}),
+            request(3, "ping"),
+            request(4, "prompts/list"),
+        )
+        reference = {"ref": {"type": "ref/prompt", "name": "free"}, "argument": {"name": "name", "value": ""}}
+        say(process, request(5, "completion/complete", reference))
+        told = {hear(process)["id"] for _ in range(5)}
+        gate.touch()
+
+        assert told == {0, 2, 3, 4, 5}
+        assert hear(process)["id"] == 1
+
+    def test_what_needs_all_files_waits_for_them(self, early):
+        """
+        A resource, an unknown prompt and a cursor nobody made are answered as if nothing had been early.
+        """
+        process, gate, _ = early
+        say(process, initialize("2025-11-25"), request(1, "resources/read", {"uri": "free://today"}))
+        say(process, request(2, "prompts/get", {"name": "fre"}), request(3, "prompts/list", {"cursor": "x"}))
+        say(process, request(4, "prompts/get", {"name": "free"}))
+        told = [hear(process)["id"] for _ in range(2)]
+        gate.touch()
+        late = {reply["id"]: reply for reply in (hear(process) for _ in range(3))}
+
+        assert told == [0, 4]
+        assert late[1]["result"]["contents"][0]["text"] == "nothing"
+        assert "did you mean 'free'?" in late[2]["error"]["message"]
+        assert late[3]["error"]["code"] == -32602
+
+    def test_whoever_hangs_up_is_still_answered(self, early):
+        """
+        A request that waits for a file is held, and nothing is said on standard error.
+        """
+        process, gate, _ = early
+        say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "gated"}))
+        process.stdin.close()
+        assert hear(process)["id"] == 0
+        gate.touch()
+
+        assert hear(process)["result"]["messages"][0]["content"]["text"] == "Hello, you."
+        assert (process.wait(20), process.stderr.read()) == (0, b"")
+
+    def test_a_request_that_waits_too_long_is_refused(self, recipes, start, early):
+        """
+        The time limit holds for what is imported lazily.
+        """
+        *_, folder = early
+        process = start(folder, "--timeout", "0.2")
+        say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "gated"}))
+        replies = [hear(process) for _ in range(2)]
+
+        assert "took longer than its 0.2 s" in replies[1]["error"]["message"]
+
+    def test_recipes_are_reloaded_once_all_are_imported(self, early):
+        """
+        The set was right, so nobody is told of a change before there is one.
+        """
+        process, gate, folder = early
+        say(process, initialize("2025-11-25"), notification("notifications/initialized"))
+        say(process, request(1, "prompts/get", {"name": "free"}))
+        assert [hear(process)["id"] for _ in range(2)] == [0, 1]
+        gate.touch()
+        say(process, request(2, "resources/read", {"uri": "free://today"}))
+        assert hear(process)["id"] == 2
+        rewrite(folder / "free.py", "Say hello.", "Say good-bye.")
+
+        assert hear(process)["method"] == "notifications/prompts/list_changed"
 
 
 @pytest.fixture
