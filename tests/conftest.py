@@ -1,5 +1,6 @@
 """What the tests share: recipes on disk, and media that are real."""
 
+import os
 import struct
 import sys
 import wave
@@ -20,7 +21,8 @@ settings.register_profile("whole", deadline=None, max_examples=1000)
 
 
 def pytest_configure(config):
-    """How much hypothesis tries, unless a test says so."""
+    """How much hypothesis tries, and that no server writes into the cache of whoever runs the tests."""
+    os.environ["XDG_CACHE_HOME"] = os.devnull
     settings.load_profile("whole" if config.getoption("--whole") else "short")
 
 

@@ -21,11 +21,14 @@ def run(options: Namespace, output: Output) -> int:
     """
     Print every fault with its place and its remedy, as text, as JSON, or as GitHub's annotations.
 
+    With ``--compiled``, also print whether that built set is stale.
+
     Raises:
         LoadError: If there is nothing at the target.
 
         ConfigurationError: If the configuration names a client that is not known.
     """
+    stale = None if options.compiled is None else _why_stale(options)
     clients = _clients(options)
     catalog = load_catalog(options.target, lint=True)
     found = [*catalog.diagnostics, *_for_clients(clients, catalog)]
@@ -38,7 +41,8 @@ def run(options: Namespace, output: Output) -> int:
     catalog = without_ignored(attrs.evolve(catalog, diagnostics=_remaining(found)), options.ignore)
     if options.json or options.format == "json":
         rendered = {"not_rendered": skipped} if options.render else {}
-        output.print_json({**_data(catalog), **rendered})
+        built = {} if options.compiled is None else {"stale": stale}
+        output.print_json({**_data(catalog), **rendered, **built})
     elif options.format == "github":
         from promptkit.cli.github import print_annotations
 
@@ -48,7 +52,21 @@ def run(options: Namespace, output: Output) -> int:
         print(_summary(catalog), file=output)
         if skipped:
             print(f"not rendered, as they need examples: {', '.join(skipped)}", file=output)
-    return Exit.FINE if catalog.healthy else Exit.FAULTY
+        if stale is not None:
+            print(f"{options.compiled} is stale, so run promptkit build again: {stale}", file=output)
+    return Exit.FINE if catalog.healthy and stale is None else Exit.FAULTY
+
+
+def _why_stale(options: Namespace) -> str | None:
+    """Why a built set cannot be served, looked for before recipes are imported; None if it can."""
+    from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
+
+    try:
+        built = open_built(options.compiled, options.target, None, 0)
+    except StaleSet as stale:
+        return str(stale)
+    built.close()
+    return None
 
 
 def _clients(options: Namespace) -> Sequence[str]:

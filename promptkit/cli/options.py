@@ -229,6 +229,7 @@ def _add_check(check: argparse.ArgumentParser) -> None:
     )
     _add_json(form, "short for --format json")
     check.add_argument("--render", action="store_true", help="also render every prompt for its examples")
+    check.add_argument("--compiled", metavar="FILE", help="also report if what build wrote is stale")
 
 
 def _add_complete(complete: argparse.ArgumentParser) -> None:
@@ -241,6 +242,15 @@ def _add_complete(complete: argparse.ArgumentParser) -> None:
 
 def _add_json(group: Any, summary: str) -> None:
     group.add_argument("--json", action="store_true", help=summary)
+
+
+def _add_build(build: argparse.ArgumentParser) -> None:
+    _add_target(build)
+    build.add_argument(
+        "--out", metavar="FILE", help="where to write it (default: beside the target, with .compiled)"
+    )
+    for name in ("--name", "--page-size"):
+        build.add_argument(name, **_SERVE_OPTIONS[name])
 
 
 def _target(text: str) -> str:
@@ -313,6 +323,10 @@ _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "action": "store_false",
         "help": "import all recipes before the first reply, and keep nothing on disk",
     },
+    "--compiled": {
+        "metavar": "FILE",
+        "help": "start from what build wrote, which is only read; say so if it is stale",
+    },
     "--page-size": {
         "type": _whole_number,
         "default": PAGE_SIZE,
@@ -338,4 +352,5 @@ COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]
     "render": ("render one prompt and show it", _add_render),
     "check": ("report every fault in the recipes", _add_check),
     "complete": ("show what a client would be offered for an argument", _add_complete),
+    "build": ("write what a server of the recipes starts from, for deployment", _add_build),
 }

@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from functools import partial
 from itertools import chain, repeat
 from math import inf
@@ -28,6 +29,10 @@ from promptkit.transports.startup_cache.store import Listings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from promptkit.catalog.catalog import Catalog
+    from promptkit.cli.lazy_serving import LazyServing
     from promptkit.server.audit import Audit
 
 __all__ = ["run"]
@@ -112,14 +117,17 @@ def _serve(
     gc.enable()
     report = partial(report_faults, ignore=options.ignore)
     reloader = Reloader(options.target, report)
-    catalog = cache.load(reloader.load) if cache else reloader.load()
-    report(catalog)
-    if options.strict and not catalog.healthy:
-        say("nothing is served because of --strict: fix the faults above, or leave out the option")
-        return Exit.FAULTY
+    names = cache.names() if cache and not options.strict else None
+    lazy = None if names is None else _lazy_serving(options, early, names)
+    if lazy is None:
+        catalog = cache.load(reloader.load) if cache else reloader.load()
+        report(catalog)
+        if options.strict and not catalog.healthy:
+            say("nothing is served because of --strict: fix the faults above, or leave out the option")
+            return Exit.FAULTY
     watches = options.watch and reloader.watches
     server = Server(
-        catalog,
+        lazy.snapshot if lazy else catalog,
         wire.write,
         identity=_server_info(options),
         page_size=options.page_size,
@@ -129,26 +137,57 @@ def _serve(
         connection=early.connection,
     )
 
-    def answered() -> None:
+    def imported(catalog: "Catalog") -> None:
         if cache:
-            cache.verify_and_save(server, early.sent_pages, healthy=catalog.healthy)
+            names = reloader.names_by_file if catalog.healthy else None
+            cache.verify_and_save(server, early.sent_pages, names)
         if watches:
             reloader.start(server.replace)
 
+    if lazy:
+        lazy.start(reloader, server, imported, wire.end)
+        read = _reading(early, wire, ended=partial(lazy.hold, options.grace))
+    else:
+        read = _reading(early, wire, answered=partial(imported, catalog))
+    served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
+    if lazy:
+        lazy.finish(options.grace)
+    if cache:
+        cache.finish(options.grace)
+    return Exit.FINE if served else Exit.FAULTY
+
+
+def _lazy_serving(
+    options: Namespace, early: EarlyServer, names: "Mapping[str, Sequence[str]]"
+) -> "LazyServing":
+    from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
+    from promptkit.cli.loading import report_faults
+
+    report = partial(report_faults, ignore=options.ignore)
+    return LazyServing(options.target, names, early, options.page_size, report)
+
+
+def _reading(
+    early: EarlyServer,
+    wire: stdio.Wire,
+    answered: Callable[[], object] = bool,
+    ended: Callable[[], object] = bool,
+) -> Callable[[], bytes]:
+    """What reads the client's bytes, calling *answered* before the first read, and *ended* at the end."""
     sources = chain((early.read_rest,), repeat(wire.read))
     is_answered = False
 
     def read() -> bytes:
         nonlocal is_answered
-        if not is_answered:  # what was read before
+        if not is_answered:
             is_answered = True
             answered()
-        return next(sources)()
+        data = next(sources)()
+        if not data:
+            ended()
+        return data
 
-    served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
-    if cache:
-        cache.finish(options.grace)
-    return Exit.FINE if served else Exit.FAULTY
+    return read
 
 
 def _refuse_requests(cache: CompiledSet | None, early: EarlyServer) -> None:
@@ -175,8 +214,22 @@ def _startup_cache(options: Namespace) -> CompiledSet | None:
     # Without a watch, clients could not be told of lists that the cache had wrong. And answers from
     # the cache are neither counted for the rate limit nor written to the audit.
     if not (options.cache and options.watch) or options.audit is not None or options.rate != inf:
+        if options.compiled is not None:
+            _print(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit or --rate")
         return None
+    if options.compiled is not None and (built := _built_set(options)) is not None:
+        return built
     return CompiledSet.of(options.target, options.name, options.page_size)
+
+
+def _built_set(options: Namespace) -> CompiledSet | None:
+    from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
+
+    try:
+        return CompiledSet(open_built(options.compiled, options.target, options.name, options.page_size))
+    except StaleSet as stale:
+        _print(f"{options.compiled!r} is not used: {stale}")
+        return None
 
 
 def _server_info(options: Namespace) -> ServerInfo:

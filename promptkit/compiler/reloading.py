@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -22,7 +22,7 @@ from promptkit.compiler.recipes import Recipes
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.standard_error import say
 
-__all__ = ["Reloader"]
+__all__ = ["LoadedRecipes", "Reloader"]
 
 #: Recipes are compiled anew when nothing has changed for so long, but no later than so long after the
 #: first of many changes; in milliseconds.
@@ -37,6 +37,26 @@ _UNKNOWN: Final = (-1, -1, -1)
 
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
+
+
+class LoadedRecipes(Struct):
+    """One load: what was imported and compiled, and the stamps of the files that it was made from."""
+
+    imports: FolderImport | ModuleImport
+    recipes: Recipes
+    files: Sequence[CompiledFile]
+    stamps: Mapping[str, Stamp | None] = {}
+
+    def changed(self, now: Mapping[str, Stamp | None]) -> set[str]:
+        """Return the paths of the files whose stamps differ *now*, and of those that have errors."""
+        changed = {path for path, stamp in now.items() if self.stamps.get(path, _UNKNOWN) != stamp}
+        gone = (path for path in self.stamps.keys() - now.keys() if stamp_of(path) != self.stamps[path])
+        faulty = (str(file.file) for file in self.files if file.file and not file.is_sound)
+        return changed.union(gone, faulty)
+
+
+#: Loads and compiles recipes. It calls its argument with each file before it imports or compiles it.
+Load: TypeAlias = Callable[[Callable[[Path], None]], LoadedRecipes]
 
 
 class Reloader:
@@ -66,7 +86,7 @@ class Reloader:
             self._folder, self._suffix = (path, "") if path.is_dir() else (path.parent, ".py")
             self._target = f"{path}:{attribute}" if attribute else str(path)
         self._served: Sequence[CompiledFile] = ()
-        self._last: _Load | None = None
+        self._last: LoadedRecipes | None = None
         self._read: frozenset[Path] = frozenset()
         self._known_files = WatchedFiles({}, {}, frozenset(), "")
         self._settled = self._watching = True
@@ -79,21 +99,33 @@ class Reloader:
         """Whether there are files to watch: the target is not a module."""
         return self._folder is not None
 
-    def load(self) -> Catalog:
+    def load(self, load: Load | None = None) -> Catalog:
         """
         Load and compile the recipes for the first time.
+
+        Args:
+            load:
+                Does so in its own way, such as `promptkit.compiler.lazy_import.LazyImport.load`.
 
         Raises:
             LoadError: If there is nothing at the target.
         """
         self._known_files = before = self._find_files()
-        loaded = self._importer.run_here()
+        loaded = self._importer.run_here(load)
         self._served = merge((), loaded.files)
         self._note(before, loaded.recipes, self._served)
         self._keep(loaded)
         catalog = compose(self._served, root=loaded.recipes.root)
         self._reported = catalog.diagnostics
         return catalog
+
+    def names_by_file(self) -> dict[str, list[str]]:
+        """Return the names of the prompts that each recipe file serves."""
+        names: dict[str, list[str]] = {}
+        for (is_prompt, name), file in owners_of(self._served).items():
+            if is_prompt and file is not None:
+                names.setdefault(file.name, []).append(name)
+        return names
 
     def start(self, publish: Callable[[Catalog], None]) -> None:
         """
@@ -209,7 +241,11 @@ class Reloader:
             imports.restore()
 
     def _serve(
-        self, loaded: "_Load", merged: Sequence[CompiledFile], catalog: Catalog, imports: ImportSnapshot
+        self,
+        loaded: LoadedRecipes,
+        merged: Sequence[CompiledFile],
+        catalog: Catalog,
+        imports: ImportSnapshot,
     ) -> None:
         lost = not any(file.served for file in merged) and any(file.served for file in self._served)
         if lost:
@@ -228,7 +264,7 @@ class Reloader:
         self._served = merged
         self._report_changes(catalog, _summary(merged))
 
-    def _load(self, importing: Callable[[Path], None]) -> "_Load":
+    def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
             structuring.forget_types()  # the new modules define them anew
@@ -237,9 +273,9 @@ class Reloader:
             imports.reuse(last.imports, last.changed(self._known_files.files))
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
-        return _Load(imports, recipes, compile_files(recipes, compiling=importing, before=before))
+        return LoadedRecipes(imports, recipes, compile_files(recipes, compiling=importing, before=before))
 
-    def _keep(self, loaded: "_Load") -> None:
+    def _keep(self, loaded: LoadedRecipes) -> None:
         """Keep what the next load starts from."""
         self._last = loaded
         loaded.stamps = self._known_files.files
@@ -256,22 +292,6 @@ class Reloader:
             self._skipped = watched.skipped
             for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
-
-
-class _Load(Struct):
-    """One load: what was imported and compiled, and the stamps of the files that it was made from."""
-
-    imports: FolderImport | ModuleImport
-    recipes: Recipes
-    files: Sequence[CompiledFile]
-    stamps: Mapping[str, Stamp | None] = {}
-
-    def changed(self, now: Mapping[str, Stamp | None]) -> set[str]:
-        """Return the paths of the files whose stamps differ *now*, and of those that have errors."""
-        changed = {path for path, stamp in now.items() if self.stamps.get(path, _UNKNOWN) != stamp}
-        gone = (path for path in self.stamps.keys() - now.keys() if stamp_of(path) != self.stamps[path])
-        faulty = (str(file.file) for file in self.files if file.file and not file.is_sound)
-        return changed.union(gone, faulty)
 
 
 def _summary(files: Sequence[CompiledFile]) -> str:

@@ -44,7 +44,7 @@ class Server:
 
     Args:
         catalog:
-            What is served.
+            What is served. As a snapshot, it may be one that is not whole yet: then `complete` follows.
 
         send:
             Takes whole lines to be sent. It may be called from several threads.
@@ -71,7 +71,7 @@ class Server:
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
         self,
-        catalog: Catalog,
+        catalog: Catalog | Snapshot,
         send: Callable[[bytes], None],
         *,
         identity: ServerInfo = PROMPTKIT,
@@ -87,7 +87,9 @@ class Server:
         self._page_size = page_size
         self._limits = limits
         self._longest_reply = limits.reply
-        self._snapshot = Snapshot(catalog, identity, page_size, changes=changes)
+        if isinstance(catalog, Catalog):
+            catalog = Snapshot(catalog, identity, page_size, changes=changes)
+        self._snapshot = catalog
         self._connection = connection or Connection(identity, limits=limits)
         self._connection.capabilities = self._snapshot.capabilities
         if audit is not None:
@@ -211,6 +213,18 @@ class Server:
         self._notifier.tell(lists, [uri for uri in uris if uri not in history])
         self._find_updates(catalog, [uri for uri in uris if uri in history])
         self._wake()
+
+    def complete(self, catalog: Catalog) -> None:
+        """
+        Serve the whole catalog from now on, of which a snapshot was served before. The client is not told.
+
+        Args:
+            catalog:
+                What is served.
+        """
+        changes = self._snapshot.capabilities.changes
+        self._snapshot = Snapshot(catalog, self._identity, self._page_size, changes=changes)
+        self._connection.capabilities = self._snapshot.capabilities
 
     def confirm(self, sent_pages: Mapping[PageKey, bytes], wrong: Iterable[str] = ()) -> bool:
         """

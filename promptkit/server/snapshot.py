@@ -47,6 +47,9 @@ class Snapshot:
         before:
             The snapshot that it replaces: items that both list are not encoded again.
 
+        capabilities:
+            What a server of it declares that it can do; by default, what the catalog says.
+
     Attributes:
         replies:
             Replies of prompts with `cache`.
@@ -59,7 +62,7 @@ class Snapshot:
             What a server of this catalog declares that it can do.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (a list depends on that much)
         self,
         catalog: Catalog,
         identity: ServerInfo,
@@ -67,11 +70,12 @@ class Snapshot:
         *,
         changes: bool,
         before: "Snapshot | None" = None,
+        capabilities: Capabilities | None = None,
     ) -> None:
         self.catalog = catalog
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
-        self.capabilities = Capabilities(resources=bool(catalog.resources), changes=changes)
+        self.capabilities = capabilities or Capabilities(resources=bool(catalog.resources), changes=changes)
         self._identity = identity
         self._page_size = page_size
         self._pages: dict[tuple[str, Revision], Pages] = {}

@@ -44,7 +44,8 @@ class TestCommands:
         """
         All of them are named.
         """
-        assert refused(capsys) == ("promptkit: error: name a command: serve, list, render, check, complete")
+        commands = "serve, list, render, check, complete, build"
+        assert refused(capsys) == (f"promptkit: error: name a command: {commands}")
 
     @pytest.mark.parametrize(
         ("argv", "said"),

@@ -31,7 +31,7 @@ from promptkit.server import Server
 from promptkit.transports.startup_cache.early import EarlyServer
 from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
 from promptkit.transports.startup_cache.purity import names_used
-from promptkit.transports.startup_cache.store import _MADE_BY, Index, Store, key_of
+from promptkit.transports.startup_cache.store import MADE_BY, Index, Store, key_of
 from promptkit.transports.startup_cache.tracing import trace_imports
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
@@ -47,8 +47,15 @@ class Gate:
         while name.endswith(".gated") and not os.path.exists(gate):
             time.sleep(0.005)
 
+def wait(event, args):
+    while event == "exec" and args[0].co_filename.endswith("gated.py") and not os.path.exists(gate):
+        time.sleep(0.005)
+
 gate = os.environ.pop("TEST_GATE")
-sys.meta_path.insert(0, Gate)
+if os.environ.pop("TEST_GATE_IN_RECIPE", ""):  # a finder holds a lock that all imports need
+    sys.addaudithook(wait)
+else:
+    sys.meta_path.insert(0, Gate)
 from promptkit.cli import main
 sys.exit(main())
 """
@@ -1068,13 +1075,22 @@ class TestWhereItIsKept:
         assert b"Traceback" not in err
         assert sets(odd) == []
 
-    def test_nothing_is_kept_where_no_bytecode_is(self, recipes, talk):
+    def test_it_is_kept_in_the_users_cache_where_no_bytecode_is(self, gated, start, tmp_path):
         """
-        Who wants no bytecode beside the sources wants no set there.
+        Who wants no bytecode beside the sources wants no set there; the next start is early all the same.
         """
-        folder = recipes(greeting=GREETING)
-        talk(folder, initialize("2025-11-25"), PYTHONDONTWRITEBYTECODE="1")
+        folder, gate = gated
+        shutil.rmtree(folder / "__pycache__")
+        gate.touch()
+        variables = {"PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        start(folder, **variables).communicate(line(initialize("2025-11-25")), timeout=20)
+        kept = list((tmp_path / "cache" / "promptkit").iterdir())
+        gate.unlink()
+        second = start(folder, **variables)
+        say(second, initialize("2025-11-25"), request(1, "prompts/list"))
 
+        assert [file.suffix for file in kept] == [".compiled"]
+        assert [hear(second)["id"] for _ in range(2)] == [0, 1]
         assert not (folder / "__pycache__").exists()
 
     def test_a_folder_that_cannot_be_written_is_served(self, recipes, talk):
@@ -1100,6 +1116,115 @@ class TestWhereItIsKept:
         assert set(before) < set(sets(folder))
 
 
+#: A recipe with a prompt and a resource of its name.
+NAMED = '''
+from promptkit import prompt, resource
+
+@prompt
+def {name}(name: str = "you"):
+    """Say hello."""
+    return f"Hello, {{name}}."
+
+@resource("{name}://today")
+def today_{name}():
+    return "nothing"
+'''
+
+
+class TestLazyImport:
+    """
+    Prompts are got while other recipes are still being imported.
+    """
+
+    @pytest.fixture
+    def early(self, recipes, talk, start):
+        """Starts a server with a set of two recipes. The import of one ends when the gate is touched."""
+        folder = recipes(gated=NAMED.format(name="gated"), free=NAMED.format(name="free"))
+        gate = folder.parent / "gate.open"
+        gate.touch()
+        talk(folder, initialize("2025-11-25"))
+        assert len(sets(folder)) == 1
+        gate.unlink()
+        slow = {"TEST_GATE_IN_RECIPE": "1"}
+        return lambda *options: (start(folder, *options, **slow), gate, folder)
+
+    def test_a_prompt_waits_for_its_own_file_alone(self, early):
+        """
+        Whatever its place in the folder; pings, lists and completion go on, too.
+        """
+        process, gate, _ = early()
+        say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "gated"}))
+        say(
+            process,
+            request(2, "prompts/get", {"name": "free"}),
+            request(3, "ping"),
+            request(4, "prompts/list"),
+        )
+        reference = {"ref": {"type": "ref/prompt", "name": "free"}, "argument": {"name": "name", "value": ""}}
+        say(process, request(5, "completion/complete", reference))
+        told = {hear(process)["id"] for _ in range(5)}
+        gate.touch()
+
+        assert told == {0, 2, 3, 4, 5}
+        assert hear(process)["id"] == 1
+
+    def test_what_needs_all_files_waits_for_them(self, early):
+        """
+        A resource, an unknown prompt and a cursor nobody made are answered as if nothing had been early.
+        """
+        process, gate, _ = early()
+        say(process, initialize("2025-11-25"), request(1, "resources/read", {"uri": "free://today"}))
+        say(process, request(2, "prompts/get", {"name": "fre"}), request(3, "prompts/list", {"cursor": "x"}))
+        say(process, request(4, "prompts/get", {"name": "free"}))
+        told = [hear(process)["id"] for _ in range(2)]
+        gate.touch()
+        late = {reply["id"]: reply for reply in (hear(process) for _ in range(3))}
+
+        assert told == [0, 4]
+        assert late[1]["result"]["contents"][0]["text"] == "nothing"
+        assert "did you mean 'free'?" in late[2]["error"]["message"]
+        assert late[3]["error"]["code"] == -32602
+
+    def test_whoever_hangs_up_is_still_answered(self, early):
+        """
+        A request that waits for a file is held, and nothing is said on standard error.
+        """
+        process, gate, _ = early()
+        say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "gated"}))
+        process.stdin.close()
+        assert hear(process)["id"] == 0
+        gate.touch()
+
+        assert hear(process)["result"]["messages"][0]["content"]["text"] == "Hello, you."
+        assert (process.wait(20), process.stderr.read()) == (0, b"")
+
+    def test_a_request_that_waits_too_long_is_refused(self, early):
+        """
+        The time limit holds for what is imported lazily.
+        """
+        process, *_ = early("--timeout", "1")
+        say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "gated"}))
+        replies = [hear(process) for _ in range(2)]
+
+        assert replies[1]["id"] == 1
+        assert replies[1]["error"]["code"] == -32603
+
+    def test_recipes_are_reloaded_once_all_are_imported(self, early):
+        """
+        The set was right, so nobody is told of a change before there is one.
+        """
+        process, gate, folder = early()
+        say(process, initialize("2025-11-25"), notification("notifications/initialized"))
+        say(process, request(1, "prompts/get", {"name": "free"}))
+        assert [hear(process)["id"] for _ in range(2)] == [0, 1]
+        gate.touch()
+        say(process, request(2, "resources/read", {"uri": "free://today"}))
+        assert hear(process)["id"] == 2
+        (folder / "free.py").write_text(NAMED.format(name="free").replace("Say hello.", "Say good-bye."))
+
+        assert hear(process)["method"] == "notifications/prompts/list_changed"
+
+
 @pytest.fixture
 def store(tmp_path, environment, monkeypatch):
     """A store, and a set in it."""
@@ -1121,7 +1246,7 @@ def fill(store, *pages):
 
 def forge(store, inputs, pages):
     """Write a set with any content, as an attacker who knows the format can."""
-    put(store, msgspec.msgpack.encode(Index(_MADE_BY, inputs, Capabilities(), pages)))
+    put(store, msgspec.msgpack.encode(Index(MADE_BY, inputs, Capabilities(), pages)))
 
 
 def put(store, index):
@@ -1354,7 +1479,7 @@ class TestTampering:
         """
         A set of another promptkit, msgspec or Python is made anew.
         """
-        monkeypatch.setattr("promptkit.transports.startup_cache.store._MADE_BY", "another")
+        monkeypatch.setattr("promptkit.transports.startup_cache.store.MADE_BY", "another")
 
         assert read(store) is None
 
@@ -1546,16 +1671,30 @@ class TestImportTrace:
         assert trace.inputs().is_current
 
 
-@pytest.mark.parametrize("prefix", [None, "/elsewhere/cache"])
-def test_it_lies_where_python_keeps_bytecode(prefix, monkeypatch):
+@pytest.mark.parametrize("prefix", [None, "elsewhere/cache"])
+def test_it_lies_where_python_keeps_bytecode(prefix, monkeypatch, tmp_path):
     """
     The file has the folder, and the tag, that the interpreter gives to the bytecode of a recipe.
     """
-    monkeypatch.setattr("sys.pycache_prefix", prefix)
-    folder, _, name = Store("/home/recipes").file.rpartition(os.sep)
-    recipe = Path(cache_from_source(f"/home/recipes/{name.partition('.')[0]}.py"))
+    monkeypatch.setattr("sys.pycache_prefix", prefix and str(tmp_path / prefix))
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    folder, _, name = Store(str(tmp_path / "recipes")).file.rpartition(os.sep)
+    recipe = Path(cache_from_source(str(tmp_path / "recipes" / f"{name.partition('.')[0]}.py")))
 
     assert (folder, name) == (str(recipe.parent), recipe.with_suffix(".compiled").name)
+
+
+@pytest.mark.parametrize("forbidden", ["bytecode", "writing"])
+def test_it_lies_in_the_users_cache_where_python_keeps_no_bytecode(forbidden, monkeypatch, tmp_path):
+    """
+    So it does if Python was told to write none, and if the folder cannot be written.
+    """
+    access = os.access
+    monkeypatch.setattr("sys.dont_write_bytecode", forbidden == "bytecode")
+    monkeypatch.setattr("os.access", lambda path, mode: forbidden != "writing" and access(path, mode))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    assert Path(Store(str(tmp_path / "recipes")).file).parent == tmp_path / "cache" / "promptkit"
 
 
 def test_equal_pages_are_written_once(store):

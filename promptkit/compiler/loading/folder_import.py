@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from promptkit.compiler.loading.declarations import declared_in, named_declarations
 from promptkit.compiler.loading.executions import Execution, collecting
@@ -21,6 +21,9 @@ __all__ = ["FolderImport", "fault_of", "ignore"]
 
 T = TypeVar("T")
 
+#: How long an import waits for another one to end, in seconds.
+_PATIENCE_S: Final = 0.1
+
 
 def ignore(_: Path) -> None:
     """Do nothing with a file that is about to be imported."""
@@ -30,7 +33,8 @@ class FolderImport:
     """
     An import of a folder's recipes that has begun: each file is imported when it is asked for.
 
-    Any thread may ask. The files are imported one at a time.
+    Any thread may ask. The files are imported one at a time, but for one whose import takes long: it delays
+    the others by a moment.
 
     Args:
         folder:
@@ -100,9 +104,13 @@ class FolderImport:
         Returns:
             What the file declares. What cannot be imported has a diagnostic.
         """
-        with self._lock:
+        alone = self._lock.acquire(timeout=_PATIENCE_S)
+        try:
             self._import(file)
             return self._declared_in(file)
+        finally:
+            if alone:
+                self._lock.release()
 
     def finish(self) -> Recipes:
         """

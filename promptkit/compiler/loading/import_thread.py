@@ -59,14 +59,18 @@ class Importer(Generic[T]):
         self._hanging: dict[Path, HangingFiles] = {}
         self._durations: dict[Path, float] = {}
 
-    def run_here(self) -> T:
+    def run_here(self, work: Callable[[Callable[[Path], None]], T] | None = None) -> T:
         """
         Do the work on this thread, where Ctrl-C interrupts it.
+
+        Args:
+            work:
+                Done in place of the usual work, with the same result.
 
         Raises:
             BaseException: Whatever the work raises.
         """
-        thread = ImportThread(self._work, {})
+        thread = ImportThread(work or self._work, {})
         thread.run()
         self._durations |= thread.durations
         return thread.result()

@@ -1,9 +1,11 @@
 """The start-up cache of one server: read first, verified and saved once the recipes are imported."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
+
+from msgspec import MsgspecError
 
 from promptkit.compiler.loading.targets import package_of, place_of, project_root
 from promptkit.protocol.capabilities import Capabilities
@@ -67,6 +69,17 @@ class CompiledSet:
         self._is_sent = True
         return self._found
 
+    def names(self) -> dict[str, list[str]] | None:
+        """
+        Return the names of the prompts of each recipe file; None if nothing is sent early.
+        """
+        if self._found is None or not self._is_sent:
+            return None
+        try:
+            return self._found.index.names_by_file() or None
+        except MsgspecError:
+            return None
+
     def load(self, load: "Callable[[], Catalog]") -> "Catalog":
         """
         Call *load*; trace what it reads if the cache has to be written.
@@ -85,7 +98,10 @@ class CompiledSet:
         self._store.discard()
 
     def verify_and_save(
-        self, server: "Server", sent_pages: Mapping[PageKey, bytes], *, healthy: bool
+        self,
+        server: "Server",
+        sent_pages: Mapping[PageKey, bytes],
+        names: Callable[[], Mapping[str, Sequence[str]]] | None,
     ) -> None:
         """
         Verify the pages that were sent and save the cache, on a thread. Returns at once.
@@ -97,11 +113,12 @@ class CompiledSet:
             sent_pages:
                 The pages that its client was sent before.
 
-            healthy:
-                Whether the recipes are without a fault.
+            names:
+                Returns the names of the prompts of each recipe file; None if a recipe has a fault, as
+                such recipes are not saved.
         """
         # Taken now: a reload may replace the recipes while the thread runs.
-        work = (server, server.pages(), server.capabilities, sent_pages, healthy)
+        work = (server, server.pages(), server.capabilities, dict(sent_pages), names)
         writer = Thread(target=self._verify_and_save, args=work, name="promptkit-set", daemon=True)
         with suppress(RuntimeError):  # no more threads are possible: nothing is saved
             writer.start()
@@ -120,7 +137,7 @@ class CompiledSet:
         pages: Iterable[tuple[PageKey, bytes]],
         capabilities: Capabilities,
         sent_pages: Mapping[PageKey, bytes],
-        healthy: bool,  # noqa: FBT001 (a thread's target)
+        names: Callable[[], Mapping[str, Sequence[str]]] | None,
     ) -> None:
         found, self._found = self._found, None
         trace, self._trace = self._trace, None
@@ -130,13 +147,13 @@ class CompiledSet:
             wrong = {key.partition(" ")[0] for key in _differing(found.index.pages, named)}
             if not server.confirm(sent_pages, wrong) or wrong or capabilities != found.index.capabilities:
                 # They depend on more than these inputs, for which nothing is sent early again.
-                self._store.write(found.index.inputs, capabilities, ())
+                self._store.retract(found.index)
             elif self._is_sent:
                 found.confirm()
-        elif healthy and trace is not None:
+        elif names is not None and trace is not None:
             with suppress(OSError):  # for instance, the current folder may be gone
                 if (inputs := trace.inputs()) is not None:
-                    self._store.write(inputs, capabilities, named)
+                    self._store.write(inputs, capabilities, named, names())
         if found is not None:
             found.close()
 

@@ -6,7 +6,7 @@ from threading import Event as Flag
 from threading import Lock, Thread
 from typing import Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
@@ -22,9 +22,10 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import PageKey
+from promptkit.protocol.revisions import Revision
 from promptkit.transports.startup_cache.store import Listings
 
-__all__ = ["EarlyServer"]
+__all__ = ["HOLD_AFTER_END_S", "EarlyServer"]
 
 #: How many requests may wait for the recipes, and how many bytes they may have taken together. A single one
 #: is held whatever its size, which has a limit of its own.
@@ -35,7 +36,7 @@ _MAX_HELD_BYTES: Final = 4 * 1024 * 1024
 _GREET_AFTER_S: Final = 3.0
 
 #: How long requests are held at least if the client has closed the input.
-_HOLD_AFTER_END_S: Final = 5.0
+HOLD_AFTER_END_S: Final = 5.0
 
 #: How often held requests are checked for their time limits.
 _CHECK_EVERY_S: Final = 1.0
@@ -137,7 +138,7 @@ class EarlyServer:
             orphaned:
                 Returns whether the parent process is gone.
         """
-        args = (done, max(grace, _HOLD_AFTER_END_S), orphaned)
+        args = (done, max(grace, HOLD_AFTER_END_S), orphaned)
         Thread(target=self._watch, args=args, name="promptkit-waiting", daemon=True).start()
 
     def hand_over(self) -> list[Event]:
@@ -160,6 +161,17 @@ class EarlyServer:
             self._over.set()
             self._unread = None
             self._send(b"".join([self._drop(key, encode_error(key, error)) for key in list(self._held)]))
+
+    def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes | None:
+        """
+        Return the page of a list, to be sent; None if it takes the recipes to tell.
+        """
+        if self._listings is None:
+            return None
+        page = self._listings.page(method, revision.date, cursor, self._limits.reply)
+        if page is not None:
+            self.sent_pages[method, revision, cursor] = page
+        return page
 
     def read_rest(self) -> bytes:
         """
@@ -219,7 +231,8 @@ class EarlyServer:
         if event.id in self._held:
             refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
             return event.answer(encode_error(event.id, refused))
-        if (page := self._page(event)) is not None:
+        cursor = getattr(event.params, "cursor", UNSET)
+        if (page := self.page(event.method, event.revision, cursor)) is not None:
             return event.answer(encode_result(event.id, page))
         size = self._held_size + self._size
         if self._held and (len(self._held) >= _MAX_HELD or size > _MAX_HELD_BYTES):
@@ -228,16 +241,6 @@ class EarlyServer:
         self._held[event.id] = event, time.monotonic() + self._limits.timeout, self._size
         self._held_size = size
         return b""
-
-    def _page(self, request: Request) -> bytes | None:
-        """Return the page that is asked for; None if it takes the recipes to tell."""
-        if self._listings is None:
-            return None
-        cursor = getattr(request.params, "cursor", UNSET)
-        page = self._listings.page(request.method, request.revision.date, cursor, self._limits.reply)
-        if page is not None:
-            self.sent_pages[request.method, request.revision, cursor] = page
-        return page
 
     def _drop(self, request_id: RequestId, reply: bytes) -> bytes:
         """Stop holding a request; return what to send for *reply*."""

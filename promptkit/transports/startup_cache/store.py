@@ -2,55 +2,73 @@
 The file of the start-up cache: the pages of all lists, kept where Python keeps the bytecode of the recipes.
 
 Anyone who can write there can already run any code through the bytecode, so the file adds no risk. It is
-trusted only if it belongs to its reader or to root, and nobody else may write to it.
+trusted only if it belongs to its reader or to root, and nobody else may write to it. Where Python keeps no
+bytecode, the file lies in the user's own folder for caches.
 """
 
 import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
 from promptkit.transports.startup_cache.fingerprints import Inputs
 from promptkit.version import VERSION
 
-__all__ = ["CONFIRMED", "MAX_PAGE_BYTES", "WITHDRAWN", "Index", "Listings", "Page", "Store", "key_of"]
+__all__ = [
+    "CONFIRMED",
+    "FLAGS",
+    "MADE_BY",
+    "MAGIC",
+    "MAX_INDEX_BYTES",
+    "MAX_PAGE_BYTES",
+    "UNREADABLE",
+    "WITHDRAWN",
+    "Index",
+    "Listings",
+    "Page",
+    "Store",
+    "is_trusted",
+    "key_of",
+    "read_index",
+]
 
-_MAGIC: Final = b"promptkit compiled set\n"
+MAGIC: Final = b"promptkit compiled set\n"
 
 #: The mark after the magic. Pages are withdrawn while they have been sent but not verified.
 CONFIRMED: Final = b"\0"
 WITHDRAWN: Final = b"\1"
 
 #: What precedes the index: the magic, the mark, and the length and the digest of the index.
-_HEAD_BYTES: Final = len(_MAGIC) + len(CONFIRMED) + 8 + 16
+_HEAD_BYTES: Final = len(MAGIC) + len(CONFIRMED) + 8 + 16
 
 #: The longest page, unless a server has another limit.
 MAX_PAGE_BYTES: Final = 64 * 1024 * 1024
 
 #: The longest index. That of 10,000 prompts in 2,000 files takes a tenth of this.
-_MAX_INDEX_BYTES: Final = 8 * 1024 * 1024
+MAX_INDEX_BYTES: Final = 8 * 1024 * 1024
 
 #: An older file is not used.
 _MAX_AGE_S: Final = 24 * 60 * 60
 
-_MADE_BY: Final = (
+MADE_BY: Final = (
     f"promptkit {VERSION}, msgspec {msgspec.__version__}, Python {sys.version} on {sys.platform}, "
     f"optimized {sys.flags.optimize}, UTF-8 {sys.flags.utf8_mode}"
 )
 
 #: Do not follow links, and do not wait for pipes.
-_FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "BINARY"))
+FLAGS: Final = sum(getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "BINARY"))
 
 #: What reading a hostile file may raise. The server must start all the same.
-_UNREADABLE: Final = (OSError, ValueError, OverflowError, MemoryError, RecursionError, msgspec.MsgspecError)
+UNREADABLE: Final = (OSError, ValueError, OverflowError, MemoryError, RecursionError, msgspec.MsgspecError)
 
 #: Who may own the file. On systems without user ids, such as Windows, the owner is always 0.
 _TRUSTED: Final = {0, os.geteuid()} if hasattr(os, "geteuid") else {0}
@@ -76,12 +94,30 @@ class Index(Struct, frozen=True, array_like=True):
 
         pages:
             The pages by `key_of`; empty if they turned out to depend on more than the inputs.
+
+        names:
+            The names of the prompts that each recipe file declares, by its own name. It is decoded when
+            it is needed, as the first list does not need it.
+
+        purpose:
+            What else the pages depend on, if the name of the file does not say so.
     """
 
     version: str
     inputs: Inputs
     capabilities: Capabilities
     pages: Mapping[str, Page]
+    names: Raw = Raw(b"\x80")
+    purpose: str = ""
+
+    def names_by_file(self) -> dict[str, list[str]]:
+        """
+        Return the names of the prompts that each recipe file declares.
+
+        Raises:
+            MsgspecError: If they cannot be decoded.
+        """
+        return msgspec.msgpack.decode(self.names, type=dict[str, list[str]])
 
 
 class Listings:
@@ -113,8 +149,7 @@ class Listings:
         if not 0 <= size <= longest:
             return None
         try:
-            os.lseek(self._descriptor, self._start + offset, os.SEEK_SET)
-            found = os.read(self._descriptor, size)
+            found = _read_at(self._descriptor, self._start + offset, size)
         except (OSError, OverflowError):
             return None
         return found if digest(found) == expected else None
@@ -137,7 +172,7 @@ class Listings:
 
     def _write_mark(self, mark: bytes) -> bool:
         try:
-            os.lseek(self._descriptor, len(_MAGIC), os.SEEK_SET)
+            os.lseek(self._descriptor, len(MAGIC), os.SEEK_SET)
             return os.write(self._descriptor, mark) == len(mark)
         except OSError:
             return False
@@ -161,7 +196,7 @@ class Store:
         name = digest(repr((folder, *purpose)).encode(errors="surrogateescape"))[:6].hex()
         optimized = f".opt-{sys.flags.optimize}" if sys.flags.optimize else ""
         file = f"promptkit-{name}.{sys.implementation.cache_tag}{optimized}.compiled"
-        self.file = os.path.join(_bytecode_folder(folder), file)
+        self.file = os.path.join(_cache_folder(folder), file)
 
     def read(self) -> Listings | None:
         """
@@ -170,12 +205,12 @@ class Store:
         The file must be writable, so that its pages can be withdrawn.
         """
         try:
-            descriptor = os.open(self.file, os.O_RDWR | _FLAGS)
+            descriptor = os.open(self.file, os.O_RDWR | FLAGS)
         except (OSError, ValueError):
             return None
         try:
-            found = _read_index(descriptor)
-        except _UNREADABLE:
+            found = _read_current_index(descriptor)
+        except UNREADABLE:
             found = None
         if found is None:
             os.close(descriptor)
@@ -183,35 +218,55 @@ class Store:
         index, start = found
         return Listings(index, descriptor, start)
 
-    def write(self, inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]) -> None:
+    def write(
+        self,
+        inputs: Inputs,
+        capabilities: Capabilities,
+        pages: Iterable[tuple[str, bytes]],
+        names: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
         """
         Replace the file atomically, even while others read or write it. *pages* are pairs of key and page.
 
-        Does nothing if the file cannot be written, or if Python was told to write no bytecode.
+        Does nothing if the file cannot be written.
         """
-        if sys.dont_write_bytecode:
-            return
-        scratch = f"{self.file}.{os.getpid()}-{os.urandom(4).hex()}"
+        from promptkit.transports.startup_cache.set_writer import Contents, write_set  # after the first list
+
         with suppress(OSError, ValueError):  # the path may hold bytes that are not text
-            index, body = _packed(inputs, capabilities, pages)
-            if len(index) > _MAX_INDEX_BYTES:
-                return
-            head = _MAGIC + CONFIRMED + len(index).to_bytes(8, "big") + digest(index)
             os.makedirs(os.path.dirname(self.file), exist_ok=True)
-            try:
-                flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
-                with open(os.open(scratch, flags, 0o600), "wb") as file:
-                    file.write(b"".join((head, index, *body)))
-                os.replace(scratch, self.file)
-            except BaseException:
-                with suppress(FileNotFoundError):
-                    os.unlink(scratch)
-                raise
+            write_set(self.file, Contents(inputs, capabilities, pages, names))
+
+    def retract(self, index: Index) -> None:
+        """Note that the pages were wrong: of these inputs nothing is sent early again."""
+        self.write(index.inputs, index.capabilities, ())
 
     def discard(self) -> None:
         """Remove the file."""
         with suppress(OSError, ValueError):
             os.unlink(self.file)
+
+
+def _read_at(descriptor: int, place: int, size: int) -> bytes:
+    if sys.platform != "win32":
+        return os.pread(descriptor, size, place)  # several threads may read
+    os.lseek(descriptor, place, os.SEEK_SET)
+    return os.read(descriptor, size)
+
+
+def _cache_folder(folder: str) -> str:
+    place = _bytecode_folder(folder)
+    if not sys.dont_write_bytecode and _is_writable(place):
+        return place
+    from platformdirs import user_cache_dir  # hardly ever needed
+
+    return user_cache_dir("promptkit", appauthor=False)
+
+
+def _is_writable(folder: str) -> bool:
+    """Whether a folder can be written, or made."""
+    while not os.path.lexists(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return os.access(folder, os.W_OK)
 
 
 def _bytecode_folder(folder: str) -> str:
@@ -221,38 +276,35 @@ def _bytecode_folder(folder: str) -> str:
     return os.path.join(sys.pycache_prefix, os.path.splitdrive(folder)[1].lstrip("\\/"))
 
 
-def _packed(
-    inputs: Inputs, capabilities: Capabilities, pages: Iterable[tuple[str, bytes]]
-) -> tuple[bytes, list[bytes]]:
-    """Return the index and the pages. Equal pages are stored once: most revisions have the same."""
-    places: dict[bytes, Page] = {}
-    found: dict[str, Page] = {}
-    body: list[bytes] = []
-    size = 0
-    for name, page in pages:
-        key = digest(page)
-        if key not in places:
-            places[key] = size, len(page), key
-            body.append(page)
-            size += len(page)
-        found[name] = places[key]
-    return msgspec.msgpack.encode(Index(_MADE_BY, inputs, capabilities, found)), body
-
-
-def _read_index(descriptor: int) -> tuple[Index, int] | None:
+def _read_current_index(descriptor: int) -> tuple[Index, int] | None:
     """Return the index, and where the pages begin; None if the file must not be used."""
     status = os.fstat(descriptor)
+    if not is_trusted(status) or not 0 <= time.time() - status.st_mtime < _MAX_AGE_S:
+        return None
+    index, start = read_index(descriptor)
+    return (index, start) if index.version == MADE_BY and index.inputs.is_current else None
+
+
+def is_trusted(status: os.stat_result) -> bool:
+    """Return whether a file is a plain one, and nobody but its reader and root may have written it."""
     shared = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and hasattr(os, "geteuid")
-    if not stat.S_ISREG(status.st_mode) or shared or status.st_uid not in _TRUSTED:
-        return None
-    if not 0 <= time.time() - status.st_mtime < _MAX_AGE_S:
-        return None
+    return stat.S_ISREG(status.st_mode) and not shared and status.st_uid in _TRUSTED
+
+
+def read_index(descriptor: int) -> tuple[Index, int]:
+    """
+    Return the index of a file, and where its pages begin.
+
+    Raises:
+        ValueError: If it is damaged, withdrawn or something else.
+
+        OSError, MsgspecError: If it cannot be read.
+    """
     head = os.read(descriptor, _HEAD_BYTES)
     size = int.from_bytes(head[-24:-16], "big")
-    if not head.startswith(_MAGIC + CONFIRMED) or size > _MAX_INDEX_BYTES:
-        return None
+    if not head.startswith(MAGIC + CONFIRMED) or size > MAX_INDEX_BYTES:
+        raise ValueError
     data = os.read(descriptor, size)
     if digest(data) != head[-16:]:
-        return None
-    index = msgspec.msgpack.decode(data, type=Index)
-    return (index, _HEAD_BYTES + size) if index.version == _MADE_BY and index.inputs.is_current else None
+        raise ValueError
+    return msgspec.msgpack.decode(data, type=Index), _HEAD_BYTES + size

@@ -1,0 +1,130 @@
+"""Serving while recipes are still being imported, each when it is needed."""
+
+from collections.abc import Callable, Iterable, Mapping
+from threading import Thread
+from typing import Final
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.lazy_catalog import LazyCatalog
+from promptkit.compiler.lazy_import import LazyImport
+from promptkit.compiler.reloading import Reloader
+from promptkit.protocol.jsonrpc import InternalError
+from promptkit.server import Server
+from promptkit.server.lazy_snapshot import LazySnapshot
+from promptkit.transports.startup_cache.early import HOLD_AFTER_END_S, EarlyServer
+
+__all__ = ["LazyServing"]
+
+_REFUSED: Final = "the recipes cannot be served: standard error says why"
+
+
+class LazyServing:
+    """
+    Imports recipes on a thread of its own, in the order in which they are needed.
+
+    Args:
+        target:
+            What the command line names.
+
+        names:
+            By the name of each recipe file: the names of its prompts.
+
+        early:
+            What has answered the client so far, and knows the lists.
+
+        page_size:
+            How many items a page of a list holds.
+
+        report:
+            Reports the faults of a catalog.
+
+    Attributes:
+        snapshot:
+            What is served until all is imported.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        names: Mapping[str, Iterable[str]],
+        early: EarlyServer,
+        page_size: int,
+        report: Callable[[Catalog], object],
+    ) -> None:
+        self._report = report
+        self._import = LazyImport(target, names)
+        self._thread: Thread | None = None
+        self._error: BaseException | None = None
+        connection = early.connection
+        self.snapshot = LazySnapshot(
+            LazyCatalog(self._import.find, self._import.whole),
+            connection.server_info,
+            page_size,
+            connection.capabilities,
+            early.page,
+        )
+
+    def start(
+        self,
+        reloader: Reloader,
+        server: Server,
+        imported: Callable[[Catalog], None],
+        failed: Callable[[], None],
+    ) -> None:
+        """
+        Begin to import. Returns at once.
+
+        Args:
+            reloader:
+                What loads the recipes again later.
+
+            server:
+                What serves the snapshot.
+
+            imported:
+                Called with the whole catalog, once it is served.
+
+            failed:
+                Called if the recipes cannot be imported at all.
+
+        Raises:
+            RuntimeError: If there can be no more threads.
+        """
+
+        def run() -> None:
+            try:
+                catalog = reloader.load(self._import.load)
+            except BaseException as error:  # noqa: BLE001 (`finish` raises it)
+                self._error = error
+                self._import.end(InternalError(_REFUSED))
+                failed()
+            else:
+                self._report(catalog)
+                server.complete(catalog)
+                self._import.end(catalog)
+                imported(catalog)
+
+        self._thread = Thread(target=run, name="promptkit-import", daemon=True)
+        self._thread.start()
+
+    def hold(self, grace: float) -> None:
+        """
+        Wait for what requests still need, now that the client has closed the input.
+
+        Args:
+            grace:
+                For how long, in seconds. At least five.
+        """
+        self._import.wait_for_waiting(max(grace, HOLD_AFTER_END_S))
+
+    def finish(self, seconds: float) -> None:
+        """
+        Wait until all is imported, for *seconds* at most.
+
+        Raises:
+            BaseException: What has kept the recipes from being imported.
+        """
+        if self._thread is not None:
+            self._thread.join(seconds)
+        if self._error is not None:
+            raise self._error

@@ -1,0 +1,204 @@
+"""Lazy import: recipe files are imported one by one, first those whose prompts are asked for."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import Final
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.compiler.compilation import compile_files
+from promptkit.compiler.composition import CompiledFile
+from promptkit.compiler.loading.folder_import import ignore
+from promptkit.compiler.loading.loader import FolderImport, begin
+from promptkit.compiler.recipes import LoadedFile, Recipes
+from promptkit.compiler.reloading import LoadedRecipes
+
+__all__ = ["LazyImport"]
+
+#: The pause after each file, in which another thread gets Python's lock if it wants it.
+_PAUSE_S: Final = 0.0005
+
+#: How long a file that is asked for waits for the one that is being imported, in seconds.
+_PATIENCE_S: Final = 0.05
+
+
+class LazyImport:
+    """
+    An import of recipes by one thread, while others wait for what they need of it.
+
+    A file whose import takes long delays only those who need it: others are imported beside it.
+
+    Args:
+        target:
+            As for `promptkit.compiler.loading.loader.load`.
+
+        names:
+            By the name of each recipe file: the names of the prompts that it is known to declare. What
+            it declares in truth is served, if that is something else.
+    """
+
+    def __init__(self, target: str | Path, names: Mapping[str, Iterable[str]]) -> None:
+        self._target = target
+        self._file_of = {name: file for file, declared in names.items() for name in declared}
+        self._asked: dict[str, Event] = {}
+        self._compiled: dict[str, tuple[LoadedFile, CompiledFile]] = {}
+        self._prompts: dict[str, CompiledPrompt] = {}
+        self._begun: FolderImport | None = None
+        self._left: dict[str, Path] = {}
+        self._beside: list[Event] = []
+        self._whole: Catalog | None = None
+        self._error: BaseException | None = None
+        self._ended = Event()
+        self._lock = Lock()
+        self._waiting = 0
+
+    def find(self, name: str) -> CompiledPrompt:
+        """
+        Return a prompt, once the file that declares it is imported.
+
+        Raises:
+            UnknownPrompt: If there is none of this name. All files are imported before that is known.
+
+            BaseException: What `end` was given.
+        """
+        found = self._prompts.get(name)
+        if found is None and (file := self._file_of.get(name)) is not None:
+            self._wait_for(file)
+            found = self._prompts.get(name)
+        return self.whole()[name] if found is None else found
+
+    def whole(self) -> Catalog:
+        """
+        Return the catalog of all files, once they are imported.
+
+        Raises:
+            BaseException: What `end` was given.
+        """
+        self._wait(self._ended)
+        if self._whole is None:
+            raise self._error or RuntimeError
+        return self._whole
+
+    def load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
+        """
+        Import and compile all files on this thread, one by one. `end` has to be called afterwards.
+
+        Args:
+            importing:
+                As for `promptkit.compiler.loading.loader.load`.
+
+        Raises:
+            LoadError: If there is nothing at the target.
+        """
+        begun = begin(self._target, importing)
+        if isinstance(begun, FolderImport):
+            self._begin(begun)
+            while (name := self._next()) is not None:
+                self._import(name, begun, importing)
+                time.sleep(_PAUSE_S)
+            for event in self._beside:
+                event.wait()
+        recipes = begun.finish()
+        files = [self._compiled_as(loaded, importing) for loaded in recipes.by_file]
+        return LoadedRecipes(begun, recipes, files)
+
+    def end(self, result: Catalog | BaseException) -> None:
+        """
+        Let all go on that wait.
+
+        Args:
+            result:
+                The catalog of all files, or why there is none.
+        """
+        if isinstance(result, Catalog):
+            self._whole = result
+        else:
+            self._error = result
+        with self._lock:
+            self._ended.set()
+            for event in self._asked.values():
+                event.set()
+
+    def wait_for_waiting(self, seconds: float) -> None:
+        """Wait until nobody waits for a file, for *seconds* at most."""
+        until = time.monotonic() + seconds
+        while self._waiting and time.monotonic() < until:
+            self._ended.wait(0.01)
+
+    def _wait_for(self, file: str) -> None:
+        event = self._ask(file)
+        if not self._wait(event, _PATIENCE_S):
+            # Not on this thread, which is given up when its request takes too long.
+            with suppress(RuntimeError):  # without another thread, the file has to wait
+                Thread(target=self._import_beside, args=(file, event), daemon=True).start()
+            self._wait(event)
+
+    def _ask(self, file: str) -> Event:
+        """Have *file* imported next; return what is set when it is."""
+        with self._lock:
+            event = self._asked.setdefault(file, Event())
+            if file in self._compiled or self._ended.is_set():
+                event.set()
+            return event
+
+    def _wait(self, event: Event, seconds: float | None = None) -> bool:
+        if event.is_set():
+            return True
+        with self._lock:
+            self._waiting += 1
+        try:
+            return event.wait(seconds)
+        finally:
+            with self._lock:
+                self._waiting -= 1
+
+    def _begin(self, begun: FolderImport) -> None:
+        with self._lock:
+            self._begun = begun
+            self._left = {file.name: file for file in begun.files}
+
+    def _next(self) -> str | None:
+        with self._lock:
+            return next((file for file in self._asked if file in self._left), next(iter(self._left), None))
+
+    def _import(self, name: str, begun: FolderImport, importing: Callable[[Path], None]) -> None:
+        """Import and compile a file, unless another thread does so."""
+        with self._lock:
+            path = self._left.pop(name, None)
+        if path is not None:
+            self._compile(name, begun.load(path), importing)
+
+    def _import_beside(self, name: str, done: Event) -> None:
+        with self._lock:
+            path, begun = self._left.pop(name, None), self._begun
+            if path is None or begun is None:
+                return
+            self._beside.append(done)
+        try:
+            self._compile(name, begun.load(path), ignore)
+        finally:
+            done.set()
+
+    def _compile(self, name: str, loaded: LoadedFile, importing: Callable[[Path], None]) -> None:
+        compiled = _compile(loaded, importing)
+        for declaration in compiled.declarations:
+            item = declaration.compiled
+            if isinstance(item, CompiledPrompt) and self._file_of.get(item.name) == name:
+                self._prompts.setdefault(item.name, item)
+        with self._lock:
+            self._compiled[name] = loaded, compiled
+            if (event := self._asked.get(name)) is not None:
+                event.set()
+
+    def _compiled_as(self, loaded: LoadedFile, importing: Callable[[Path], None]) -> CompiledFile:
+        """What was compiled of a file before, unless a later file has changed what it declares."""
+        known = self._compiled.get(loaded.file.name) if loaded.file is not None else None
+        return known[1] if known is not None and known[0] == loaded else _compile(loaded, importing)
+
+
+def _compile(loaded: LoadedFile, importing: Callable[[Path], None]) -> CompiledFile:
+    (compiled,) = compile_files(Recipes(by_file=[loaded]), compiling=importing)
+    return compiled

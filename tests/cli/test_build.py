@@ -1,0 +1,356 @@
+"""
+Tests of building for deployment, and of serving from what was built, where nothing can be written.
+"""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from promptkit.cli import main
+from tests.wire import initialize, line, notification, request
+
+#: Starts a process to which permissions apply, though it is root's.
+UNPRIVILEGED = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+
+#: Runs like the console script. The import of a recipe called gated waits until a file exists.
+RUNNING = """
+import os, sys, time
+
+class Gate:
+    def find_spec(name, path=None, target=None):
+        while name.endswith(".gated") and not os.path.exists(gate):
+            time.sleep(0.005)
+
+gate = os.environ.pop("TEST_GATE")
+sys.meta_path.insert(0, Gate)
+from promptkit.cli import main
+sys.exit(main())
+"""
+
+GREETING = '''
+from promptkit import prompt
+from ._words import HELLO
+
+@prompt
+def greet(name: str = "you"):
+    """Say hello."""
+    return f"{HELLO}, {name}."
+'''
+
+
+@pytest.fixture
+def place():
+    """A folder that any user can look into, with a recipe in a folder of its own, and a project."""
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name).resolve()
+        place.chmod(0o755)
+        (place / "recipes").mkdir(mode=0o755)
+        (place / "pyproject.toml").touch()
+        (place / "recipes" / "gated.py").write_text(GREETING)
+        (place / "recipes" / "_words.py").write_text("HELLO = 'Hello'\n")
+        for file in place.rglob("*.*"):
+            os.utime(file, ns=(0, 0))
+        yield place
+        for folder in (place, place / "recipes"):
+            folder.chmod(0o755)
+
+
+@pytest.fixture
+def run(place):
+    """A function that starts a command in the place; whatever still runs at the end is ended."""
+    started = []
+    (place / "gate.open").touch()
+
+    def run(*words, before=()):
+        environment = {**os.environ, "TEST_GATE": str(place / "gate.open"), "PYTHONDONTWRITEBYTECODE": "1"}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        command = [*before, sys.executable, "-c", RUNNING, *map(str, words)]
+        started.append(subprocess.Popen(command, env=environment, cwd=place, **pipes))
+        return started[-1]
+
+    yield run
+    for process in started:
+        with process:
+            process.kill()
+
+
+@pytest.fixture
+def built(place, run):
+    """What was built of the recipes."""
+    out, err = run("build", "recipes").communicate(timeout=20)
+    assert (out, err) == (f"1 prompt is built into {place / 'recipes.compiled'}\n".encode(), b"")
+    return place / "recipes.compiled"
+
+
+def say(process, *messages):
+    process.stdin.write(b"".join(map(line, messages)))
+    process.stdin.flush()
+
+
+def hear(process):
+    return json.loads(process.stdout.readline())
+
+
+SESSION = [initialize("2025-11-25"), request(1, "prompts/list")]
+GET = request(2, "prompts/get", {"name": "greet"})
+
+
+def content(place):
+    """All files below a folder, with their stamps."""
+    return {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in place.rglob("*")}
+
+
+@pytest.mark.skipif(
+    sys.platform == "win32" or (os.geteuid() == 0 and not shutil.which("setpriv")),
+    reason="everybody may write here",
+)
+class TestAReadOnlyPlace:
+    @pytest.fixture
+    def locked(self, place):
+        """What a command begins with that can write nothing in the place."""
+        for folder in (place, place / "recipes"):
+            folder.chmod(0o555)
+        return UNPRIVILEGED if os.geteuid() == 0 else []
+
+    def test_nothing_can_be_written(self, place, locked):
+        """
+        The tests below are worth something.
+        """
+        command = [*locked, sys.executable, "-c", "open('x', 'w')"]
+        ran = subprocess.run(command, cwd=place, capture_output=True, check=False)
+
+        assert b"Permission denied" in ran.stderr
+
+    def test_lists_come_before_any_recipe_is_imported(self, place, built, locked, run):
+        """
+        A built set gives the start that a cache gives, again and again, and nothing is written.
+        """
+        place.chmod(0o755)
+        (place / "gate.open").unlink()
+        place.chmod(0o555)
+        before = content(place)
+        told = []
+        for _ in range(2):
+            process = run("serve", "recipes", "--compiled", built, before=locked)
+            say(process, *SESSION)
+            told.append([hear(process)["id"], hear(process)["result"]["prompts"][0]["name"]])
+            process.kill()
+
+        assert told == [[0, "greet"]] * 2
+        assert content(place) == before
+
+    def test_prompts_are_got(self, place, built, locked, run):
+        """
+        The recipes are imported behind, and a healthy server says nothing.
+        """
+        before = content(place)
+        process = run("serve", "recipes", "--compiled", built, before=locked)
+        out, err = process.communicate(b"".join(map(line, [*SESSION, GET])), timeout=20)
+
+        assert b"Hello, you." in out
+        assert err == b""
+        assert content(place) == before
+
+
+CHANGES = {
+    "recipe": (lambda place: (place / "recipes/gated.py").write_text(GREETING + "#"), "gated.py has changed"),
+    "helper": (
+        lambda place: (place / "recipes/_words.py").write_text("HELLO = 'Hi'"),
+        "_words.py has changed",
+    ),
+    "new file": (
+        lambda place: (place / "recipes/new.py").write_text(GREETING),
+        "recipes has other modules",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), CHANGES.values(), ids=CHANGES)
+def test_a_stale_set_is_not_used(place, built, run, change, reason):
+    """
+    The server says why, and starts without; `check` says so too.
+    """
+    change(place)
+    process = run("serve", "recipes", "--compiled", built)
+    out, err = process.communicate(b"".join(map(line, [*SESSION, GET])), timeout=20)
+    said, _ = run("check", "recipes", "--compiled", built).communicate(timeout=20)
+    as_json, _ = run("check", "recipes", "--json", "--compiled", built).communicate(timeout=20)
+
+    assert b'"name":"greet"' in out
+    assert f"{str(built)!r} is not used: " in err.decode()
+    assert reason in err.decode()
+    assert f"{built} is stale, so run promptkit build again: " in said.decode()
+    assert reason in json.loads(as_json)["stale"]
+
+
+def test_check_is_fine_with_a_current_set(built, run):
+    """
+    Whatever name and size of pages it was built for.
+    """
+    process = run("check", "recipes", "--compiled", built)
+    as_json, _ = run("check", "recipes", "--json", "--compiled", built).communicate(timeout=20)
+
+    assert (process.communicate(timeout=20)[0], process.returncode) == (b"1 prompt can be served\n", 0)
+    assert json.loads(as_json)["stale"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--name", "other"], "it was built with --name 'promptkit' --page-size"),
+        (["--page-size", "1"], "it was built with --name 'promptkit' --page-size"),
+        (["--no-watch"], "is not used with --no-watch, --no-cache, --audit or --rate"),
+        (["--rate", "1"], "is not used with --no-watch, --no-cache, --audit or --rate"),
+    ],
+    ids=["name", "page size", "no watch", "rate"],
+)
+def test_a_set_is_used_only_as_it_was_built(built, run, words, reason):
+    """
+    Otherwise the lists would be others, or could not be corrected or counted.
+    """
+    process = run("serve", "recipes", "--compiled", built, *words)
+    _, err = process.communicate(b"".join(map(line, SESSION)), timeout=20)
+
+    assert reason in err.decode()
+
+
+def damage(file):
+    file.write_bytes(file.read_bytes()[:-1000].replace(b"promptkit compiled", b"something else, yes"))
+
+
+HOSTILE = {
+    "gone": (lambda file: file.unlink(), "it cannot be read: No such file"),
+    "damaged": (damage, "it is damaged, or no compiled set"),
+    "shared": (lambda file: file.chmod(0o666), "it is not trusted"),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such permissions")
+@pytest.mark.parametrize(("change", "reason"), HOSTILE.values(), ids=HOSTILE)
+def test_a_set_that_cannot_be_trusted_is_not_used(built, run, change, reason):
+    """
+    It must be whole, and nobody but its owner may have written it.
+    """
+    change(built)
+    process = run("serve", "recipes", "--compiled", built)
+    out, err = process.communicate(b"".join(map(line, SESSION)), timeout=20)
+
+    assert reason in err.decode()
+    assert b'"name":"greet"' in out
+
+
+def test_a_set_is_used_through_a_link(place, built, run):
+    """
+    Some systems put files into containers as links.
+    """
+    (place / "link.compiled").symlink_to(built)
+    process = run("serve", "recipes", "--compiled", "link.compiled")
+
+    assert process.communicate(b"".join(map(line, SESSION)), timeout=20)[1] == b""
+
+
+def test_a_set_of_other_recipes_is_not_used(place, built, run):
+    """
+    It belongs to one folder.
+    """
+    shutil.copytree(place / "recipes", place / "others")
+    process = run("serve", "others", "--compiled", built)
+
+    assert "built for other recipes" in process.communicate(timeout=20)[1].decode()
+
+
+def test_a_set_that_turns_out_wrong_is_corrected_and_kept(place, built, run):
+    """
+    The client is told of the right list, and standard error to build again; the file is only read.
+    """
+    from promptkit.transports.startup_cache.set_writer import Contents, write_set
+    from promptkit.transports.startup_cache.store import read_index
+
+    with built.open("rb") as file:
+        index, start = read_index(file.fileno())
+        pages = {
+            key: file.seek(start + at) * b"" + file.read(size) for key, (at, size, _) in index.pages.items()
+        }
+    wrong = [(key, page.replace(b"Say hello.", b"Say good-bye.")) for key, page in pages.items()]
+    names = index.names_by_file()
+    write_set(str(built), Contents(index.inputs, index.capabilities, wrong, names, index.purpose), 0o644)
+    before = built.read_bytes()
+    process = run("serve", "recipes", "--compiled", built)
+    say(process, *SESSION, notification("notifications/initialized"))
+    told = [hear(process)["result"], hear(process)["result"]["prompts"][0]["description"]]
+    changed = hear(process)
+    say(process, request(3, "prompts/list"))
+    corrected = hear(process)["result"]["prompts"][0]["description"]
+    _, err = process.communicate(timeout=20)
+
+    assert (told[1], changed["method"], corrected) == (
+        "Say good-bye.",
+        "notifications/prompts/list_changed",
+        "Say hello.",
+    )
+    assert err.decode() == (
+        f"promptkit: {str(built)!r} was wrong, and clients are corrected at every start: "
+        "run promptkit build again\n"
+    )
+    assert built.read_bytes() == before
+
+
+class TestBuild:
+    def test_recipes_with_a_fault_are_not_built(self, recipes, tmp_path, capsys):
+        """
+        The fault is shown, and nothing is written.
+        """
+        folder = recipes(faulty="1 / 0")
+
+        assert main(["build", str(folder), "--out", str(tmp_path / "x")]) == 1
+        out, err = capsys.readouterr()
+        assert "faulty.py:1: error" in out
+        assert err == "promptkit: nothing was built: fix the faults above\n"
+        assert not (tmp_path / "x").exists()
+
+    def test_recipes_that_read_what_cannot_be_observed_are_not_built(self, recipes, tmp_path, capsys):
+        """
+        Nobody could tell whether they are current.
+        """
+        folder = recipes(
+            clock="import time\nfrom promptkit import prompt\nprompt(name=f'p{time.time_ns()}')(lambda: '')"
+        )
+
+        assert main(["build", str(folder), "--out", str(tmp_path / "x")]) == 1
+        assert "cannot be observed" in capsys.readouterr().err
+        assert not (tmp_path / "x").exists()
+
+    def test_a_module_is_not_built(self, capsys):
+        """
+        It may come from anywhere.
+        """
+        assert main(["build", "json"]) == 2
+        assert (
+            capsys.readouterr().err
+            == "promptkit: cannot build 'json': only a folder or a file can be built\n"
+        )
+
+    def test_a_place_that_cannot_be_written_is_named(self, place, run):
+        """
+        With the reason.
+        """
+        process = run("build", "recipes", "--out", "nowhere/x")
+
+        assert process.communicate(timeout=20)[1] == (
+            b"promptkit: cannot write 'nowhere/x': No such file or directory\n"
+        )
+        assert process.returncode == 1
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="there are no such permissions")
+    def test_a_set_can_be_read_by_other_users(self, built):
+        """
+        Whoever builds an image is not who serves from it.
+        """
+        assert stat.S_IMODE(built.stat().st_mode) == 0o644
