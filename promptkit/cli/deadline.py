@@ -1,10 +1,11 @@
 """Calling authors' functions within a time limit, on a thread that is abandoned as a server does it."""
 
 import asyncio
+import time
 from _thread import start_new_thread
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from threading import TIMEOUT_MAX, Lock, current_thread
+from threading import Lock, current_thread
 from typing import Any, Final, TypeVar
 
 from promptkit.catalog.prompts import CompiledPrompt
@@ -17,6 +18,9 @@ T = TypeVar("T")
 
 #: How long an asynchronous prompt may clean up after it was cancelled, in seconds.
 _CANCEL_GRACE_S: Final = 1.0
+
+#: How long one wait for a lock is, in seconds.
+_LONGEST_WAIT_S: Final = 0.5
 
 #: The result of a rendering: a workflow, what was raised, or None if it took too long.
 Outcome = Workflow | BaseException | None
@@ -83,7 +87,12 @@ class _Work:
 
     def wait(self, seconds: float) -> bool:
         """Wait until it is over, or so many seconds; tell whether it is over."""
-        return self._over.acquire(timeout=min(seconds, TIMEOUT_MAX))
+        ends = time.monotonic() + seconds
+        # Ctrl-C right before a wait begins does not interrupt it: it takes effect when that wait ends.
+        while (left := ends - time.monotonic()) > 0:
+            if self._over.acquire(timeout=min(left, _LONGEST_WAIT_S)):
+                return True
+        return False
 
     def cancel(self) -> None:
         """Cancel what is asynchronous and let it clean up; nothing else can be stopped."""

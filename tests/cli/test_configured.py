@@ -84,7 +84,7 @@ class TestIgnore:
         assert [one["code"] for one in before] == ["PK205"]
         assert json.loads(capsys.readouterr().out)["diagnostics"] == []
 
-    @pytest.mark.parametrize("argv", [["list", "empty"], ["serve", "--no-cache"]], ids=str)
+    @pytest.mark.parametrize("argv", [["list"], ["serve", "--grace=60"]], ids=str)
     def test_other_commands_leave_it_out_too(self, argv, project, tmp_path):
         """
         What `list` and `serve` would report beside their work is not reported either.
@@ -114,10 +114,10 @@ class TestServe:
         A server that is told nothing obeys them; one that is told its target does not read them.
         """
         (tmp_path / "mine" / "broken.py").write_text("1 / 0\n")
-        project('[tool.promptkit]\ntarget = "mine"\n[tool.promptkit.serve]\nstrict = true\n')
+        project('[tool.promptkit]\ntarget = "mine"\n[tool.promptkit.serve]\nstrict = true\ngrace = 60\n')
 
         assert command("serve", cwd=tmp_path)[0] == 1
-        assert command("serve", "mine", cwd=tmp_path)[0] == 0
+        assert command("serve", "mine", "--grace=60", cwd=tmp_path)[0] == 0
 
     def test_false_is_as_if_it_were_not_there(self, project):
         """
