@@ -11,18 +11,10 @@ from functools import partial
 from math import inf
 from typing import Any, Final, NoReturn
 
+from promptkit.cli.option_types import number_or_zero, server_name, target, whole_number
 from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
-__all__ = [
-    "COMMANDS",
-    "EPILOG",
-    "Parser",
-    "options_of",
-    "parse",
-    "parser_of",
-    "settings_of",
-    "suggestion",
-]
+__all__ = ["COMMANDS", "EPILOG", "Parser", "options_of", "parse", "parser_of", "settings_of", "suggestion"]
 
 EPILOG: Final = """\
 exit codes:
@@ -39,10 +31,6 @@ _TARGET_HELP: Final = (
     "a folder of recipes, a file, a module, or module:object, unless [tool.promptkit] in pyproject.toml "
     "names it (default: the folder recipes, else prompts)"
 )
-
-#: Larger values are typos, and would overflow clocks and counters.
-_MAX_NUMBER: Final = 10**12
-_MAX_SECONDS: Final = 10**9
 
 
 def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> argparse.Namespace:
@@ -152,7 +140,7 @@ def settings_of(name: str) -> dict[str, Any]:
 
 
 def _add_target(command: argparse.ArgumentParser) -> None:
-    command.add_argument("target", nargs="?", type=_target, metavar="TARGET", help=_TARGET_HELP)
+    command.add_argument("target", nargs="?", type=target, metavar="TARGET", help=_TARGET_HELP)
 
 
 def _add_serve(serve: argparse.ArgumentParser) -> None:
@@ -162,7 +150,7 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     group = serve.add_argument_group(
         "limits", "A request that exceeds a limit gets an error; later requests are served."
     )
-    defaults, readers = Limits(), {int: _whole_number, float: _positive_number}
+    defaults, readers = Limits(), {int: whole_number, float: positive_number}
     for field, (type_, option) in OPTIONS.items():
         default = getattr(defaults, field)
         group.add_argument(
@@ -236,7 +224,7 @@ def _add_complete(complete: argparse.ArgumentParser) -> None:
     complete.add_argument("name", metavar="NAME", help="the prompt, or the URI template of a resource")
     complete.add_argument("argument", metavar="ARGUMENT", help="the argument, or the variable")
     complete.add_argument("typed", metavar="TYPED", nargs="?", default="", help="what was typed so far")
-    complete.add_argument("--target", type=_target, metavar="TARGET", help=_TARGET_HELP)
+    complete.add_argument("--target", type=target, metavar="TARGET", help=_TARGET_HELP)
     _add_json(complete, "print the JSON that a client receives")
 
 
@@ -253,63 +241,11 @@ def _add_build(build: argparse.ArgumentParser) -> None:
         build.add_argument(name, **_SERVE_OPTIONS[name])
 
 
-def _target(text: str) -> str:
-    if not text:
-        msg = "must not be empty: name a folder, a file or a module"
-        raise argparse.ArgumentTypeError(msg)
-    return text
-
-
-def _name(text: str) -> str:
-    if not text.strip():
-        msg = "must not be empty: clients show this name"
-        raise argparse.ArgumentTypeError(msg)
-    if not text.isprintable():
-        from promptkit.fragments.invisible import escape_invisible
-
-        if escape_invisible(text, one_line=True) != text:
-            msg = f"{text!r} has characters that clients cannot show"
-            raise argparse.ArgumentTypeError(msg)
-    return text
-
-
-def _whole_number(text: str) -> int:
-    # The length is limited because int() raises its own error for too many digits.
-    if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MAX_NUMBER):
-        msg = f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}"
-        raise argparse.ArgumentTypeError(msg)
-    return int(text)
-
-
-def _positive_number(text: str) -> float:
-    number = _number(text)
-    if not 0 < number <= _MAX_SECONDS:
-        msg = f"{text!r} is not a number above 0 and up to {_MAX_SECONDS:,}"
-        raise argparse.ArgumentTypeError(msg)
-    return number
-
-
-def _number_or_zero(text: str) -> float:
-    number = _number(text)
-    if not 0 <= number <= _MAX_SECONDS:
-        msg = f"{text!r} is not a number from 0 to {_MAX_SECONDS:,}"
-        raise argparse.ArgumentTypeError(msg)
-    return number
-
-
-def _number(text: str) -> float:
-    """Return the number, or -1, which no option accepts, if *text* is not a number."""
-    try:
-        return float(text)
-    except ValueError:
-        return -1.0
-
-
 #: The options of `serve` besides its limits, as arguments for argparse.
 _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--strict": {"action": "store_true", "help": "refuse to serve while any recipe has a fault"},
     "--name": {
-        "type": _name,
+        "type": server_name,
         "default": "promptkit",
         "help": "the server's name, which clients show (default: promptkit)",
     },
@@ -328,13 +264,13 @@ _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "help": "start from what build wrote, which is only read; say so if it is stale",
     },
     "--page-size": {
-        "type": _whole_number,
+        "type": whole_number,
         "default": PAGE_SIZE,
         "metavar": "NUMBER",
         "help": f"how many prompts or resources one page of a list holds (default: {PAGE_SIZE})",
     },
     "--grace": {
-        "type": _number_or_zero,
+        "type": number_or_zero,
         "default": GRACE_S,
         "metavar": "SECONDS",
         "help": f"how long to wait for running prompts at shutdown (default: {GRACE_S:g})",

@@ -1,0 +1,70 @@
+"""Types of options: what a word on the command line stands for, and why it is refused."""
+
+import argparse
+from typing import Final
+
+__all__ = ["number_or_zero", "positive_number", "server_name", "target", "whole_number"]
+
+
+#: Larger values are typos, and would overflow clocks and counters.
+_MAX_NUMBER: Final = 10**12
+
+
+_MAX_SECONDS: Final = 10**9
+
+
+def target(text: str) -> str:
+    """A target to load. Whether it exists is found out when it is loaded."""
+    if not text:
+        msg = "must not be empty: name a folder, a file or a module"
+        raise argparse.ArgumentTypeError(msg)
+    return text
+
+
+def server_name(text: str) -> str:
+    """The name of a server, as clients show it."""
+    if not text.strip():
+        msg = "must not be empty: clients show this name"
+        raise argparse.ArgumentTypeError(msg)
+    if not text.isprintable():
+        from promptkit.fragments.invisible import escape_invisible
+
+        if escape_invisible(text, one_line=True) != text:
+            msg = f"{text!r} has characters that clients cannot show"
+            raise argparse.ArgumentTypeError(msg)
+    return text
+
+
+def whole_number(text: str) -> int:
+    """A whole number from 1 on."""
+    # The length is limited because int() raises its own error for too many digits.
+    if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MAX_NUMBER):
+        msg = f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
+def positive_number(text: str) -> float:
+    """A number above zero, mostly of seconds."""
+    number = _number(text)
+    if not 0 < number <= _MAX_SECONDS:
+        msg = f"{text!r} is not a number above 0 and up to {_MAX_SECONDS:,}"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+def number_or_zero(text: str) -> float:
+    """A number, or zero."""
+    number = _number(text)
+    if not 0 <= number <= _MAX_SECONDS:
+        msg = f"{text!r} is not a number from 0 to {_MAX_SECONDS:,}"
+        raise argparse.ArgumentTypeError(msg)
+    return number
+
+
+def _number(text: str) -> float:
+    """Return the number, or -1, which no option accepts, if *text* is not a number."""
+    try:
+        return float(text)
+    except ValueError:
+        return -1.0
