@@ -61,7 +61,7 @@ LAZY = {
 
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
 LISTING = """
-    promptkit promptkit.cli promptkit.cli.options promptkit.cli.serve promptkit.compiler
+    promptkit promptkit.cli promptkit.cli.option_types promptkit.cli.options promptkit.cli.serve promptkit.compiler
     promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
     promptkit.errors.background_writer promptkit.errors.exceptions promptkit.errors.pending_output
     promptkit.errors.standard_error promptkit.protocol promptkit.protocol.capabilities

@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 from typing import Any, Final, NoReturn
 
-from promptkit.cli.option_types import number_or_zero, server_name, target, whole_number
+from promptkit.cli.option_types import number_or_zero, positive_number, server_name, target, whole_number
 from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
 __all__ = ["COMMANDS", "EPILOG", "Parser", "options_of", "parse", "parser_of", "settings_of", "suggestion"]
