@@ -1349,7 +1349,7 @@ class TestHostileSets:
         """
         A set is not written that would not be read.
         """
-        monkeypatch.setattr("promptkit.transports.startup_cache.store._MAX_INDEX_BYTES", 100)
+        monkeypatch.setattr("promptkit.transports.startup_cache.set_writer.MAX_INDEX_BYTES", 100)
         Path(store.file).unlink()
         fill(store, b"x")
 
@@ -1562,10 +1562,10 @@ def test_a_client_cannot_tell_who_answers(tmp_path_factory, cuts, early):
     alone, sent = [], []
     server = Server(CATALOG, alone.append)
     server.receive_data(SESSION)
-    store = Store(str(tmp_path_factory.getbasetemp()))
     pages = [(key_of(each, revision.date, at), page) for (each, revision, at), page in server.pages()]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "dont_write_bytecode", False)
+        store = Store(str(tmp_path_factory.getbasetemp()))
         store.write(nothing(), Capabilities(resources=True), pages)
     arriving, ended = Queue(), Event()
     first = EarlyServer(store.read(), IDENTITY, Limits(), sent.append)

@@ -181,10 +181,11 @@ def _why_stale(index: Index, purpose: Purpose, *, any_options: bool) -> str | No
 
 def _changes(inputs: Inputs) -> Iterator[str]:
     """What has changed, in words."""
-    variables = {name: value_digest(os.environ.get(name), inputs.key) for name in inputs.variables}
-    for (name, was), now in zip(inputs.variables.items(), variables.values(), strict=True):
-        if now != was:
-            yield f"the environment variable {name} has changed"
+    yield from (
+        f"the environment variable {name} has changed"
+        for name, was in inputs.variables.items()
+        if value_digest(os.environ.get(name), inputs.key) != was
+    )
     for known, look, what in (
         (inputs.contents, file_digest, "has changed"),
         (inputs.names, folder_digest, "has other files"),
