@@ -61,8 +61,8 @@ LAZY = {
 
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
 LISTING = """
-    promptkit promptkit.cli promptkit.cli.option_types promptkit.cli.options promptkit.cli.serve promptkit.compiler
-    promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
+    promptkit promptkit.cli promptkit.cli.option_types promptkit.cli.options promptkit.cli.serve
+    promptkit.compiler promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
     promptkit.errors.background_writer promptkit.errors.exceptions promptkit.errors.pending_output
     promptkit.errors.standard_error promptkit.protocol promptkit.protocol.capabilities
     promptkit.protocol.connection promptkit.protocol.digests promptkit.protocol.events
@@ -71,10 +71,9 @@ LISTING = """
     promptkit.protocol.subscriptions promptkit.protocol.wire promptkit.protocol.wire.requests
     promptkit.protocol.wire.session promptkit.transports promptkit.transports.startup_cache
     promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
-    promptkit.transports.startup_cache.fingerprints
-    promptkit.transports.startup_cache.store promptkit.transports.stdio promptkit.version
-    argparse gettext locale gc signal threading _blake2 _locale
-    _weakrefset atexit errno
+    promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.store
+    promptkit.transports.stdio promptkit.version
+    argparse gettext locale gc signal threading _blake2 _locale _weakrefset atexit errno
 """.split()  # noqa: SIM905 (names, not lines)
 
 #: Serves like the console script, and says what is loaded when the list of prompts is written.
