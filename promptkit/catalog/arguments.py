@@ -77,6 +77,11 @@ class Argument(Struct, frozen=True):
     completer: Completer | None = None
 
     @property
+    def has_default(self) -> bool:
+        """Whether the function itself has a default, whatever the environment holds."""
+        return self.default is not NO_DEFAULT
+
+    @property
     def required(self) -> bool:
         """Whether clients have to send it: it has no default, in the environment neither."""
         return self.default is NO_DEFAULT and self.arg.env is None

@@ -19,14 +19,16 @@ def example_arguments(arguments: Arguments) -> tuple[dict[str, str], ...]:
             The arguments of one prompt.
 
     Returns:
-        Values by argument name, as text; nothing if an argument is required and has no example. A
-        prompt without required arguments is always sent something: nothing at all, first.
+        Values by argument name, as text; nothing if an argument has neither a default nor an example. A
+        prompt whose arguments all have defaults is always sent something: nothing at all, first.
 
     Raises:
         TypeError: If an example is of a type that cannot be written.
     """
     examples = {argument.name: argument.arg.examples for argument in arguments.ordered}
-    if any(argument.required and not examples[argument.name] for argument in arguments.ordered):
+    # Whether the environment has a value differs from one machine to the next.
+    needed = [argument.name for argument in arguments.ordered if not argument.has_default]
+    if not all(examples[name] for name in needed):
         return ()
     given = {name: [text_of(value) for value in values] for name, values in examples.items() if values}
     rounds = range(max(map(len, given.values()), default=0))
@@ -34,4 +36,4 @@ def example_arguments(arguments: Arguments) -> tuple[dict[str, str], ...]:
         {name: texts[number] if number < len(texts) else texts[0] for name, texts in given.items()}
         for number in rounds
     ]
-    return (*([] if arguments.required else [{}]), *found)
+    return (*([] if needed else [{}]), *found)

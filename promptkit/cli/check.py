@@ -36,13 +36,14 @@ def run(options: Namespace, output: Output) -> int:
     if options.render:
         from promptkit.cli.examples import render_examples
 
-        failures, skipped = render_examples(catalog)
-        found += failures
+        rendered, skipped = render_examples(catalog, clients)
+        known = {(one.rule, one.message) for one in found}  # from the source, which is the better place
+        found += [one for one in rendered if (one.rule, one.message) not in known]
     catalog = without_ignored(attrs.evolve(catalog, diagnostics=_remaining(found)), options.ignore)
     if options.json or options.format == "json":
-        rendered = {"not_rendered": skipped} if options.render else {}
+        left_out = {"not_rendered": skipped} if options.render else {}
         built = {} if options.compiled is None else {"stale": stale}
-        output.print_json({**_data(catalog), **rendered, **built})
+        output.print_json({**_data(catalog), **left_out, **built})
     elif options.format == "github":
         from promptkit.cli.github import print_annotations
 

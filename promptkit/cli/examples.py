@@ -1,13 +1,15 @@
-"""Rendering every prompt for the examples of its author, to see whether it fails."""
+"""Rendering every prompt for the examples of its author, to see whether it fails, and what clients lose."""
 
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.examples import example_arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli.deadline import Outcome, render_within_limit, time_limit
+from promptkit.compiler.lints.clients import lint_workflow
+from promptkit.compiler.lints.messages import lint_first_message
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
 from promptkit.language.messages import Workflow
@@ -15,23 +17,31 @@ from promptkit.language.messages import Workflow
 __all__ = ["render_examples"]
 
 
-def render_examples(catalog: Catalog) -> tuple[Sequence[Diagnostic], Sequence[str]]:
+def render_examples(catalog: Catalog, clients: Iterable[str]) -> tuple[Sequence[Diagnostic], Sequence[str]]:
     """
     Render every prompt for its examples, and for its defaults if it requires nothing.
 
+    Args:
+        catalog:
+            The prompts.
+
+        clients:
+            The clients whose lints the renderings have to pass.
+
     Returns:
-        A diagnostic for each prompt that fails, and the names of the prompts that have no examples for
-        what they require.
+        A diagnostic for each prompt that fails, and for all that is found in renderings; and the names of the
+        prompts that have no examples for what they require.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
     """
-    found, skipped = [], []
+    found: list[Diagnostic] = []
+    skipped: list[str] = []
     for prompt in catalog.prompts:
         rounds = _arguments(prompt)
         if not rounds:
             skipped.append(prompt.name)
-        found += list(_failures(prompt, rounds))[:1]
+        found += _findings(prompt, rounds, clients)
     return found, skipped
 
 
@@ -42,18 +52,29 @@ def _arguments(prompt: CompiledPrompt) -> Sequence[Mapping[str, str]]:
         return ()
 
 
-def _failures(prompt: CompiledPrompt, rounds: Sequence[Mapping[str, str]]) -> Iterator[Diagnostic]:
+def _findings(
+    prompt: CompiledPrompt, rounds: Sequence[Mapping[str, str]], clients: Iterable[str]
+) -> Sequence[Diagnostic]:
+    found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
     for arguments in rounds:
         outcome = render_within_limit(prompt, arguments)
         if not isinstance(outcome, Workflow):
-            shown = _shown(prompt, arguments)
-            reason = Redactor.of(prompt.arguments, arguments).redacted(_reason(prompt, outcome))
-            yield Diagnostic(
-                Rule.EXAMPLE_FAILS,
-                f"prompt {prompt.name!r}: it fails for {shown}: {reason}",
-                "correct it, or give examples that it can be rendered for",
-                _place(prompt, outcome),
-            )
+            return [*found, _failure(prompt, arguments, outcome)]
+        found |= dict.fromkeys(lint_first_message(prompt, outcome))
+        for client in clients:
+            found |= dict.fromkeys(lint_workflow(client, prompt, outcome))
+    return list(found)
+
+
+def _failure(prompt: CompiledPrompt, arguments: Mapping[str, str], outcome: Outcome) -> Diagnostic:
+    shown = _shown(prompt, arguments)
+    reason = Redactor.of(prompt.arguments, arguments).redacted(_reason(prompt, outcome))
+    return Diagnostic(
+        Rule.EXAMPLE_FAILS,
+        f"prompt {prompt.name!r}: it fails for {shown}: {reason}",
+        "correct it, or give examples that it can be rendered for",
+        _place(prompt, outcome),
+    )
 
 
 def _shown(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
@@ -17,7 +17,16 @@ from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, Severity
 
-__all__ = ["CompiledFile", "Declaration", "Definition", "compose", "is_sound", "merge", "owners_of"]
+__all__ = [
+    "CompiledFile",
+    "Declaration",
+    "Definition",
+    "Owners",
+    "compose",
+    "find_winners",
+    "is_sound",
+    "owners_of",
+]
 
 #: What an author's decorator makes.
 Definition: TypeAlias = Prompt[..., Any] | Resource[..., Any]
@@ -122,7 +131,7 @@ def compose(
         root:
             The folder that the files are in.
     """
-    winners, duplicates = _winners(files, owners)
+    winners, duplicates = find_winners(files, owners)
     compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
@@ -134,42 +143,6 @@ def compose(
         tuple(dict.fromkeys(diagnostics)),
         tuple(item for item in compiled if isinstance(item, CompiledResource)),
     )
-
-
-def merge(
-    before: Sequence[CompiledFile], after: Sequence[CompiledFile], owners: Owners | None = None
-) -> list[CompiledFile]:
-    """
-    Return what to serve of each file: what it declares now, or what it declared before if now is worse.
-
-    A file is taken as a whole, as its prompts belong together. It is worse now if it has an error, and
-    either had none before, or would lose a prompt or resource. It is an error, too, to newly declare what
-    another file has been serving.
-
-    Args:
-        before:
-            What is served of each file.
-
-        after:
-            What each file declares now.
-
-        owners:
-            Which file has served what, if that is known already.
-    """
-    served = {str(file.file): file for file in before}  # paths are slow to compare
-    faults: dict[int, list[Diagnostic]] = {}
-    for file, fault in _winners(after, owners_of(before) if owners is None else owners)[1]:
-        faults.setdefault(id(file), []).append(fault)
-    merged = []
-    for file in after:
-        now, was = file, served.get(str(file.file))
-        if id(file) in faults:
-            found = (*file.diagnostics, *faults[id(file)])
-            now = structs.replace(file, diagnostics=found, is_sound=is_sound(found))
-        if was is not None and not now.is_sound and (was.is_sound or was.served - now.served):
-            now = structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1)
-        merged.append(now)
-    return merged
 
 
 def owners_of(files: Sequence[CompiledFile]) -> Owners:
@@ -192,7 +165,7 @@ class _LazyOwners(Mapping[Key, Path | None]):
 
     @cached_property
     def _by_key(self) -> Mapping[Key, Path | None]:
-        winners, _ = _winners(self._files, {})
+        winners, _ = find_winners(self._files, {})
         return {key: file.file for key, file, _ in _served(self._files, winners)}
 
 
@@ -201,7 +174,7 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
     return all(found.severity is not Severity.ERROR for found in diagnostics)
 
 
-def _winners(
+def find_winners(
     files: Sequence[CompiledFile], owners: Owners
 ) -> tuple[Mapping[Key, Claim], list[tuple[CompiledFile, Diagnostic]]]:
     """Who gets each key that several claim, and a diagnostic for each other claim of the same age."""

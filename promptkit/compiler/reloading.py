@@ -12,7 +12,8 @@ from msgspec import Struct, structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile_files
-from promptkit.compiler.composition import CompiledFile, compose, merge, owners_of
+from promptkit.compiler.composition import CompiledFile, compose, owners_of
+from promptkit.compiler.last_good import merge
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, ModuleImport, begin
 from promptkit.compiler.loading.packages import ImportSnapshot

@@ -37,8 +37,8 @@ def wire_arguments(prompt: AnyPrompt) -> st.SearchStrategy[dict[str, str]]:
     """
     arguments = _compiled(prompt).arguments.ordered
     return st.fixed_dictionaries(
-        {argument.name: _texts(argument) for argument in arguments if argument.required},
-        optional={argument.name: _texts(argument) for argument in arguments if not argument.required},
+        {argument.name: _texts(argument) for argument in arguments if not argument.has_default},
+        optional={argument.name: _texts(argument) for argument in arguments if argument.has_default},
     )
 
 
@@ -65,7 +65,7 @@ def _texts(argument: Argument) -> st.SearchStrategy[str]:
 
     def is_read(text: str) -> bool:
         if not text and not argument.blank_is_value:
-            return not argument.required
+            return argument.has_default
         try:
             argument.reader.read(text)
         except ConversionError:
@@ -80,6 +80,6 @@ def _people_write(argument: Argument) -> list[st.SearchStrategy[str]]:
     """Return strategies for what people write otherwise than programs: choices, examples, nothing."""
     examples = [text_of(example) for example in argument.arg.examples]
     texts = [*argument.reader.values, *examples]
-    if not (argument.required or argument.blank_is_value):
+    if argument.has_default and not argument.blank_is_value:
         texts.append("")  # an empty field of a form
     return [st.sampled_from(texts)] if texts else []

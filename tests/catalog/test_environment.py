@@ -12,7 +12,7 @@ from promptkit.catalog.redaction import HIDDEN, Redactor
 from promptkit.cli import main
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
-from promptkit.server.elicitation.forms import askable
+from promptkit.server.elicitation.elicitation import askable
 from tests.wire import Client
 
 
@@ -166,7 +166,9 @@ class TestRequests:
 
 class TestDirectCalls:
     @pytest.mark.parametrize(
-        "call", [lambda p: p(), lambda p: p.render().text, lambda p: p.render_wire().text], ids=str
+        "call",
+        [lambda p: p(), lambda p: p.render().text, lambda p: p.render_wire().text],
+        ids=["call", "render", "render_wire"],
     )
     def test_they_do_the_same(self, call, monkeypatch):
         """

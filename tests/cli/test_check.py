@@ -147,6 +147,29 @@ class TestRender:
         }
         assert {one["code"] for one in found["diagnostics"]} == {"PK220"}
 
+    def test_a_client_is_asked_about_what_was_rendered(self, recipes, folder, capsys):
+        """
+        What the source does not show is found in the rendering, once.
+        """
+        recipes(
+            turns="""
+            from promptkit import Image, assistant, prompt, user
+
+            def opening():
+                return assistant("What shall I review?")
+
+            @prompt
+            def first() -> object:
+                return opening() + user("x")
+            """
+        )
+
+        code = main(["check", "recipes", "--render", "--client", "gemini-cli", "--json"])
+        found = json.loads(capsys.readouterr().out)["diagnostics"]
+
+        assert code == 0
+        assert sorted(one["code"] for one in found) == ["PK211", "PK502"]
+
     def test_only_if_it_is_asked_for(self, recipes, folder, capsys):
         """
         Without the option no prompt is called.

@@ -243,12 +243,12 @@ class TestDiagnosticsAreShown:
         assert ESCAPES.search(out)
         assert ESCAPES.sub("", out).startswith(SHOWN)
 
-    @pytest.mark.parametrize("command", ["list", "serve"])
+    @pytest.mark.parametrize("command", [["list"], ["serve", "--grace", "50"]], ids=["list", "serve"])
     def test_beside_what_is_done(self, command, changed):
         """
         Commands that do something else show errors on standard error, in the same form.
         """
-        shown = on_terminal(command, cwd=changed, stream="stderr")
+        shown = on_terminal(*command, cwd=changed, stream="stderr")
 
         assert ESCAPES.sub("", shown) == SHOWN
         assert ESCAPES.search(shown)
@@ -785,7 +785,7 @@ def test_strict_says_that_it_refuses(faulty, tmp_path):
     """
     ``serve --strict`` says why nothing is served, and what to do.
     """
-    code, out, err = command("serve", "--strict", cwd=tmp_path)
+    code, out, err = command("serve", "--strict", "--grace", "50", cwd=tmp_path)
 
     said = "promptkit: nothing is served because of --strict: fix the faults above, or leave out the option"
     assert (code, out) == (1, b"")
@@ -793,13 +793,15 @@ def test_strict_says_that_it_refuses(faulty, tmp_path):
 
 
 class TestUsage:
-    @pytest.mark.parametrize("command", ["check", "list", "serve"])
+    @pytest.mark.parametrize(
+        "command", [["check"], ["list"], ["serve", "--grace", "50"]], ids=["check", "list", "serve"]
+    )
     def test_nothing_at_the_target(self, command, tmp_path):
         """
         A target that is not there is wrong usage.
         """
         ran = subprocess.run(
-            [sys.executable, "-m", "promptkit", command, "nowhere"],
+            [sys.executable, "-m", "promptkit", *command, "nowhere"],
             cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -44,6 +44,13 @@ def report(level: Literal[1, 2]) -> str:
 BREAKS = " \t\n\"'><=;|&(:"
 
 
+def writing(**env):
+    """The environment of a program that keeps bytecode, and so the start-up cache, beside the recipes."""
+    found = environment(**env)
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found
+
+
 @pytest.fixture
 def shelf(recipes, tmp_path):
     """Prompts in the current folder, which nobody has served yet."""
@@ -54,11 +61,14 @@ def shelf(recipes, tmp_path):
 @pytest.fixture
 def served(shelf):
     """The same prompts, with the start-up cache that a server leaves behind."""
-    env = environment()
-    env.pop("PYTHONDONTWRITEBYTECODE", None)
     session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
     subprocess.run(
-        [PROGRAM, "serve", "recipes"], input=session, cwd=shelf, env=env, capture_output=True, check=True
+        [PROGRAM, "serve", "recipes"],
+        input=session,
+        cwd=shelf,
+        env=writing(),
+        capture_output=True,
+        check=True,
     )
     return shelf
 
@@ -75,9 +85,7 @@ def offered(typed, folder, **env):
         "COMP_LINE": typed,
         "COMP_POINT": str(len(typed.encode())),
     }
-    ran = subprocess.run(
-        [PROGRAM], cwd=folder, env=environment(**asked, **env), capture_output=True, check=False
-    )
+    ran = subprocess.run([PROGRAM], cwd=folder, env=writing(**asked, **env), capture_output=True, check=False)
     assert ran.stdout == b""
     words = answer.read_text().split("\n") if answer.exists() else []
     return [word.rstrip() for word in words if word]
@@ -191,7 +199,7 @@ def test_bash_completes(served):
     ran = subprocess.run(
         ["bash", "-c", script],  # noqa: S607 (wherever bash is)
         cwd=served,
-        env=environment(PATH=path),
+        env=writing(PATH=path),
         capture_output=True,
         text=True,
         check=False,

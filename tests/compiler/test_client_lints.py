@@ -400,7 +400,7 @@ BLOCKS = {
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name != "diagnostics.md"
 }
-IMPORTS = "from promptkit import *\nfrom promptkit.fragments import *\n"
+IMPORTS = "".join(f"from promptkit{module} import *\n" for module in ("", ".fragments", ".testing"))
 
 
 @pytest.mark.parametrize("page", [page for page, blocks in BLOCKS.items() if blocks])

@@ -73,8 +73,8 @@ def waits(lazy, number=1):
 
 def import_all(lazy):
     """Import everything, as the background does."""
-    recipes, files = lazy.load(ignore)
-    catalog = compose(files, root=recipes.root)
+    loaded = lazy.load(ignore)
+    catalog = compose(loaded.files, root=loaded.recipes.root)
     lazy.end(catalog)
     return catalog
 

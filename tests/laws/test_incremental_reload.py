@@ -13,16 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from promptkit.compiler.compilation import compile, compile_files
-from promptkit.compiler.composition import compose, merge, owners_of
+from promptkit.compiler.composition import compose, owners_of
+from promptkit.compiler.last_good import merge
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.reloading import Reloader
+from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.lowering import lowering_for
-from promptkit.protocol.results import Identity
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.snapshot import Snapshot
 
-IDENTITY = Identity("law", "1")
+SERVER_INFO = ServerInfo("law", "1")
 
 #: Recipes, helpers, a helper that is seldom there, a package and a module in it.
 NAMES = ["a", "b", "c", "_g", "_h", "_sub/__init__", "_sub/part"]
@@ -132,9 +133,9 @@ def wire(catalog):
     seen = {}
     if catalog is None:
         return seen
-    seen["pages"] = dict(Snapshot(catalog, IDENTITY, 50, changes=True).pages())
+    seen["pages"] = dict(Snapshot(catalog, SERVER_INFO, 50, changes=True).pages())
     for revision in REVISIONS.values():
-        lowering = lowering_for(revision, IDENTITY)
+        lowering = lowering_for(revision, SERVER_INFO)
         for name, prompt in catalog.items():
             seen[revision, name] = lowering.result(prompt, prompt.render())
     return seen

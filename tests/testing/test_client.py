@@ -14,7 +14,6 @@ import mcp.client.session
 import pytest
 from mcp import Client as OfficialClient
 from mcp import StdioServerParameters, types
-from tests.test_official_client import ARGUMENTS, RECIPES, received
 
 from promptkit import (
     Arg,
@@ -36,6 +35,7 @@ from promptkit.compiler.recipes import Recipes
 from promptkit.errors import LoadError
 from promptkit.testing import Client, ProtocolError
 from tests.clients.calls import plain
+from tests.end_to_end.test_official_client import ARGUMENTS, RECIPES, received
 from tests.wire import HANDSHAKES, MODERN, REVISIONS
 
 EVERY_REVISION = pytest.mark.parametrize("revision", REVISIONS)

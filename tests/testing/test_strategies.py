@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import NoSuchExample
-from tests.test_type_laws import TIMES, TYPES
-from tests.test_type_table import VALUES, Corner, Money, Node
 
 from promptkit import Arg, CompileError, prompt, register_type
 from promptkit.testing import call_arguments, wire_arguments
+from tests.conversion.test_type_table import VALUES, Corner, Money, Node
 from tests.ids import shown
+from tests.laws.test_types import TIMES, TYPES
 
 BOUNDED = [
     Annotated[int, msgspec.Meta(gt=0, lt=3)],
