@@ -82,6 +82,10 @@ def _client_error(exchange: Exchange, error: BaseException) -> PromptkitError:
 
 def _internal_error(exchange: Exchange, error: BaseException) -> InternalError:
     """Print *error* on stderr; the client gets only a number that finds it there."""
+    if os.getpid() != exchange.snapshot.process:
+        # A child that an author's code has forked. Nothing may be imported here: another thread of the parent
+        # may have held the lock of that import, and nobody would release it.
+        os._exit(0)
     correlation = os.urandom(4).hex()
     target = target_of(exchange.request, exchange.snapshot.catalog)
     shown = _shown(exchange.request, target)

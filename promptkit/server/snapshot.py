@@ -1,5 +1,6 @@
 """One catalog as it is served, with everything that was encoded from it."""
 
+import os
 import time
 from collections.abc import Iterator
 from threading import Lock
@@ -60,6 +61,9 @@ class Snapshot:
 
         capabilities:
             What a server of this catalog declares that it can do.
+
+        process:
+            The id of the process that serves it: not that of a child that an author's code has forked.
     """
 
     def __init__(  # noqa: PLR0913 (a list depends on that much)
@@ -73,6 +77,7 @@ class Snapshot:
         capabilities: Capabilities | None = None,
     ) -> None:
         self.catalog = catalog
+        self.process = os.getpid()
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
         self.capabilities = capabilities or Capabilities(resources=bool(catalog.resources), changes=changes)

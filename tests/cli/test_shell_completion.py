@@ -63,7 +63,7 @@ def served(shelf):
     """The same prompts, with the start-up cache that a server leaves behind."""
     session = line(initialize("2025-11-25")) + line(request(1, "prompts/list"))
     subprocess.run(
-        [PROGRAM, "serve", "recipes"],
+        [PROGRAM, "serve", "recipes", "--grace", "50"],
         input=session,
         cwd=shelf,
         env=writing(),
