@@ -75,7 +75,7 @@ def served(shelf):
 
 def offered(typed, folder, **env):
     """What the shell is told when TAB is pressed behind *typed*."""
-    answer = folder / "answer"
+    answer = folder / "answer.txt"  # no module by its name: the cache holds while the names of these do
     answer.unlink(missing_ok=True)
     asked = {
         "_ARGCOMPLETE": "1",
