@@ -18,6 +18,7 @@ from promptkit.server.read_history import ReadHistory
 from promptkit.server.scheduling.in_flight import InFlight
 
 if TYPE_CHECKING:
+    from promptkit.protocol.request_state import RequestStateSigner
     from promptkit.server.elicitation.elicitation import Elicitation, Question
 
 __all__ = ["Handlers"]
@@ -49,6 +50,9 @@ class Handlers:
         limits:
             How much is done, and how often.
 
+        signer:
+            Signs the ``requestState`` of questions.
+
     Attributes:
         by_method:
             What answers each method.
@@ -66,7 +70,9 @@ class Handlers:
         in_flight: InFlight,
         send: Callable[[bytes], None],
         limits: Limits,
+        signer: "RequestStateSigner | None" = None,
     ) -> None:
+        self._signer = signer
         self.read_history = ReadHistory()
         self._connection = connection
         self._calls = calls
@@ -108,7 +114,9 @@ class Handlers:
 
         with self._lock:
             if self._made_elicitation is None:
-                self._made_elicitation = Elicitation(self._connection, self._in_flight, self._send)
+                self._made_elicitation = Elicitation(
+                    self._connection, self._in_flight, self._send, signer=self._signer
+                )
             return self._made_elicitation
 
     def _load(self, exchange: Exchange) -> bytes | None:

@@ -102,7 +102,7 @@ class PromptMethods:
         if prompt.context is not None:
             from promptkit.server.context import context_of  # most prompts take no context
 
-            values[prompt.context] = context_of(exchange.request, self._send)
+            values[prompt.context] = context_of(exchange.request, exchange.request.sender(self._send))
         if prompt.renderer.is_async or not self._calls.runs_here(exchange, prompt.timeout):
             self._render_elsewhere(exchange, prompt, key, values)
             return None
