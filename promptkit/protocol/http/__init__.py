@@ -1,0 +1,1 @@
+"""Streamable HTTP, sans I/O: heads and bodies in; statuses, headers and bodies, or requests, out."""

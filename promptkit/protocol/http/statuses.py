@@ -1,0 +1,45 @@
+"""Which status a reply has, by the code of its error and the era of its request."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from promptkit.protocol.jsonrpc import Code
+from promptkit.protocol.outcomes import error_code
+
+__all__ = ["status_of"]
+
+#: What is wrong with the message itself. Clients of the older era take each such status for a broken
+#: connection, so there only what no client sends by chance has one.
+_BROKEN: Final[Mapping[int, int]] = {
+    Code.PARSE_ERROR: 400,
+    Code.INVALID_REQUEST: 400,
+    Code.TOO_MANY_REQUESTS: 429,
+}
+_BY_CODE: Final[Mapping[bool, Mapping[int, int]]] = {
+    False: _BROKEN,
+    True: {
+        **_BROKEN,
+        Code.METHOD_NOT_FOUND: 404,
+        Code.HEADER_MISMATCH: 400,
+        Code.MISSING_CAPABILITY: 400,
+        Code.UNSUPPORTED_VERSION: 400,
+    },
+}
+
+
+def status_of(reply: bytes, *, modern: bool) -> int:
+    """
+    Return the status of a reply.
+
+    Args:
+        reply:
+            One line: a result, or an error.
+
+        modern:
+            Whether the request names its revision.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
+    """
+    code = error_code(reply)
+    return 200 if code is None else _BY_CODE[modern].get(code, 200)
