@@ -1,0 +1,1 @@
+"""Streamable HTTP, sans I/O: heads and bodies of requests in, statuses, headers and bodies out."""
