@@ -45,9 +45,9 @@ def disagreement(head: Head, version: str, method: str, name: str | None) -> Hea
         expected.append((_NAME, name))
     for field, value in expected:
         key = field.lower().encode()
-        if head.fields.get(key) != value.encode(errors="surrogatepass") or key in head.repeated:
-            if (fault := _fault(head, field, key, value)) is not None:
-                return fault
+        is_same = head.fields.get(key) == value.encode(errors="surrogatepass") and key not in head.repeated
+        if not is_same and (fault := _fault(head, field, key, value)) is not None:
+            return fault
     return None
 
 

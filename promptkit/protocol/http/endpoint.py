@@ -15,13 +15,12 @@ from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
 from promptkit.protocol.http.agreement import disagreement
 from promptkit.protocol.http.envelopes import Message, peek
 from promptkit.protocol.http.messages import JSON, Head, Response, refuse
-from promptkit.protocol.http.sessions import SealedSessions
+from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.http.statuses import status_of
 from promptkit.protocol.jsonrpc import (
+    HeaderMismatch,
     InvalidRequest,
-    MethodNotFound,
     ParseError,
-    ProtocolError,
     UnsupportedVersion,
     encode_error,
 )
@@ -82,7 +81,7 @@ class Endpoint:
             How much a client may send.
     """
 
-    def __init__(self, server_info: ServerInfo, sessions: SealedSessions, limits: Limits) -> None:
+    def __init__(self, server_info: ServerInfo, sessions: Sessions, limits: Limits) -> None:
         self._server_info = server_info
         self._sessions = sessions
         self._limits = limits
@@ -137,11 +136,9 @@ class Endpoint:
 
     def _session_of(self, head: Head) -> _OneMessage | None:
         """The session that a request claims to belong to; None if that has ended."""
-        revision = None
-        if (version := head.fields.get(_VERSION)) is not None:
-            revision = REVISIONS.get(version.decode("latin-1"))
-            if revision is None or revision.stateless:
-                return self._by_revision[None]
+        if _is_modern(head):
+            return self._by_revision[None]
+        revision = REVISIONS.get(head.fields.get(_VERSION, b"").decode("latin-1"))
         if (sealed := head.fields.get(_SESSION_ID)) is None:
             return self._by_revision[revision or _UNNAMED]
         if (known := self._sessions.open(sealed.decode("latin-1"))) is None:
@@ -188,8 +185,8 @@ class Endpoint:
         reply = replies[0]
         if not message.is_request:
             return Response(400, reply[:-1], (_JSON,))
-        modern = message.names_revision or self._is_modern(head)
-        if modern and (fault := message.envelope_fault() or _head_fault(head, message)):
+        modern = message.names_revision or _is_modern(head)
+        if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
             return refuse(400, fault, message.id)
         headers = [_JSON]
         if agreed is not None and agreed.revision is not None:
@@ -214,7 +211,7 @@ class Endpoint:
     def _unanswered(self, head: Head, message: Message) -> Response:
         """The response to a notification or a response, or to nothing at all."""
         if message.is_response:
-            if self._is_modern(head):
+            if _is_modern(head):
                 return refuse(400, InvalidRequest("clients of this revision send no responses"))
             return _ACCEPTED
         if not message.is_notification:
@@ -225,12 +222,14 @@ class Endpoint:
             return refuse(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": asked}))
         return _ACCEPTED
 
-    def _is_modern(self, head: Head) -> bool:
-        """Whether a head names a revision that every request has to name, or one that nobody knows."""
-        return self._session_of(head) is self._by_revision[None]
+
+def _is_modern(head: Head) -> bool:
+    """Whether a head names a revision of the modern era, or one that nobody knows."""
+    if (version := head.fields.get(_VERSION)) is None:
+        return False
+    revision = REVISIONS.get(version.decode("latin-1"))
+    return revision is None or revision.stateless
 
 
-def _head_fault(head: Head, message: Message) -> ProtocolError | None:
-    if not message.method:
-        return MethodNotFound("")
+def _disagreement(head: Head, message: Message) -> HeaderMismatch | None:
     return disagreement(head, message.version, message.method, message.name)
