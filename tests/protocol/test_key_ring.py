@@ -209,6 +209,29 @@ class TestAForgedToken:
         """
         assert opened(text.replace("KEYID", ring().key_ids[0])) is Refusal.FORGED
 
+    @given(st.data())
+    def test_parts_of_several_make_no_other(self, data):
+        """
+        Whoever has tokens can put none together from their parts.
+        """
+        both = ring(*KEYS[:2])
+        tokens = {
+            by.seal("p", expires, payload, bound=b"b")
+            for by in (both, ring(KEYS[1]))
+            for expires in (EXPIRES, EXPIRES + 1)
+            for payload in (b"", b"held", b"held, too")
+        }
+        parts = sorted({part for token in tokens for part in token.split(".")})
+
+        made = ".".join(data.draw(st.lists(st.sampled_from(parts), min_size=3, max_size=5)))
+        made = f"v2.{made}"
+        whole = data.draw(st.sampled_from(sorted(tokens))).split(".")
+        at = data.draw(st.integers(0, len(whole) - 1))
+        swapped = ".".join([*whole[:at], data.draw(st.sampled_from(parts)), *whole[at + 1 :]])
+
+        for one in {made, swapped} - tokens:
+            assert opened(one, both) in (Refusal.MALFORMED, Refusal.FORGED)
+
     def test_changed_comes_before_expired(self):
         """
         Whoever forges tokens does not learn what would be the right time.
