@@ -27,7 +27,7 @@ ORDER: Final = (
     "server",
     "transports",
     "cli|testing",
-    "__main__",
+    "__main__|asgi",
 )
 RANK: Final = {name: rank for rank, row in enumerate(ORDER) for name in row.split("|")}
 

@@ -36,7 +36,7 @@ _SESSION_ID: Final = b"mcp-session-id"
 #: What a request is taken for that names no revision in any way.
 _UNNAMED: Final = next(revision for revision in REVISIONS.values() if revision.batches)
 
-_ACCEPTED: Final = Response(202, headers=((b"content-length", b"0"),))
+_ACCEPTED: Final = Response(202)
 _JSON: Final = (b"content-type", JSON)
 
 

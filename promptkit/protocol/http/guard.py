@@ -24,13 +24,13 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 _EVENTS: Final = b"text/event-stream"
 
 #: What a page of an allowed origin may send, and what it may read of a response.
+_SENT: Final = (
+    b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
+    b"mcp-session-id"
+)
 _PREFLIGHT: Final = (
     (b"access-control-allow-methods", b"POST"),
-    (
-        b"access-control-allow-headers",
-        b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
-        b"mcp-session-id",
-    ),
+    (b"access-control-allow-headers", _SENT),
     (b"access-control-max-age", b"600"),
 )
 _EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, www-authenticate")
@@ -73,9 +73,9 @@ class Guard:
             return refuse(431, InvalidRequest(f"the head of a request has at most {most}"))
         fields = head.fields
         host = fields.get(b"host", b"")
-        if host not in self._fine_hosts or head.repeated:
-            if refused := self._check_host(head, host):
-                return refused
+        is_known = host in self._fine_hosts and not head.repeated
+        if not is_known and (refused := self._check_host(head, host)):
+            return refused
         origin = fields.get(b"origin")
         if origin is not None and not self.allows(origin):
             return refuse(403, InvalidRequest(_foreign_origin(origin)))

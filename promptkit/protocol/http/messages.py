@@ -8,9 +8,12 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.jsonrpc import RequestId, encode_error
 
-__all__ = ["JSON", "Head", "Response", "read_head", "refuse"]
+__all__ = ["CLOSE", "JSON", "Head", "Response", "read_head", "refuse"]
 
 JSON: Final = b"application/json"
+
+#: Says that the connection ends with the response.
+CLOSE: Final = (b"connection", b"close")
 
 #: Fields that may come several times, as a list.
 _LISTS: Final = frozenset((b"accept",))
