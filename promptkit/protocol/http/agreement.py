@@ -14,6 +14,9 @@ _VERSION: Final = "MCP-Protocol-Version"
 _METHOD: Final = "Mcp-Method"
 _NAME: Final = "Mcp-Name"
 
+#: Each as it stands in a head.
+_KEYS: Final = {field: field.lower().encode() for field in (_VERSION, _METHOD, _NAME)}
+
 #: The methods whose requests repeat in the head what they are about.
 _NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
 
@@ -40,22 +43,30 @@ def disagreement(head: Head, version: str, method: str, name: str | None) -> Hea
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
-    expected = [(_VERSION, version), (_METHOD, method)]
-    if method in _NAMED and name is not None:
-        expected.append((_NAME, name))
-    for field, value in expected:
-        key = field.lower().encode()
-        is_same = head.fields.get(key) == value.encode(errors="surrogatepass") and key not in head.repeated
-        if not is_same and (fault := _fault(head, field, key, value)) is not None:
-            return fault
-    return None
+    named = name if method in _NAMED else None
+    if _is_same(head, version, method, named):  # nearly always
+        return None
+    fault = _fault(head, _VERSION, version) or _fault(head, _METHOD, method)
+    return fault if fault or named is None else _fault(head, _NAME, named)
 
 
-def _fault(head: Head, field: str, key: bytes, value: str) -> HeaderMismatch | None:
-    """Say what is wrong with a field that is not, byte for byte, what the body has."""
+def _is_same(head: Head, version: str, method: str, name: str | None) -> bool:
+    """Whether the head repeats the body, byte for byte."""
+    fields = head.fields
+    return (
+        not head.repeated
+        and fields.get(_KEYS[_VERSION]) == version.encode()
+        and fields.get(_KEYS[_METHOD]) == method.encode()
+        and (name is None or fields.get(_KEYS[_NAME]) == name.encode(errors="surrogatepass"))
+    )
+
+
+def _fault(head: Head, field: str, value: str) -> HeaderMismatch | None:
+    """Say what is wrong with a field; None if nothing is."""
+    key = _KEYS[field]
     if key in head.repeated:
         return HeaderMismatch(f"{field} was sent more than once")
-    found = head.fields.get(key)
+    found = head.get(key)
     if found is None:
         return HeaderMismatch(f"{field} is missing: every request of this revision carries it")
     text = _decoded(found) if field == _NAME else _printable(found)

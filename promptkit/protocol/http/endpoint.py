@@ -33,8 +33,8 @@ __all__ = ["Accepted", "Endpoint"]
 _VERSION: Final = b"mcp-protocol-version"
 _SESSION_ID: Final = b"mcp-session-id"
 
-#: What a request is taken for that names no revision in any way.
-_UNNAMED: Final = next(revision for revision in REVISIONS.values() if revision.batches)
+#: The revision of requests that name none in any way.
+_UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
 _ACCEPTED: Final = Response(202)
 _JSON: Final = (b"content-type", JSON)
@@ -88,7 +88,6 @@ class Endpoint:
         self._budget = MemoryBudget(limits.held)
         self._observe: Callable[[Request, bytes], object] | None = None
         self._capabilities = Capabilities()
-        self._by_revision: dict[Revision | None, _OneMessage] = {}
         self.offer(self._capabilities)
 
     def offer(
@@ -107,7 +106,8 @@ class Endpoint:
         """
         self._capabilities, self._observe = capabilities, observe or self._observe
         legacy = [revision for revision in REVISIONS.values() if revision.era is Era.HANDSHAKE]
-        self._by_revision = {revision: self._session(revision) for revision in (None, *legacy)}
+        self._modern = self._session(None)
+        self._legacy = {revision.date.encode(): self._session(revision) for revision in legacy}
 
     def receive(self, head: Head, body: bytes, channel: Channel) -> Accepted | Response:
         """
@@ -128,7 +128,7 @@ class Endpoint:
             if (ended := peek(body)).method != "initialize":
                 msg = "this session has ended: send an initialize request without Mcp-Session-Id"
                 return refuse(404, InvalidRequest(msg), ended.id)
-            session = self._by_revision[_UNNAMED]
+            session = self._legacy[_UNNAMED]
         events = session.receive_message(body, channel)
         if len(events) == 1 and isinstance(request := events[0], Request):
             return self._checked(head, request)
@@ -136,14 +136,15 @@ class Endpoint:
 
     def _session_of(self, head: Head) -> _OneMessage | None:
         """The session that a request claims to belong to; None if that has ended."""
-        if _is_modern(head):
-            return self._by_revision[None]
-        revision = REVISIONS.get(head.fields.get(_VERSION, b"").decode("latin-1"))
-        if (sealed := head.fields.get(_SESSION_ID)) is None:
-            return self._by_revision[revision or _UNNAMED]
+        version = head.get(_VERSION)
+        if version is not None and version not in self._legacy:
+            return self._modern
+        if (sealed := head.get(_SESSION_ID)) is None:
+            return self._legacy[version or _UNNAMED]
         if (known := self._sessions.open(sealed.decode("latin-1"))) is None:
             return None
-        return self._session(revision or known.revision, known.client, known.capabilities)
+        revision = known.revision if version is None else self._legacy[version].revision
+        return self._session(revision, known.client, known.capabilities)
 
     def _session(
         self,
@@ -185,7 +186,7 @@ class Endpoint:
         reply = replies[0]
         if not message.is_request:
             return Response(400, reply[:-1], (_JSON,))
-        modern = message.names_revision or _is_modern(head)
+        modern = message.names_revision or self._is_modern(head)
         if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
             return refuse(400, fault, message.id)
         headers = [_JSON]
@@ -196,12 +197,11 @@ class Endpoint:
 
     def _batch(self, head: Head, message: Message, events: list[Event]) -> Accepted | Response:
         requests = [event for event in events if isinstance(event, Request)]
-        revision = _UNNAMED.date.encode()
-        if head.fields.get(_VERSION, revision) != revision or message.has_modern_element():
+        if head.get(_VERSION) not in (None, _UNNAMED) or message.has_modern_element():
             for request in requests:
                 request.channel = None
                 request.answer(b"")
-            msg = f"only revision {_UNNAMED.date} has batches: send one message a request"
+            msg = f"only revision {_UNNAMED.decode()} has batches: send one message a request"
             return refuse(400, InvalidRequest(msg))
         replies = [event for event in events if isinstance(event, bytes)]
         if replies:
@@ -211,24 +211,21 @@ class Endpoint:
     def _unanswered(self, head: Head, message: Message) -> Response:
         """The response to a notification or a response, or to nothing at all."""
         if message.is_response:
-            if _is_modern(head):
+            if self._is_modern(head):
                 return refuse(400, InvalidRequest("clients of this revision send no responses"))
             return _ACCEPTED
         if not message.is_notification:
             return refuse(400, ParseError("the body is empty: send a message"))
-        version = head.fields.get(_VERSION)
+        version = head.get(_VERSION)
         if version is not None and (asked := version.decode("latin-1")) not in REVISIONS:
             msg = f"protocol version {asked!r} is not served"
             return refuse(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": asked}))
         return _ACCEPTED
 
-
-def _is_modern(head: Head) -> bool:
-    """Whether a head names a revision of the modern era, or one that nobody knows."""
-    if (version := head.fields.get(_VERSION)) is None:
-        return False
-    revision = REVISIONS.get(version.decode("latin-1"))
-    return revision is None or revision.stateless
+    def _is_modern(self, head: Head) -> bool:
+        """Whether a head names a revision of the modern era, or one that nobody knows."""
+        version = head.get(_VERSION)
+        return version is not None and version not in self._legacy
 
 
 def _disagreement(head: Head, message: Message) -> HeaderMismatch | None:

@@ -19,6 +19,10 @@ ENDPOINT: Final = "/mcp"
 _HEAD_BYTES: Final = 32 * 1024
 _HEAD_FIELDS: Final = 100
 
+#: The fields that are checked. Clients send few different ones, so those that were fine are known.
+_CHECKED: Final = (b"host", b"origin", b"content-type", b"accept")
+_MOST_KNOWN: Final = 64
+
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _EVENTS: Final = b"text/event-stream"
@@ -62,21 +66,28 @@ class Guard:
         self._hosts = frozenset((*named, *_LOOPBACK))
         self._origins = frozenset(map(_origin, origins))
         self._local_origins = not named
-        self._fine_hosts: set[bytes] = set()
+        self._fine: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> Response | None:
         """
         Return the response to a request that is not served, or is answered by its head alone; else None.
         """
-        if head.size > _HEAD_BYTES or head.count > _HEAD_FIELDS:
+        fields = head.fields
+        asks = (head.path, head.method, *map(fields.get, _CHECKED))
+        if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             most = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return refuse(431, InvalidRequest(f"the head of a request has at most {most}"))
-        fields = head.fields
-        host = fields.get(b"host", b"")
-        is_known = host in self._fine_hosts and not head.repeated
-        if not is_known and (refused := self._check_host(head, host)):
+        if asks in self._fine and not head.repeated:
+            return None
+        response = self._check(head)
+        if response is None and len(self._fine) < _MOST_KNOWN:
+            self._fine.add(asks)
+        return response
+
+    def _check(self, head: Head) -> Response | None:
+        if (refused := self._check_host(head)) is not None:
             return refused
-        origin = fields.get(b"origin")
+        origin = head.get(b"origin")
         if origin is not None and not self.allows(origin):
             return refuse(403, InvalidRequest(_foreign_origin(origin)))
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
@@ -85,7 +96,7 @@ class Guard:
             )
         if head.method != "POST":
             return _other_method(head)
-        return _check_form(fields)
+        return _check_form(head)
 
     def allows(self, origin: bytes) -> bool:
         """Whether a page of this origin may send requests."""
@@ -95,19 +106,18 @@ class Guard:
 
     def cors(self, head: Head) -> tuple[tuple[bytes, bytes], ...]:
         """Return the headers that let a page of an allowed origin read the response."""
-        origin = head.fields.get(b"origin")
+        origin = head.get(b"origin")
         if origin is None or not self.allows(origin):
             return ()
         return ((b"access-control-allow-origin", origin), _EXPOSED, (b"vary", b"origin"))
 
-    def _check_host(self, head: Head, host: bytes) -> Response | None:
+    def _check_host(self, head: Head) -> Response | None:
+        host = head.get(b"host")
         if b"host" in head.repeated or not host:
             return refuse(421, InvalidRequest("a request names its host, once"))
         name = host.decode("latin-1").lower()
         if not (self._any_host or name in self._hosts or _without_port(name) in self._hosts):
             return refuse(421, InvalidRequest(_foreign_host(name)))
-        if len(self._fine_hosts) < 64:  # clients use few names
-            self._fine_hosts.add(host)
         return None
 
 
@@ -118,13 +128,13 @@ def _other_method(head: Head) -> Response:
     return refuse(405, InvalidRequest(msg), headers=((b"allow", b"POST"),))
 
 
-def _check_form(fields: dict[bytes, bytes]) -> Response | None:
-    content = fields.get(b"content-type", b"")
+def _check_form(head: Head) -> Response | None:
+    content = head.get(b"content-type") or b""
     if content != JSON and content.partition(b";")[0].strip().lower() != JSON:
         return refuse(
             415, InvalidRequest("the body of a request is JSON: send Content-Type: application/json")
         )
-    accept = fields.get(b"accept")
+    accept = head.get(b"accept")
     if accept is not None and not any(accepts(accept)):
         msg = "replies are application/json or text/event-stream: name one of them, or both, in Accept"
         return refuse(406, InvalidRequest(msg))

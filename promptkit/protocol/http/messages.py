@@ -1,6 +1,7 @@
 """What HTTP carries: the head of a request, and a response."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from itertools import chain
 from typing import Final
 
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -31,24 +32,39 @@ class Head(Struct, gc=False):
             The path, decoded.
 
         fields:
-            The value of each field, without blanks around it, by its name in small letters.
+            The value of each field by its name in small letters.
+
+        sent:
+            The fields as they were sent.
 
         repeated:
             The names of fields that came more than once, though they are no lists.
-
-        size:
-            How many bytes the fields have.
-
-        count:
-            How many fields there are.
     """
 
     method: str
     path: str
     fields: dict[bytes, bytes]
-    repeated: frozenset[bytes] = frozenset()
-    size: int = 0
-    count: int = 0
+    sent: Collection[tuple[bytes, bytes]]
+    repeated: Collection[bytes] = ()
+
+    def get(self, name: bytes) -> bytes | None:
+        """
+        Return the value of a field; None if it was not sent.
+
+        Blanks around a value are no part of it, but some servers leave them there.
+
+        See Also:
+            https://www.rfc-editor.org/rfc/rfc9110#section-5.5
+        """
+        value = self.fields.get(name)
+        return None if value is None else value.strip(b" \t")
+
+    @property
+    def size(self) -> int:
+        """
+        How many bytes the fields have.
+        """
+        return sum(map(len, chain.from_iterable(self.sent)))
 
 
 class Response(Struct, gc=False):
@@ -61,7 +77,7 @@ class Response(Struct, gc=False):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-def read_head(method: str, path: str, fields: Iterable[tuple[bytes, bytes]]) -> Head:
+def read_head(method: str, path: str, fields: Collection[tuple[bytes, bytes]]) -> Head:
     """
     Return a head.
 
@@ -73,24 +89,26 @@ def read_head(method: str, path: str, fields: Iterable[tuple[bytes, bytes]]) -> 
             The path, decoded.
 
         fields:
-            Names in small letters, and values. Blanks around a value are no part of it, but some servers
-            leave them there.
-
-    See Also:
-        https://www.rfc-editor.org/rfc/rfc9110#section-5.5
+            Names in small letters, and values.
     """
-    found: dict[bytes, bytes] = {}
-    head = Head(method, path, found)
-    for name, value in fields:
-        head.count += 1
-        head.size += len(name) + len(value)
-        if name not in found:
-            found[name] = value.strip(b" \t")
-        elif name in _LISTS:
-            found[name] += b", " + value.strip(b" \t")
-        else:
-            head.repeated |= {name}
+    head = Head(method, path, dict(fields), fields)
+    if len(head.fields) < len(fields):
+        head.fields, head.repeated = _merged(fields)
     return head
+
+
+def _merged(fields: Iterable[tuple[bytes, bytes]]) -> tuple[dict[bytes, bytes], set[bytes]]:
+    """Merge fields that are lists. Of others, the first one stays, and their names are returned, too."""
+    merged: dict[bytes, bytes] = {}
+    repeated: set[bytes] = set()
+    for name, value in fields:
+        if name not in merged:
+            merged[name] = value
+        elif name in _LISTS:
+            merged[name] += b"," + value
+        else:
+            repeated.add(name)
+    return merged, repeated
 
 
 def refuse(

@@ -15,6 +15,10 @@ _BROKEN: Final[Mapping[int, int]] = {
     Code.INVALID_REQUEST: 400,
     Code.TOO_MANY_REQUESTS: 429,
 }
+#: What the beginning of a result holds, unless its id is long. An id cannot imitate it: quotes are escaped.
+_RESULT: Final = b',"result":'
+_BEGINNING: Final = 64
+
 _BY_CODE: Final[Mapping[bool, Mapping[int, int]]] = {
     False: _BROKEN,
     True: {
@@ -41,5 +45,7 @@ def status_of(reply: bytes, *, modern: bool) -> int:
     See Also:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http
     """
+    if _RESULT in reply[:_BEGINNING]:  # nearly always
+        return 200
     code = error_code(reply)
     return 200 if code is None else _BY_CODE[modern].get(code, 200)

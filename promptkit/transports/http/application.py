@@ -21,7 +21,7 @@ from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.bodies import read_body
-from promptkit.transports.http.channel import Outbox, Posted, Said
+from promptkit.transports.http.channel import Earlier, Outbox, Posted, Said
 from promptkit.transports.http.sweep import Sweep
 
 __all__ = ["BODY_BYTES", "Application"]
@@ -145,30 +145,32 @@ class Application:
             await self._send(head, response, send)
             return
         side = self._loop_side()
-        body = await read_body(receive, side.sweep, self._body_limit)
-        if isinstance(body, bytes):
-            await self._post(side, head, body, receive, send)
-        elif body is not None:
-            await self._send(head, body, send)
-
-    async def _post(self, side: _LoopSide, head: Head, body: bytes, receive: Receive, send: Send) -> None:
-        """Have the server answer a message."""
-        _, streams = accepts(head.fields.get(b"accept", b"*/*"))
-        posted = Posted(head, body, side.outbox, streams=streams)
-        side.sweep.begin_waiting(posted, receive)
+        posted = Posted(head, receive, side.outbox)
+        side.sweep.begin(posted)
         try:
-            self._inbox.put(posted)
-            said = await posted.next()
-            if isinstance(said, Response):
-                await self._send(head, said, send)
-            elif said is not None and said.ends:
-                await self._send(head, _reply(posted, said.line), send)
-            elif said is not None:
-                await self._stream(posted, said, send)
+            body = await read_body(posted, side.sweep, self._body_limit)
+            if isinstance(body, bytes):
+                await self._post(posted, body, send)
+            elif body is not None:
+                await self._send(head, body, send)
         finally:
-            side.sweep.end_waiting(posted)
+            side.sweep.end(posted)
             if not posted.is_over:
                 self._drop(posted)
+
+    async def _post(self, posted: Posted, body: bytes, send: Send) -> None:
+        """Have the server answer a message."""
+        head = posted.head
+        posted.body = body
+        _, posted.streams = accepts(head.get(b"accept") or b"*/*")
+        self._inbox.put(posted)
+        said = await posted.next()
+        if isinstance(said, bytes):
+            await self._send(head, _reply(posted, said), send)
+        elif isinstance(said, Response):
+            await self._send(head, said, send)
+        elif said is not None:
+            await self._stream(posted, said, send)
 
     async def _send(self, head: Head, response: Response, send: Send) -> None:
         headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
@@ -184,13 +186,12 @@ class Application:
         posted.is_streamed = True
         headers = [*_EVENTS, *self._guard.cors(posted.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while said is not None:
-            body = _events(said.line) if said.line or said.ends else b":\n\n"
-            await send({"type": "http.response.body", "body": body, "more_body": not said.ends})
-            if said.ends:
-                return
-            next_said = await posted.next()
-            said = next_said if isinstance(next_said, Said) else None
+        while isinstance(said, Earlier):
+            body = _events(said.line) or b":\n\n"
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            said = await posted.next()
+        if isinstance(said, bytes):
+            await send({"type": "http.response.body", "body": _events(said)})
 
     def _drop(self, posted: Posted) -> None:
         """Stop the work for a client that is gone."""

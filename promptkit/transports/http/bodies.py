@@ -6,6 +6,7 @@ from typing import Final
 from promptkit.protocol.http.messages import CLOSE, Response, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest
 from promptkit.transports.http.asgi_types import Receive
+from promptkit.transports.http.channel import Posted
 from promptkit.transports.http.sweep import Sweep
 
 __all__ = ["read_body"]
@@ -15,13 +16,13 @@ __all__ = ["read_body"]
 _READ_ON_BYTES: Final = 16 * 1024 * 1024
 
 
-async def read_body(receive: Receive, sweep: Sweep, limit: int) -> bytes | Response | None:
+async def read_body(posted: Posted, sweep: Sweep, limit: int) -> bytes | Response | None:
     """
     Return the body of a request, or the response that refuses it; None if the client is gone.
 
     Args:
-        receive:
-            Returns the next piece.
+        posted:
+            The request.
 
         sweep:
             Stops a body that takes too long.
@@ -29,16 +30,16 @@ async def read_body(receive: Receive, sweep: Sweep, limit: int) -> bytes | Respo
         limit:
             The longest body, in bytes.
     """
-    task = sweep.begin_reading()
+    posted.reader = asyncio.current_task()
     try:
-        return await _read(receive, limit)
+        return await _read(posted.receive, limit)
     except asyncio.CancelledError:
-        if not sweep.has_stopped(task):
+        if not sweep.has_stopped(posted):
             raise
         msg = "the body of the request did not arrive in time"
         return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
     finally:
-        sweep.end_reading(task)
+        posted.reader = None
 
 
 async def _read(receive: Receive, limit: int) -> bytes | Response | None:

@@ -2,35 +2,32 @@
 
 import asyncio
 from collections import deque
-from typing import Final
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
 from promptkit.protocol.events import Request, Send
 from promptkit.protocol.http.messages import Head, Response
 from promptkit.protocol.jsonrpc import RequestId
+from promptkit.transports.http.asgi_types import Receive
 
-__all__ = ["Outbox", "Posted", "Said"]
+__all__ = ["Earlier", "Outbox", "Posted", "Said"]
 
 #: How much may wait for a client that does not read its stream: lines, and bytes.
 _MAX_LINES: Final = 1024
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
 
-class Said(Struct, gc=False):
+class Earlier(Struct, gc=False):
     """
-    One thing that is sent to a client.
-
-    Args:
-        line:
-            A reply, or a line that comes before it; ``b""`` if there is none.
-
-        ends:
-            Whether nothing comes after it.
+    A line that comes before the reply; ``b""`` if it only shows that the stream is alive.
     """
 
     line: bytes
-    ends: bool = True
+
+
+#: What is said to a client. Bytes are the reply, ``b""`` if there is none.
+Said: TypeAlias = bytes | Earlier | Response
 
 
 class Outbox:
@@ -43,17 +40,17 @@ class Outbox:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._said: deque[tuple[Posted, Said | Response]] = deque()
+        self.loop = loop
+        self._said: deque[tuple[Posted, Said]] = deque()
         self._is_due = False
 
-    def put(self, posted: "Posted", said: "Said | Response") -> None:
+    def put(self, posted: "Posted", said: Said) -> None:
         """Have the event loop take it. It may be called from several threads."""
         self._said.append((posted, said))
         if not self._is_due:  # else the loop has not begun to take what is there
             self._is_due = True
             try:
-                self._loop.call_soon_threadsafe(self._take)
+                self.loop.call_soon_threadsafe(self._take)
             except RuntimeError:  # the loop is closed, and its clients are gone
                 self._said.clear()
 
@@ -73,16 +70,19 @@ class Posted:
         head:
             The head of the request.
 
-        body:
-            The whole body.
+        receive:
+            Returns what else comes from the client.
 
         outbox:
             That of the event loop on which it waits.
 
+    Attributes:
+        body:
+            The whole body, once it has arrived.
+
         streams:
             Whether the client takes a stream of events.
 
-    Attributes:
         requests:
             The requests in it, once the server has them.
 
@@ -97,19 +97,49 @@ class Posted:
 
         is_streamed:
             Whether its reply is a stream of events.
+
+        reader:
+            The task that reads the body.
+
+        watch:
+            The task that waits for the client to go away.
+
+        since:
+            When the client began to wait for what it waits for now, by the clock of the event loop.
     """
 
-    def __init__(self, head: Head, body: bytes, outbox: Outbox, *, streams: bool) -> None:
+    __slots__ = (
+        "_bytes",
+        "_outbox",
+        "_queue",
+        "_waiter",
+        "body",
+        "gone",
+        "head",
+        "is_over",
+        "is_streamed",
+        "modern",
+        "reader",
+        "receive",
+        "requests",
+        "since",
+        "streams",
+        "watch",
+    )
+
+    def __init__(self, head: Head, receive: Receive, outbox: Outbox) -> None:
         self.head = head
-        self.body = body
+        self.receive = receive
+        self.body = b""
         self.requests: list[Request] = []
-        self.modern = False
-        self.gone = self.is_over = self.is_streamed = False
+        self.streams = self.modern = self.gone = self.is_over = self.is_streamed = False
+        self.reader: asyncio.Task[object] | None = None
+        self.watch: asyncio.Task[None] | None = None
+        self.since = 0.0
         self._outbox = outbox
-        self._streams = streams
-        self._taken: deque[Said | Response] = deque()
+        self._queue: deque[Said] | None = None  # most wait for one reply, and need none
         self._bytes = 0
-        self._waiter: asyncio.Future[None] | None = None
+        self._waiter: asyncio.Future[Said | None] | None = None
 
     # What follows is called by the threads of the server.
 
@@ -120,54 +150,56 @@ class Posted:
     def add(self, reply: bytes) -> bytes:
         """Send the reply, and nothing after it."""
         self.is_over = True
-        self._outbox.put(self, Said(reply))
+        self._outbox.put(self, reply)
         return b""
 
     def sender(self, _send: Send) -> Send:
         """Return what sends a line before the reply, if the client takes a stream."""
-        return self._send_before if self._streams else _drop
+        return self._send_earlier if self.streams else _drop
 
     def respond(self, response: Response) -> None:
         """Send a response that needs no server."""
         self.is_over = True
         self._outbox.put(self, response)
 
-    def _send_before(self, line: bytes) -> None:
-        self._outbox.put(self, Said(line, ends=False))
+    def _send_earlier(self, line: bytes) -> None:
+        self._outbox.put(self, Earlier(line))
 
     # What follows is called on the event loop.
 
-    def take(self, said: Said | Response) -> None:
+    def take(self, said: Said) -> None:
         """Take what another thread has said. A client that does not read is given up."""
-        if isinstance(said, Said) and not said.ends:
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(said)
+            return
+        if self._queue is None:
+            self._queue = deque()
+        if isinstance(said, Earlier):
             self._bytes += len(said.line)
-            if len(self._taken) > _MAX_LINES or self._bytes > _MAX_BYTES:
+            if len(self._queue) >= _MAX_LINES or self._bytes > _MAX_BYTES:
                 self.leave()
                 return
-        self._taken.append(said)
-        self._wake()
+        self._queue.append(said)
 
     def leave(self) -> None:
         """Note that the client is gone. `next` returns None from now on."""
         self.gone = True
-        self._taken.clear()
-        self._wake()
-
-    async def next(self) -> Said | Response | None:
-        """Wait for what is said next; None if the client is gone."""
-        if not self._taken and not self.gone:
-            self._waiter = asyncio.get_running_loop().create_future()
-            await self._waiter
-        if self.gone:
-            return None
-        said = self._taken.popleft()
-        if isinstance(said, Said) and not said.ends:
-            self._bytes -= len(said.line)
-        return said
-
-    def _wake(self) -> None:
+        self._queue = None
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    async def next(self) -> Said | None:
+        """Wait for what is said next; None if the client is gone."""
+        if self.gone:
+            return None
+        if self._queue:
+            said = self._queue.popleft()
+            if isinstance(said, Earlier):
+                self._bytes -= len(said.line)
+            return said
+        self._waiter = self._outbox.loop.create_future()
+        return await self._waiter
 
 
 def _drop(_line: bytes) -> None:

@@ -7,10 +7,7 @@ Bodies that take too long, clients that go away, and streams on which nothing is
 import asyncio
 from typing import Final
 
-from msgspec import Struct
-
-from promptkit.transports.http.asgi_types import Receive
-from promptkit.transports.http.channel import Posted, Said
+from promptkit.transports.http.channel import Earlier, Posted
 
 __all__ = ["Sweep"]
 
@@ -25,17 +22,6 @@ _WATCH_AFTER_S: Final = 0.05
 #: How often something is said on a stream, so that nothing on the way takes it for dead.
 _COMMENT_EVERY_S: Final = 15.0
 
-_COMMENT: Final = Said(b"", ends=False)
-
-
-class _Waiting(Struct, eq=False):
-    """A client that waits for a reply."""
-
-    receive: Receive
-    since: float
-    last_said: float
-    watch: asyncio.Task[None] | None = None
-
 
 class Sweep:
     """
@@ -47,71 +33,67 @@ class Sweep:
 
         body_within:
             How long a body may take to arrive, in seconds.
+
+        comment_every:
+            How often something is said on a stream, in seconds.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, body_within: float = _BODY_WITHIN_S) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        body_within: float = _BODY_WITHIN_S,
+        comment_every: float = _COMMENT_EVERY_S,
+    ) -> None:
         self._loop = loop
         self._body_within = body_within
-        self._reading: dict[asyncio.Task[object], float] = {}
-        self._stopped: set[asyncio.Task[object]] = set()
-        self._waiting: dict[Posted, _Waiting] = {}
+        self._comment_every = comment_every
+        self._open: dict[Posted, None] = {}
+        self._stopped: set[Posted] = set()
         self._is_due = False
 
-    def begin_reading(self) -> asyncio.Task[object]:
-        """Note that the current task reads a body. It is cancelled if that takes too long."""
-        task = asyncio.current_task(self._loop)
-        assert task is not None  # noqa: S101 (this is called on the event loop)
-        self._reading[task] = self._loop.time()
-        self._look_soon()
-        return task
-
-    def end_reading(self, task: asyncio.Task[object]) -> None:
-        """Note that a task has read a body."""
-        del self._reading[task]
-
-    def has_stopped(self, task: asyncio.Task[object]) -> bool:
-        """Whether a task was cancelled here, and nobody else has cancelled it. It may go on then."""
-        if task not in self._stopped:
-            return False
-        self._stopped.discard(task)
-        return task.uncancel() == 0
-
-    def begin_waiting(self, posted: Posted, receive: Receive) -> None:
-        """Note that a client waits for a reply. Should it go away, the message is told."""
-        now = self._loop.time()
-        self._waiting[posted] = _Waiting(receive, now, now)
-        self._look_soon()
-
-    def end_waiting(self, posted: Posted) -> None:
-        """Note that a client waits no longer."""
-        watch = self._waiting.pop(posted).watch
-        if watch is not None:
-            watch.cancel()
-
-    def _look_soon(self) -> None:
+    def begin(self, posted: Posted) -> None:
+        """Look after a request, whose body is not read yet."""
+        posted.since = self._loop.time()
+        self._open[posted] = None
         if not self._is_due:
             self._is_due = True
             self._loop.call_later(_LOOK_EVERY_S, self._look)
 
+    def end(self, posted: Posted) -> None:
+        """Look after a request no longer."""
+        del self._open[posted]
+        self._stopped.discard(posted)
+        if posted.watch is not None:
+            posted.watch.cancel()
+
+    def has_stopped(self, posted: Posted) -> bool:
+        """Whether the task that reads a body was cancelled here, and by nobody else. It may go on then."""
+        return posted in self._stopped and posted.reader is not None and posted.reader.uncancel() == 0
+
     def _look(self) -> None:
         self._is_due = False
         now = self._loop.time()
-        for task, since in self._reading.items():
-            if now - since > self._body_within and task not in self._stopped:
-                self._stopped.add(task)
-                task.cancel()
-        for posted, waiting in self._waiting.items():
-            if waiting.watch is None and now - waiting.since > _WATCH_AFTER_S:
-                waiting.watch = self._loop.create_task(_watch(posted, waiting.receive))
-            if posted.is_streamed and now - waiting.last_said > _COMMENT_EVERY_S:
-                waiting.last_said = now
-                posted.take(_COMMENT)
-        if self._reading or self._waiting:
-            self._look_soon()
+        for posted in self._open:
+            self._look_at(posted, now - posted.since, now)
+        if self._open:
+            self._is_due = True
+            self._loop.call_later(_LOOK_EVERY_S, self._look)
+
+    def _look_at(self, posted: Posted, seconds: float, now: float) -> None:
+        if posted.reader is not None:
+            if seconds > self._body_within and posted not in self._stopped:
+                self._stopped.add(posted)
+                posted.reader.cancel()
+            return
+        if posted.watch is None and seconds > _WATCH_AFTER_S:
+            posted.watch = self._loop.create_task(_watch(posted))
+        if posted.is_streamed and seconds > self._comment_every:
+            posted.since = now
+            posted.take(Earlier(b""))
 
 
-async def _watch(posted: Posted, receive: Receive) -> None:
+async def _watch(posted: Posted) -> None:
     """Wait until a client goes away."""
-    while (await receive())["type"] != "http.disconnect":
+    while (await posted.receive())["type"] != "http.disconnect":
         pass
     posted.leave()
