@@ -71,8 +71,9 @@ LISTING = """
     promptkit.protocol.connection promptkit.protocol.digests promptkit.protocol.events
     promptkit.protocol.framing promptkit.protocol.jsonrpc promptkit.protocol.limits
     promptkit.protocol.methods promptkit.protocol.results promptkit.protocol.revisions
-    promptkit.protocol.subscriptions promptkit.protocol.wire promptkit.protocol.wire.requests
-    promptkit.protocol.wire.session promptkit.transports promptkit.transports.startup_cache
+    promptkit.protocol.session promptkit.protocol.subscriptions promptkit.protocol.wire
+    promptkit.protocol.wire.requests promptkit.protocol.wire.session promptkit.transports
+    promptkit.transports.startup_cache
     promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
     promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.store
     promptkit.transports.stdio promptkit.version
