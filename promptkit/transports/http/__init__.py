@@ -1,0 +1,1 @@
+"""Streamable HTTP: sockets, connections and processes around an ASGI application."""
