@@ -6,10 +6,11 @@ All deadlines are kept by one sweep a second over all connections, not by a time
 
 import select
 import sys
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
-from httptools import HttpParserError, HttpParserUpgrade
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
@@ -18,6 +19,10 @@ __all__ = ["BoundedConnection", "ConnectionLimits", "Connections"]
 
 #: How long a refused client may go on to send, in seconds: an early close would take the reply from it.
 _READ_ON_S: Final = 2.0
+
+
+#: The fields that say where a body ends.
+_FRAMING: Final = (b"content-length", b"transfer-encoding")
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
@@ -103,6 +108,7 @@ class BoundedConnection(HttpToolsProtocol):
         self._since = self.server_state.now
         self._in_head = False
         self._is_refused = False
+        self._upgrades = False
         # How many bytes came since the last that led to anything.
         self._unused = 0
         self._is_used = False
@@ -125,10 +131,8 @@ class BoundedConnection(HttpToolsProtocol):
         self._unused += len(data)
         try:
             self.parser.feed_data(data)
-        except HttpParserUpgrade:
-            # No other protocol is spoken here. The request is answered, but what follows it cannot be read.
-            self._is_refused = True
-            self._end_after_last_reply()
+        except HttpParserUpgrade as upgrade:
+            self._decline_upgrade(data[upgrade.args[0] :])
         except HttpParserError:
             if not self._is_refused:
                 self._refuse(400)
@@ -150,6 +154,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._refuse(431)
             raise HttpParserError
         super().on_headers_complete()
+        self._upgrades = self.parser.should_upgrade()
         self.headers = []  # trailers are no headers
         if self.server_state.draining:
             self.cycle.keep_alive = False
@@ -162,7 +167,8 @@ class BoundedConnection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Note the end of the body."""
         self._is_used = True
-        super().on_message_complete()
+        if not self._upgrades:
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Begin the next request, or wait for it without a timer."""
@@ -177,6 +183,11 @@ class BoundedConnection(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 (uvicorn gives it)
         """Refuse what is no HTTP. Uvicorn's own version would close at once."""
         self._refuse(400)
+
+    def resume_writing(self) -> None:
+        """Note that the client has read."""
+        self._stalled_since = None
+        super().resume_writing()
 
     def check(self, now: float) -> None:
         """End the connection if it has taken too long at the time *now*."""
@@ -203,6 +214,16 @@ class BoundedConnection(HttpToolsProtocol):
         """Close unless a request is being answered, or has just arrived."""
         if not self.is_busy and not self.transport.is_closing() and not self._has_input():
             self.transport.close()
+
+    def _decline_upgrade(self, rest: bytes) -> None:
+        """Read the body of a request that asks for another protocol, as Java's client does for HTTP/2."""
+        # The parser takes the rest for the other protocol. One that has not seen the wish goes on.
+        self._upgrades = False
+        framing = [pair for pair in self.scope["headers"] if pair[0] in _FRAMING]
+        self.parser = HttpRequestParser(_AfterRepetition(self))
+        self.parser.feed_data(_repeated_head(framing))
+        self._unused -= len(rest)
+        self.data_received(rest)
 
     def _has_input(self) -> bool:
         """Whether bytes wait in the kernel. To close then would answer them with a reset."""
@@ -245,6 +266,37 @@ class BoundedConnection(HttpToolsProtocol):
             self.cycle.keep_alive = False
         else:
             self.transport.close()
+
+
+class _AfterRepetition:
+    """What a parser calls that is told a head again: nothing until that has ended."""
+
+    def __init__(self, connection: BoundedConnection) -> None:
+        self._connection = connection
+        self._is_over = False
+        self.on_body = connection.on_body
+        self.on_message_complete = connection.on_message_complete
+
+    def on_message_begin(self) -> None:
+        if self._is_over:
+            self._connection.on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        if self._is_over:
+            self._connection.on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._is_over:
+            self._connection.on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        if self._is_over:
+            self._connection.on_headers_complete()
+        self._is_over = True
+
+
+def _repeated_head(fields: Iterable[tuple[bytes, bytes]]) -> bytes:
+    return b"POST / HTTP/1.1\r\n%b\r\n" % b"".join(b"%b: %b\r\n" % field for field in fields)
 
 
 def _refusal(status: int) -> bytes:
