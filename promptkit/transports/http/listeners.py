@@ -155,14 +155,15 @@ def listen_unix(path: str) -> Listener:
     if sys.platform == "win32":
         msg = "Unix sockets need another system than Windows: use --http"
         raise CannotListen(msg)
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         if _is_stale(path):
             Path(path).unlink()
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         made.bind(path)
         made.listen(_BACKLOG)
         return Listener([made], Path(path).absolute())
     except (OSError, ValueError) as error:
+        made.close()
         msg = f"cannot listen at {path!r}: {_reason(error)}"
         raise CannotListen(msg) from None
 
@@ -185,6 +186,7 @@ def adopt(descriptor: int) -> Listener:
         msg = f"descriptor {descriptor} is no socket: {_reason(error)}"
         raise CannotListen(msg) from None
     if not listens:
+        adopted.detach()  # it is somebody else's
         msg = f"descriptor {descriptor} is a socket that does not listen"
         raise CannotListen(msg)
     adopted.set_inheritable(False)

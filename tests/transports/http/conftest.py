@@ -44,8 +44,9 @@ class Served:
 
     def __init__(self, command, log, **settings):
         self.log = log
-        with log.open("wb") as stderr:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=stderr, **settings)
+        with log.open("wb") as file:
+            streams = {"stdin": subprocess.DEVNULL, "stderr": file, **settings}
+            self.process = subprocess.Popen(command, **streams)
 
     def said(self):
         """All that standard error got."""
@@ -163,9 +164,10 @@ def serve(recipes, tmp_path):
     """A function that serves recipes over HTTP with the stand-in."""
     started = []
 
-    def start(*options, limits=None, source=GREET, **settings):
+    def start(*options, limits=None, source=GREET, launcher="", **settings):
         folder = recipes(greet=source)
-        command = [sys.executable, str(STAND_IN), json.dumps(limits or {}), "serve", str(folder), *options]
+        words = [str(STAND_IN), json.dumps(limits or {}), "serve", str(folder), *options]
+        command = [sys.executable, *(["-c", launcher] if launcher else []), *words]
         served = Served(command, tmp_path / f"log{len(started)}", **settings)
         started.append(served)
         return served

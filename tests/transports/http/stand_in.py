@@ -59,6 +59,8 @@ class StandIn:
             return
         if path == "/crash":
             os.kill(os.getpid(), 9)
+        if path == "/print":
+            sys.stderr.write("x" * 1_000_000 + "\n")
         if path == "/slow":
             await asyncio.sleep(float(scope["query_string"]))
         said = {
