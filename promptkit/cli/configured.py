@@ -69,6 +69,8 @@ def _value(action: Action, name: str, value: object, file: str) -> Any:
         if not isinstance(value, bool):
             raise ConfigurationError(file, f"{where} takes true or false, not {value!r}")
         return action.const if value else action.default
+    if isinstance(value, list) and action.default is None and action.type is None:
+        return [_value(action, name, item, file) for item in value]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ConfigurationError(file, f"{where} takes text or a number, not {value!r}")
     if not callable(action.type):

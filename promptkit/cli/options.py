@@ -11,10 +11,28 @@ from functools import partial
 from math import inf
 from typing import Any, Final, NoReturn
 
-from promptkit.cli.option_types import number_or_zero, positive_number, server_name, target, whole_number
+from promptkit.cli.option_types import (
+    address,
+    descriptor,
+    number_or_zero,
+    positive_number,
+    server_name,
+    target,
+    whole_number,
+)
 from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
-__all__ = ["COMMANDS", "EPILOG", "Parser", "options_of", "parse", "parser_of", "settings_of", "suggestion"]
+__all__ = [
+    "COMMANDS",
+    "EPILOG",
+    "HTTP_OPTIONS",
+    "Parser",
+    "options_of",
+    "parse",
+    "parser_of",
+    "settings_of",
+    "suggestion",
+]
 
 EPILOG: Final = """\
 exit codes:
@@ -58,6 +76,7 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     command.set_defaults(**(defaults or {}))
     options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset())
     options = command.parse(rest, options)
+    options.told = {word.partition("=")[0] for word in rest}
     if name == "render":
         from promptkit.cli.words import find_target
 
@@ -147,6 +166,11 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     _add_target(serve)
     for name, settings in _SERVE_OPTIONS.items():
         serve.add_argument(name, **settings)
+    http = serve.add_argument_group(
+        "HTTP", "In place of standard input and output. It needs promptkit[http]."
+    )
+    for name, settings in HTTP_OPTIONS.items():
+        http.add_argument(name, **settings)
     group = serve.add_argument_group(
         "limits", "A request that exceeds a limit gets an error; later requests are served."
     )
@@ -271,9 +295,8 @@ _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--grace": {
         "type": number_or_zero,
-        "default": GRACE_S,
         "metavar": "SECONDS",
-        "help": f"how long to wait for running prompts at shutdown (default: {GRACE_S:g})",
+        "help": f"how long to wait for running prompts at shutdown (default: {GRACE_S:g}, over HTTP 10)",
     },
     "--audit": {
         "metavar": "FILE",
@@ -281,9 +304,41 @@ _SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
+#: The options of `serve` over HTTP.
+HTTP_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+    "--http": {
+        "type": address,
+        "metavar": "[HOST:]PORT",
+        "help": "serve clients at this address (default host: 127.0.0.1); port 0 takes one that is free",
+    },
+    "--uds": {"metavar": "PATH", "help": "serve clients at this Unix socket"},
+    "--fd": {
+        "type": descriptor,
+        "metavar": "NUMBER",
+        "help": "serve clients at this inherited socket; the word systemd means those that it passes",
+    },
+    "--workers": {"type": whole_number, "metavar": "NUMBER", "help": "how many processes serve (default: 1)"},
+    "--no-auth": {"action": "store_true", "help": "let whoever reaches the server use it, from anywhere"},
+    "--allow-host": {"action": "append", "metavar": "HOST", "help": "a name of the server; may be repeated"},
+    "--allow-origin": {"action": "append", "metavar": "ORIGIN", "help": "of web pages; may be repeated"},
+    "--public-url": {"metavar": "URL", "help": "the URL that clients use, which allows its host and origin"},
+    "--state-keys": {"metavar": "FILE", "help": "the keys that all replicas of this server share"},
+    "--max-body": {
+        "type": whole_number,
+        "metavar": "BYTES",
+        "help": "how large a body may be (default: 4 MiB)",
+    },
+    "--max-connections": {"type": whole_number, "metavar": "NUMBER", "help": "of a worker (default: 10,000)"},
+    "--keep-alive": {
+        "type": positive_number,
+        "metavar": "SECONDS",
+        "help": "how long a connection may be idle (default: 30)",
+    },
+}
+
 #: Each command is a module of this package; here is what it does, and what adds its options.
 COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
-    "serve": ("answer an MCP client on standard input and output", _add_serve),
+    "serve": ("answer an MCP client on standard input and output, or many over HTTP", _add_serve),
     "list": ("show the prompts and resources, and their arguments", _add_list),
     "render": ("render one prompt and show it", _add_render),
     "check": ("report every fault in the recipes", _add_check),

@@ -1,5 +1,5 @@
 """
-``promptkit serve``: answer an MCP client on standard input and output.
+``promptkit serve``: answer an MCP client on standard input and output, or many over HTTP.
 
 Lists are answered from the start-up cache if possible; compiler and recipes are imported after that.
 """
@@ -16,12 +16,13 @@ from threading import main_thread
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
+from promptkit.cli.options import HTTP_OPTIONS
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import InternalError
-from promptkit.protocol.limits import OPTIONS, Limits
+from promptkit.protocol.limits import GRACE_S, OPTIONS, Limits
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
@@ -48,6 +49,13 @@ def run(options: Namespace) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
+    if any(place is not None for place in (options.http, options.uds, options.fd)):
+        from promptkit.cli import serve_http
+
+        return serve_http.run(options)
+    if stray := sorted(HTTP_OPTIONS.keys() & options.told):
+        options.refuse(f"{stray[0]} is for HTTP: name an address with --http, --uds or --fd")
+    options.grace = GRACE_S if options.grace is None else options.grace
     try:
         wire = stdio.redirect_stdio(options.grace)
     except OSError as error:

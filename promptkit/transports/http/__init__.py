@@ -1,1 +1,1 @@
-"""Streamable HTTP: the ASGI application, and the processes that serve it."""
+"""Streamable HTTP: the ASGI application, and the sockets and processes that serve it."""
