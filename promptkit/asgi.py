@@ -71,17 +71,23 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
 
         ValueError: If an origin is not one, or a key is too short or cannot be read.
     """
+    reloader = Reloader(target, report_faults)
+    catalog = reloader.load()
+    report_faults(catalog)
+    watches = watch and reloader.watches
     settings = Settings(
         name=name,
         hosts=tuple(hosts),
         origins=tuple(origins),
         keys=state_keys(None) if keys is None else tuple(keys),
-        watch=watch,
+        changes=watches,
         page_size=page_size,
         body_limit=body_limit,
         limits=limits,
     )
-    reloader = Reloader(target, report_faults)
-    catalog = reloader.load()
-    report_faults(catalog)
-    return host(reloader, catalog, settings)
+
+    def start(application: Application) -> None:
+        if watches:
+            reloader.start(application.replace)
+
+    return host(catalog, settings, start)

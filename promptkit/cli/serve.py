@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from promptkit.cli.lazy_serving import LazyServing
     from promptkit.server.audit import Audit
 
-__all__ = ["run"]
+__all__ = ["limits_of", "run"]
 
 #: How long to wait for a request for a list before recipes are imported, in seconds.
 _FIRST_LIST_WAIT_S: Final = 0.05
@@ -94,7 +94,7 @@ def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | Non
     early = EarlyServer(
         listings,
         _server_info(options),
-        _limits(options),
+        limits_of(options),
         wire.write,
         importing=partial(_import_progress, options.target),
         changes=options.watch and place_of(options.target) is not None,
@@ -140,7 +140,7 @@ def _serve(
         identity=_server_info(options),
         page_size=options.page_size,
         changes=watches,
-        limits=_limits(options),
+        limits=limits_of(options),
         audit=audit,
         connection=early.connection,
     )
@@ -252,6 +252,7 @@ def _open_audit(options: Namespace) -> "Audit | None":
     return Audit(options.audit)
 
 
-def _limits(options: Namespace) -> Limits:
+def limits_of(options: Namespace) -> Limits:
+    """Return the limits that the command line sets."""
     chosen = vars(options)
     return Limits(**{field: chosen[option.name.replace("-", "_")] for field, (_, option) in OPTIONS.items()})

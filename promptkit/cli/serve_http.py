@@ -1,6 +1,7 @@
 """``promptkit serve --http``: answer many clients over Streamable HTTP, with one process or several."""
 
 import gc
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -8,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, urlsplit
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
@@ -33,31 +35,56 @@ _EXTRA: Final = ("httptools", "uvicorn")
 
 
 def application_factory(
-    options: Namespace,  # noqa: ARG001 (what the application is told is still to come)
-    catalog: Catalog,
-    listening: Sequence[Listener],  # noqa: ARG001
+    options: Namespace, reloader: Reloader, catalog: Catalog, listening: Sequence[Listener]
 ) -> "Callable[[], Application]":
     """
     Return what makes the application of a worker.
-
-    It is called once, before the workers are forked: what they share, such as a key, is made here. What it
-    returns is called in each worker: threads begin there.
 
     Args:
         options:
             The command line.
 
+        reloader:
+            What has loaded the catalog.
+
         catalog:
             What is served at first.
 
         listening:
-            Where clients connect; by default, the hosts there are allowed.
-    """
-    from promptkit.transports.http.application import (  # type: ignore[import-not-found]  # still to come
-        Application,
-    )
+            Where clients connect: they may call the server by these names.
 
-    return partial(Application, catalog)
+    Raises:
+        ValueError: If an origin, the public URL, or a key is not one.
+
+        OSError: If the audit cannot be written.
+    """
+    from promptkit.cli.serve import limits_of
+    from promptkit.transports.http.application import BODY_BYTES
+    from promptkit.transports.http.hosting import Settings, host
+    from promptkit.transports.state_keys import state_keys
+
+    hosts, origins = [*(options.allow_host or ())], [*(options.allow_origin or ())]
+    if options.public_url is not None:
+        public = _public(options.public_url)
+        hosts.append(public.netloc)
+        origins.append(f"{public.scheme}://{public.netloc}")
+    hosts += [name for listener in listening if (name := urlsplit(listener.url).hostname)]
+    settings = Settings(
+        name=options.name,
+        hosts=hosts,
+        origins=origins,
+        keys=state_keys(options.state_keys) or (os.urandom(32),),  # what all workers share
+        changes=options.watch and reloader.watches,
+        audit=options.audit,
+        page_size=options.page_size,
+        body_limit=options.max_body or BODY_BYTES,
+        limits=limits_of(options),
+    )
+    if options.audit is not None:
+        from promptkit.server.audit import Audit
+
+        Audit(options.audit).close()  # each worker opens it again
+    return partial(host, catalog, settings)
 
 
 def run(options: Namespace) -> int:
@@ -122,7 +149,14 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     if options.strict and not catalog.healthy:
         say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY
-    make = application_factory(options, catalog, listening)
+    try:
+        make = application_factory(options, reloader, catalog, listening)
+    except ValueError as error:
+        say(str(error))
+        return Exit.USAGE
+    except OSError as error:
+        say(f"cannot write to {options.audit!r}: {error.strerror}")
+        return Exit.USAGE
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
     work = _Work(options, listening, reloader, make).run
@@ -180,6 +214,7 @@ class _Work:
             stop_connecting=partial(_stop_connecting, self._listening) if lifeline is None else bool,
             lifeline=lifeline,
         )
+        application.start()
         if self._options.watch:
             self._reloader.start(application.replace)  # what has changed since the load is loaded first
         worker.run()
@@ -199,6 +234,14 @@ def _connection_limits(options: Namespace) -> "ConnectionLimits":
 
     chosen = {"connections": options.max_connections, "keep_alive": options.keep_alive}
     return ConnectionLimits(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def _public(url: str) -> SplitResult:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        msg = f"--public-url {url!r} is no URL of this server: write it as https://prompts.example/mcp"
+        raise ValueError(msg)
+    return parts
 
 
 def _where(listener: Listener) -> str:

@@ -19,6 +19,11 @@ class SharedServer(Server):
     Several requests may have the same id. No client has a session in which it is asked, or told of changes.
     """
 
+    @property
+    def observe(self) -> Callable[[Request, bytes], object] | None:
+        """What has to be called with each request that never reaches the server, and its reply."""
+        return self._connection.observe
+
     def handle_from(
         self, next_events: Callable[[], Iterable[Event] | None], ended: Callable[[], object]
     ) -> None:

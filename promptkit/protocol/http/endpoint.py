@@ -104,7 +104,7 @@ class Endpoint:
             observe:
                 Called with each request that is answered here, and the reply.
         """
-        self._capabilities, self._observe = capabilities, observe or self._observe
+        self._capabilities, self._observe = capabilities, observe
         legacy = [revision for revision in REVISIONS.values() if revision.era is Era.HANDSHAKE]
         self._modern = self._session(None)
         self._legacy = {revision.date.encode(): self._session(revision) for revision in legacy}

@@ -57,8 +57,9 @@ class Application:
     It needs no lifespan, and works in any number of event loops.
 
     Args:
-        server:
-            Answers requests. It is started by the first one, so that processes can be forked before that.
+        make_server:
+            Makes what answers requests. It is called with the first one, so that processes can be forked
+            before that.
 
         endpoint:
             Reads messages.
@@ -69,6 +70,9 @@ class Application:
         body_limit:
             The longest body, in bytes.
 
+        on_start:
+            Called with the application once its threads are started.
+
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
@@ -76,40 +80,43 @@ class Application:
 
     def __init__(
         self,
-        server: SharedServer,
+        make_server: Callable[[], SharedServer],
         endpoint: Endpoint,
         guard: Guard,
         *,
         body_limit: int = BODY_BYTES,
+        on_start: "Callable[[Application], object]" = bool,
     ) -> None:
         self.draining = False
-        self._server = server
+        self._make_server = make_server
+        self._server: SharedServer | None = None
         self._endpoint = endpoint
         self._guard = guard
         self._body_limit = body_limit
-        self._on_start: Callable[[], object] = bool
+        self._on_start = on_start
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
         self._lock = Lock()
-        self._is_started = False
-        endpoint.offer(server.capabilities)
 
-    def when_started(self, call: Callable[[], object]) -> None:
-        """Have *call* called once the threads of the server are started."""
-        self._on_start = call
-
-    def publish(self, catalog: Catalog) -> None:
+    def replace(self, catalog: Catalog) -> None:
         """Serve another catalog from now on, and tell the clients what has changed."""
-        self._server.replace(catalog)
-        self._endpoint.offer(self._server.capabilities)
+        server = self.start()
+        server.replace(catalog)
+        self._endpoint.offer(server.capabilities, server.observe)
 
-    def start(self) -> None:
-        """Start the threads of the server, unless they are. Nothing may be forked after this."""
+    def start(self) -> SharedServer:
+        """Start the threads of the server, unless they are. The process must not be forked after this."""
+        if self._server is not None:
+            return self._server
         with self._lock:
-            if not self._is_started:
-                self._is_started = True
-                self._server.handle_from(self._next_events, bool)
-                self._on_start()
+            if self._server is not None:
+                return self._server
+            server = self._make_server()
+            self._endpoint.offer(server.capabilities, server.observe)
+            server.handle_from(self._next_events, bool)
+            self._server = server
+        self._on_start(self)
+        return server
 
     def close(self, grace: float) -> None:
         """
@@ -120,7 +127,8 @@ class Application:
                 How long to wait for running prompts, in seconds.
         """
         self._inbox.put(None)
-        self._server.close(grace)
+        if self._server is not None:
+            self._server.close(grace)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI wants it."""
@@ -196,8 +204,9 @@ class Application:
     def _drop(self, posted: Posted) -> None:
         """Stop the work for a client that is gone."""
         posted.gone = True
+        server = self.start()
         for request in posted.requests:
-            self._server.drop(request)
+            server.drop(request)
 
     def _health(self, head: Head) -> Response | None:
         if head.path not in ("/healthz", "/readyz") or head.method not in ("GET", "HEAD"):

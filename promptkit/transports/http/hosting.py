@@ -1,11 +1,11 @@
 """What is put together to serve recipes over HTTP."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import Guard
@@ -16,6 +16,9 @@ from promptkit.protocol.request_state import RequestStateSigner
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.application import BODY_BYTES, Application
 from promptkit.version import VERSION
+
+if TYPE_CHECKING:
+    from promptkit.server.audit import Audit
 
 __all__ = ["Settings", "host"]
 
@@ -37,8 +40,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         keys:
             What tokens are sealed with; if there are none, a random key.
 
-        watch:
-            Whether changed recipes are served.
+        changes:
+            Whether another catalog may be served later.
+
+        audit:
+            The file to which one line is written for each request; None if none is.
 
         page_size:
             How many items a page of a list holds.
@@ -54,50 +60,62 @@ class Settings(Struct, frozen=True, kw_only=True):
     hosts: Iterable[str] = ()
     origins: Iterable[str] = ()
     keys: Iterable[bytes] = ()
-    watch: bool = True
+    changes: bool = True
+    audit: str | None = None
     page_size: int = PAGE_SIZE
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
 
 
-def host(reloader: Reloader, catalog: Catalog, settings: Settings) -> Application:
+def host(
+    catalog: Catalog, settings: Settings, on_start: Callable[[Application], object] = bool
+) -> Application:
     """
     Return the application that serves a catalog. It starts no thread until its first request.
 
     Args:
-        reloader:
-            What has loaded the catalog, and loads it again.
-
         catalog:
             What is served.
 
         settings:
             How.
 
+        on_start:
+            Called with the application once its threads are started.
+
     Raises:
         ValueError: If an origin is not one, or a key is too short.
     """
     identity = ServerInfo(settings.name, VERSION)
     ring = KeyRing(settings.keys, settings.name)
-    watches = settings.watch and reloader.watches
-    server = SharedServer(
-        catalog,
-        _nowhere,
-        identity=identity,
-        page_size=settings.page_size,
-        changes=watches,
-        limits=settings.limits,
-        signer=RequestStateSigner(ring),
-    )
-    application = Application(
-        server,
+
+    def make_server() -> SharedServer:
+        return SharedServer(
+            catalog,
+            _nowhere,
+            identity=identity,
+            page_size=settings.page_size,
+            changes=settings.changes,
+            limits=settings.limits,
+            signer=RequestStateSigner(ring),
+            audit=_audit(settings.audit),
+        )
+
+    return Application(
+        make_server,
         Endpoint(identity, Sessions(ring), settings.limits),
         Guard(settings.hosts, settings.origins),
         body_limit=settings.body_limit,
+        on_start=on_start,
     )
-    if watches:
-        application.when_started(lambda: reloader.start(application.publish))
-    return application
+
+
+def _audit(file: str | None) -> "Audit | None":
+    if file is None:
+        return None
+    from promptkit.server.audit import Audit  # few keep one
+
+    return Audit(file)
 
 
 def _nowhere(_line: bytes) -> None:

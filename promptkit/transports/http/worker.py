@@ -65,6 +65,9 @@ class Application(Protocol):
     ) -> None:
         """Answer one request."""
 
+    def start(self) -> object:
+        """Start its threads. Called once, in the process that serves."""
+
     def replace(self, catalog: Catalog) -> None:
         """Serve another catalog from now on. Called on another thread, after a reload."""
 

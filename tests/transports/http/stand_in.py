@@ -31,6 +31,9 @@ class StandIn:
         self.loop = None
         self.flooding = 0
 
+    def start(self):
+        """There are no threads."""
+
     async def __call__(self, scope, receive, send):
         """Answer, and count what runs."""
         self.loop, self.ending = asyncio.get_running_loop(), self.ending or asyncio.Event()
@@ -125,7 +128,9 @@ def main(settings, *arguments):
     from promptkit.cli import main as command
     from promptkit.cli import serve_http
 
-    serve_http.application_factory = lambda _options, catalog, _listening: partial(StandIn, catalog)
+    serve_http.application_factory = lambda _options, _reloader, catalog, _listening: partial(
+        StandIn, catalog
+    )
     if limits := json.loads(settings):
         from promptkit.transports.http.connections import ConnectionLimits
 
