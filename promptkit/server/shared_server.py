@@ -24,6 +24,11 @@ class SharedServer(Server):
         """What has to be called with each request that never reaches the server, and its reply."""
         return self._connection.observe
 
+    @property
+    def digest(self) -> str:
+        """What servers of the same catalog have in common."""
+        return self._snapshot.digest
+
     def handle_from(
         self, next_events: Callable[[], Iterable[Event] | None], ended: Callable[[], object]
     ) -> None:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from functools import cached_property
 from threading import Lock
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import lowering_for
@@ -116,6 +118,12 @@ class Snapshot:
             for revision in REVISIONS.values():
                 listed = self._listed(method, revision)
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
+
+    @cached_property
+    def digest(self) -> str:
+        """What servers of the same catalog have in common: a digest of all that they list."""
+        listed = [self._listed(method, _NEWEST) for method in LISTS]
+        return digest_of_lines(pages.page(cursor) for pages in listed for cursor in pages.cursors).hex()
 
     def _listed(self, method: str, revision: Revision) -> Pages:
         return self._pages.get((method, revision)) or self._encode(method, revision)

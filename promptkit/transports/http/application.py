@@ -17,7 +17,7 @@ from promptkit.protocol.http.endpoint import Accepted, Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
 from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
 from promptkit.protocol.http.statuses import status_of
-from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.jsonrpc import InternalError, encode
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.bodies import read_body
@@ -38,6 +38,7 @@ _EVENTS: Final = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+_HEALTH: Final = frozenset(("/healthz", "/readyz"))
 _RETRY: Final = (b"retry-after", b"1")
 
 
@@ -149,7 +150,8 @@ class Application:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         head = read_head(scope["method"], _path(scope), scope["headers"])
-        if (response := self._health(head) or self._guard.check(head)) is not None:
+        response = await self._health(head) if head.path in _HEALTH else self._guard.check(head)
+        if response is not None:
             await self._send(head, response, send)
             return
         side = self._loop_side()
@@ -208,13 +210,16 @@ class Application:
         for request in posted.requests:
             server.drop(request)
 
-    def _health(self, head: Head) -> Response | None:
-        if head.path not in ("/healthz", "/readyz") or head.method not in ("GET", "HEAD"):
-            return None
-        is_fine = head.path == "/healthz" or not self.draining
-        return Response(
-            200 if is_fine else 503, b'{"status":"ok"}' if is_fine else b'{"status":"ending"}', (_JSON,)
-        )
+    async def _health(self, head: Head) -> Response:
+        """Say that the process lives, or whether it is ready, and for which catalog."""
+        if head.method not in ("GET", "HEAD"):
+            return Response(405, headers=((b"allow", b"GET, HEAD"),))
+        if head.path == "/healthz":
+            return Response(200, b'{"status":"ok"}', (_JSON,))
+        if self.draining:
+            return Response(503, b'{"status":"ending"}', (_JSON,))
+        digest = await asyncio.to_thread(lambda: self.start().digest)
+        return Response(200, encode({"status": "ready", "catalog": digest}), (_JSON,))
 
     def _loop_side(self) -> _LoopSide:
         loop = asyncio.get_running_loop()
