@@ -6,7 +6,6 @@ from typing import Any
 from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
-from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.rendering import Renderer
 from promptkit.errors.diagnostics import Location
 from promptkit.language.context import Context
@@ -75,6 +74,8 @@ class CompiledPrompt(Struct, frozen=True):
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
+        from promptkit.catalog.json_schema import schema_of  # only lists and forms show it
+
         return schema_of(self.arguments.ordered)
 
     def bind(self, given: Mapping[str, Any] | None, context: Context | None = None) -> dict[str, Any]:

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
-from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
 from promptkit.language.content import Content, Role, Text, plain_text
-from promptkit.language.media import Image
 from promptkit.language.return_remedies import Unsendable, describe, is_role_tuple
-from promptkit.language.showable import Showable, png_of
 from promptkit.language.validation import checked_role
+
+if TYPE_CHECKING:
+    from promptkit.language.showable import Showable
 
 __all__ = [
     "Joinable",
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 #: What `user` and `assistant` take. ``None``, ``False`` and blank text are left out.
-Part: TypeAlias = str | Content | Showable | Literal[False] | None
+Part: TypeAlias = "str | Content | Showable | Literal[False] | None"
 
 #: What ``+`` joins with a message or a workflow. Text and content become user turns.
 Joinable: TypeAlias = "str | Content | Message | Workflow"
@@ -46,7 +47,11 @@ def block_of(value: object) -> Content | None:
         return value
     if value is None or value is False:
         return None
+    from promptkit.language.showable import png_of  # most prompts show neither an image nor a figure
+
     if (png := png_of(value)) is not None:
+        from promptkit.language.media import Image
+
         return Image(png)
     raise Unsendable(value)
 
