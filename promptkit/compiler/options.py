@@ -10,8 +10,7 @@ import msgspec
 
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.icons import Icon
-from promptkit.language.return_remedies import describe
-from promptkit.language.validation import optional_text
+from promptkit.language.validation import describe, optional_text
 
 __all__ = ["Options", "check_options"]
 

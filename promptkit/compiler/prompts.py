@@ -24,7 +24,7 @@ from promptkit.errors.exceptions import CompileError
 from promptkit.language.context import Context
 from promptkit.language.icons import Icon
 from promptkit.language.messages import Workflow
-from promptkit.language.return_remedies import describe
+from promptkit.language.validation import describe
 
 __all__ = ["Prompt", "declared_prompts", "prompt"]
 

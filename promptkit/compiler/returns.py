@@ -13,7 +13,6 @@ from promptkit.conversion.kinds import is_literal, is_union, plain, type_name
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
-from promptkit.language.return_remedies import remedy_for
 
 __all__ = ["check_return"]
 
@@ -90,6 +89,8 @@ def check_return(function: Callable[..., Any], names: Mapping[str, Any], report:
 
 
 def _remedy_for_type(annotation: Any) -> str:
+    from promptkit.language.return_remedies import remedy_for  # few annotations promise such a value
+
     values = next(values for kinds, values in _EXAMPLES if _is_kind_of(annotation, *kinds))
     return "; or ".join(map(remedy_for, values))
 
