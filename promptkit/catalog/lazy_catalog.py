@@ -1,11 +1,14 @@
 """A catalog of recipes that are still being imported."""
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from promptkit.catalog.resources import CompiledResource
 
 __all__ = ["LazyCatalog"]
 
@@ -48,7 +51,7 @@ class LazyCatalog(Catalog):
         return self._whole().diagnostics
 
     @property
-    def resources(self) -> tuple[CompiledResource, ...]:
+    def resources(self) -> "tuple[CompiledResource, ...]":
         """The compiled resources."""
         return self._whole().resources
 
@@ -57,5 +60,5 @@ class LazyCatalog(Catalog):
         return self._whole()._by_name  # noqa: SLF001 (of the same class)
 
     @property
-    def _by_uri(self) -> Mapping[str, CompiledResource]:
+    def _by_uri(self) -> "Mapping[str, CompiledResource]":
         return self._whole()._by_uri  # noqa: SLF001 (of the same class)

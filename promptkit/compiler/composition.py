@@ -5,17 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.resources import CompiledResource
 from promptkit.compiler.loading.targets import display_path, recipes_near
 from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, Severity
+
+if TYPE_CHECKING:  # most recipes hold no resources
+    from promptkit.catalog.resources import CompiledResource
+    from promptkit.compiler.resources import Resource
 
 __all__ = [
     "CompiledFile",
@@ -29,7 +31,7 @@ __all__ = [
 ]
 
 #: What an author's decorator makes.
-Definition: TypeAlias = Prompt[..., Any] | Resource[..., Any]
+Definition: TypeAlias = "Prompt[..., Any] | Resource[..., Any]"
 
 #: What only one declaration may have: whether it is a prompt, and its name or URI template.
 Key: TypeAlias = tuple[bool, str]
@@ -51,7 +53,7 @@ class Declaration(Struct, frozen=True):
     """
 
     definition: Definition
-    compiled: CompiledPrompt | CompiledResource | None
+    compiled: "CompiledPrompt | CompiledResource | None"
 
     @property
     def key(self) -> Key:
@@ -141,7 +143,7 @@ def compose(
     return Catalog(
         tuple(item for item in compiled if isinstance(item, CompiledPrompt)),
         tuple(dict.fromkeys(diagnostics)),
-        tuple(item for item in compiled if isinstance(item, CompiledResource)),
+        tuple(item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)),
     )
 
 
