@@ -1,16 +1,18 @@
 """One compiled prompt."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.rendering import Renderer
 from promptkit.errors.diagnostics import Location
-from promptkit.language.context import Context
-from promptkit.language.icons import Icon
 from promptkit.language.messages import Workflow
+
+if TYPE_CHECKING:
+    from promptkit.language.context import Context
+    from promptkit.language.icons import Icon
 
 __all__ = ["CompiledPrompt"]
 
@@ -57,7 +59,7 @@ class CompiledPrompt(Struct, frozen=True):
     name: str
     title: str | None
     description: str | None
-    icons: tuple[Icon, ...]
+    icons: "tuple[Icon, ...]"
     meta: Mapping[str, Any]
     arguments: Arguments
     context: str | None
@@ -78,7 +80,7 @@ class CompiledPrompt(Struct, frozen=True):
 
         return schema_of(self.arguments.ordered)
 
-    def bind(self, given: Mapping[str, Any] | None, context: Context | None = None) -> dict[str, Any]:
+    def bind(self, given: Mapping[str, Any] | None, context: "Context | None" = None) -> dict[str, Any]:
         """
         Return the keyword arguments for the author's function.
 
@@ -94,10 +96,12 @@ class CompiledPrompt(Struct, frozen=True):
         """
         values = self.arguments.read(given)
         if self.context is not None:
+            from promptkit.language.context import Context  # most prompts do without
+
             values[self.context] = context or Context()
         return values
 
-    def render(self, given: Mapping[str, Any] | None = None, context: Context | None = None) -> Workflow:
+    def render(self, given: Mapping[str, Any] | None = None, context: "Context | None" = None) -> Workflow:
         """
         Render with the arguments of a client.
 
@@ -122,7 +126,7 @@ class CompiledPrompt(Struct, frozen=True):
     async def render_async(
         self,
         given: Mapping[str, Any] | None = None,
-        context: Context | None = None,
+        context: "Context | None" = None,
     ) -> Workflow:
         """
         Render with the arguments of a client, on the running event loop.

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cached_property
 from types import CodeType, MappingProxyType
-from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 import attrs
 
@@ -21,10 +32,11 @@ from promptkit.conversion.kinds import fits, is_literal, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
-from promptkit.language.context import Context
-from promptkit.language.icons import Icon
 from promptkit.language.messages import Workflow
 from promptkit.language.validation import describe
+
+if TYPE_CHECKING:
+    from promptkit.language.icons import Icon
 
 __all__ = ["Prompt", "declared_prompts", "prompt"]
 
@@ -195,6 +207,8 @@ class Prompt(Generic[P, R]):
             kwargs = {**self._in_environment.environment_values(given), **kwargs}
         if context is None:
             return kwargs
+        from promptkit.language.context import Context  # most prompts do without
+
         if not isinstance(given.get(context, Context()), Context | None):
             self._refuse(Parameter(context, Context), given[context])
         return kwargs if context in given else {**kwargs, context: Context()}
@@ -217,7 +231,7 @@ def prompt(
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
-    icons: Iterable[Icon | str] = (),
+    icons: "Iterable[Icon | str]" = (),
     tags: Iterable[str] = (),
     version: str | None = None,
     timeout: float | None = None,
@@ -232,7 +246,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
-    icons: Iterable[Icon | str] = (),
+    icons: "Iterable[Icon | str]" = (),
     tags: Iterable[str] = (),
     version: str | None = None,
     timeout: float | None = None,
