@@ -26,8 +26,8 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.rendering import Renderer
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.options import Options, check_options
-from promptkit.compiler.returns import check_return
 from promptkit.compiler.signature import Parameter, Signature, copied_attributes, read_signature
+from promptkit.conversion.annotations import read_return
 from promptkit.conversion.kinds import fits, is_literal, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
@@ -162,7 +162,10 @@ class Prompt(Generic[P, R]):
         check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
-        check_return(self.function, self.names, report)
+        if (promised := read_return(self.function, self.names)) is not Any and promised is not str:
+            from promptkit.compiler.returns import check_return  # most prompts promise text, or nothing
+
+            check_return(self.function, promised, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
         compiled = CompiledPrompt(
