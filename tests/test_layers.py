@@ -76,6 +76,7 @@ LAZY = {
     "promptkit.language.return_remedies",
     "promptkit.language.showable",
     "promptkit.protocol.limit_checks",
+    "promptkit.protocol.partial_decoding",
     "promptkit.server.lookup",
     "promptkit.server.read_history",
 }

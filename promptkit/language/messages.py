@@ -334,14 +334,16 @@ def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
         return list(value.messages)
     if isinstance(value, Message):
         return [value]
-    try:
-        block = block_of(value)
-    except Unsendable:
-        # Not sets, which have no order, and not files, whose lines are not messages.
-        is_sequence = isinstance(value, Sequence | Iterator)
-        if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
-            raise Unsendable(value, path) from None
-        if isinstance(value, tuple) and is_role_tuple(value):
-            raise Unsendable(value, path) from None
-        return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
-    return [] if block is None else [message_of("user", block)]
+    if type(value) is not list:  # what generators yield is in a list
+        try:
+            block = block_of(value)
+        except Unsendable:
+            # Not sets, which have no order, and not files, whose lines are not messages.
+            is_sequence = isinstance(value, Sequence | Iterator)
+            if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
+                raise Unsendable(value, path) from None
+            if isinstance(value, tuple) and is_role_tuple(value):
+                raise Unsendable(value, path) from None
+        else:
+            return [] if block is None else [message_of("user", block)]
+    return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]

@@ -144,6 +144,8 @@ class Connection:
         except msgspec.ValidationError:
             return self._receive_other(line, batch)
         except UNREADABLE:  # an incomplete object may also be nested too deeply
+            if not line:  # as at the end of the input
+                return ()
             return self._receive_other(line, batch, self._excess(line, size))
         event = self._receive_message(incoming, batch)
         return () if event is None else (event,)

@@ -79,28 +79,29 @@ def _client_error(exchange: Exchange, error: BaseException) -> PromptkitError:
         # A child that an author's code has forked. Nothing may be imported here: another thread of the parent
         # may have held the lock of that import, and nobody would release it.
         os._exit(0)
-    from promptkit.server.lookup import target_of  # most prompts do not fail
-
-    target = target_of(exchange.request, exchange.snapshot.catalog)
     if isinstance(error, PromptError):
         with suppress(Exception):  # an author's class may be unable to show itself
-            return PromptError(_redacted(str(error), target))
-    return _internal_error(exchange, error, target)
+            return PromptError(_redacted(str(error), exchange))
+    return _internal_error(exchange, error)
 
 
-def _internal_error(
-    exchange: Exchange, error: BaseException, target: "RequestTarget | None"
-) -> InternalError:
+def _internal_error(exchange: Exchange, error: BaseException) -> InternalError:
     """Print *error* on stderr; the client gets only a number that finds it there."""
-    from promptkit.errors.tracebacks import format_exception  # only a failure needs it
+    from promptkit.errors.tracebacks import format_exception  # most prompts do not fail
 
     correlation = os.urandom(4).hex()
-    shown = _shown(exchange.request, target)
+    shown = _shown(exchange.request, _target(exchange))
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
-        trace = _redacted(format_exception(error), target)
+        trace = _redacted(format_exception(error), exchange)
     say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
+
+
+def _target(exchange: Exchange) -> "RequestTarget | None":
+    from promptkit.server.lookup import target_of
+
+    return target_of(exchange.request, exchange.snapshot.catalog)
 
 
 def _shown(request: Request, target: "RequestTarget | None") -> str:
@@ -110,7 +111,10 @@ def _shown(request: Request, target: "RequestTarget | None") -> str:
     return f"{target.kind} {(target.name if target.secrets else target.asked)!r}"
 
 
-def _redacted(text: str, target: "RequestTarget | None") -> str:
+def _redacted(text: str, exchange: Exchange) -> str:
+    if exchange.about is not None and not exchange.about.arguments.secret:
+        return text
+    target = _target(exchange)
     if target is None or target.arguments is None or not target.secrets:
         return text
     from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail
