@@ -60,6 +60,28 @@ LAZY = {
     "unittest",
     "uritemplate",
     "watchfiles",
+    "promptkit.catalog.completion",
+    "promptkit.catalog.resources",
+    "promptkit.catalog.uri_expressions",
+    "promptkit.catalog.uri_positions",
+    "promptkit.catalog.uri_templates",
+    "promptkit.compiler.last_good",
+    "promptkit.compiler.loading.reuse",
+    "promptkit.compiler.resources",
+    "promptkit.compiler.returns",
+    "promptkit.conversion.choices",
+    "promptkit.errors.tracebacks",
+    "promptkit.language.base64",
+    "promptkit.language.context",
+    "promptkit.language.icons",
+    "promptkit.language.media",
+    "promptkit.language.mime",
+    "promptkit.language.return_remedies",
+    "promptkit.language.showable",
+    "promptkit.protocol.limit_checks",
+    "promptkit.protocol.partial_decoding",
+    "promptkit.server.lookup",
+    "promptkit.server.read_history",
 }
 
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
@@ -69,7 +91,7 @@ LISTING = """
     promptkit.errors.background_writer promptkit.errors.exceptions promptkit.errors.pending_output
     promptkit.errors.standard_error promptkit.protocol promptkit.protocol.capabilities
     promptkit.protocol.connection promptkit.protocol.digests promptkit.protocol.events
-    promptkit.protocol.framing promptkit.protocol.jsonrpc promptkit.protocol.limits
+    promptkit.protocol.jsonrpc promptkit.protocol.limits
     promptkit.protocol.methods promptkit.protocol.results promptkit.protocol.revisions
     promptkit.protocol.session promptkit.protocol.subscriptions promptkit.protocol.wire
     promptkit.protocol.wire.requests promptkit.protocol.wire.session promptkit.transports

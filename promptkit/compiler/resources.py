@@ -20,8 +20,7 @@ from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.content import EmbeddedResource, ResourceLink
-from promptkit.language.return_remedies import describe
-from promptkit.language.validation import optional_text
+from promptkit.language.validation import describe, optional_text
 
 __all__ = ["Resource", "resource"]
 

@@ -13,7 +13,6 @@ from msgspec.json import Decoder
 
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
-from promptkit.protocol.framing import OutOfMemoryLine, OverlongLine
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     InternalError,
@@ -22,7 +21,7 @@ from promptkit.protocol.jsonrpc import (
     ParseError,
     ProtocolError,
 )
-from promptkit.protocol.limits import Limits
+from promptkit.protocol.limits import Limits, OutOfMemoryLine, OverlongLine
 from promptkit.protocol.partial_decoding import count_characters
 
 __all__ = ["check_arguments", "check_choices", "check_params", "find_excess"]

@@ -14,7 +14,6 @@ from msgspec import UNSET, Raw, UnsetType
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Batch, Cancelled, Channel, Event, MemoryBudget, Request
-from promptkit.protocol.framing import PREFIX_BYTES, OverlongLine
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     Incoming,
@@ -25,7 +24,7 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
     encode_result,
 )
-from promptkit.protocol.limits import LARGE_MESSAGE, Limits
+from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES, Limits, OverlongLine
 from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
@@ -131,6 +130,8 @@ class Session:
         except msgspec.ValidationError:
             return self._receive_other(line, channel)
         except UNREADABLE:  # an incomplete object may also be nested too deeply
+            if not line:  # as at the end of the input
+                return ()
             return self._receive_other(line, channel, self._excess(line, size))
         event = self._receive_message(incoming, channel)
         return () if event is None else (event,)

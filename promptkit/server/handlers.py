@@ -14,12 +14,12 @@ from promptkit.server.calls import Calls
 from promptkit.server.exchange import Exchange
 from promptkit.server.methods.prompts import PromptMethods
 from promptkit.server.notifier import Notifier
-from promptkit.server.read_history import ReadHistory
 from promptkit.server.scheduling.in_flight import InFlight
 
 if TYPE_CHECKING:
     from promptkit.protocol.request_state import RequestStateSigner
     from promptkit.server.elicitation.elicitation import Elicitation, Question
+    from promptkit.server.read_history import ReadHistory
 
 __all__ = ["Handlers"]
 
@@ -56,9 +56,6 @@ class Handlers:
     Attributes:
         by_method:
             What answers each method.
-
-        read_history:
-            What the client has read of resources.
     """
 
     def __init__(  # noqa: PLR0913 (these are what a request is answered with)
@@ -73,7 +70,6 @@ class Handlers:
         signer: "RequestStateSigner | None" = None,
     ) -> None:
         self._signer = signer
-        self.read_history = ReadHistory()
         self._connection = connection
         self._calls = calls
         self._notifier = notifier
@@ -85,6 +81,7 @@ class Handlers:
         }
         self._prompts = PromptMethods(calls, self._elicitation, self._lowerings, send, limits)
         self._made_elicitation: Elicitation | None = None
+        self._made_read_history: ReadHistory | None = None
         self._is_loaded = False
         self._lock = Lock()
         self._methods: dict[str, Handler] = {
@@ -100,6 +97,16 @@ class Handlers:
             "subscriptions/listen": self._load,
         }
         self.by_method = self._methods if limits.rate == inf else self._limited(limits.rate)
+
+    @property
+    def read_history(self) -> "ReadHistory":
+        """What the client has read of resources."""
+        from promptkit.server.read_history import ReadHistory  # many clients read none
+
+        with self._lock:
+            if self._made_read_history is None:
+                self._made_read_history = ReadHistory()
+            return self._made_read_history
 
     def answered_question(self, response: Response) -> "Question | None":
         """Return the question that *response* answers; None if it is not open any more."""
@@ -124,11 +131,12 @@ class Handlers:
         from promptkit.server.methods.completion import CompletionMethod
         from promptkit.server.methods.resources import ResourceMethods
 
+        history = self.read_history
         with self._lock:
             if not self._is_loaded:
                 completion = CompletionMethod(self._calls, self._lowerings, self._limits.completions)
                 resources = ResourceMethods(
-                    self._calls, self._lowerings, self.read_history, self._notifier, self._in_flight
+                    self._calls, self._lowerings, history, self._notifier, self._in_flight
                 )
                 self._methods |= {
                     "completion/complete": completion.complete,

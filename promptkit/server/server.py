@@ -12,7 +12,6 @@ from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_err
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.pages import LISTS
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.calls import Calls
 from promptkit.server.exchange import Exchange
@@ -211,7 +210,7 @@ class Server:
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
-        lists = {method for method in LISTS if new.differs(old, method)}
+        lists = new.changed_lists(old)
         uris, history = sorted(self._notifier.uris), self._handlers.read_history
         if not self._leader_followers.started:
             self._notifier.tell(lists, [uri for uri in uris if history.is_stale(uri, catalog)])

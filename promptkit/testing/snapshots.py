@@ -4,7 +4,7 @@ from typing import Any
 
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
-from promptkit.language.return_remedies import describe
+from promptkit.language.validation import describe
 from promptkit.testing.extra import needed_by
 from promptkit.testing.transcript_diff import transcript
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from promptkit.language.content import Content, EmbeddedResource, Text
 from promptkit.language.messages import Message, Workflow
-from promptkit.language.return_remedies import describe
+from promptkit.language.validation import describe
 
 __all__ = ["explain", "transcript"]
 

@@ -20,11 +20,10 @@ from promptkit.conversion.json_extent import extent
 from promptkit.language.content import EmbeddedResource
 from promptkit.protocol import limit_checks
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.connection import Connection
+from promptkit.protocol.connection import Connection, LineBuffer
 from promptkit.protocol.events import Batch, Request
-from promptkit.protocol.framing import LineBuffer, OverlongLine
 from promptkit.protocol.jsonrpc import TooManyRequests
-from promptkit.protocol.limits import OPTIONS, PAGE_SIZE, Limits
+from promptkit.protocol.limits import OPTIONS, PAGE_SIZE, Limits, OverlongLine
 from promptkit.protocol.partial_decoding import leading_id
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
