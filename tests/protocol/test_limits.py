@@ -835,22 +835,22 @@ class TestOptions:
         What the command line says when asked for help is what counts without it.
         """
         from promptkit.cli.options import parse
-        from promptkit.cli.serve import _limits
+        from promptkit.cli.serve import limits_of
 
         options = parse(["serve"])
 
-        assert (_limits(options), options.page_size) == (Limits(), PAGE_SIZE)
+        assert (limits_of(options), options.page_size) == (Limits(), PAGE_SIZE)
 
     def test_every_limit_has_an_option(self):
         """
         Each limit can be set on the command line.
         """
         from promptkit.cli.options import parse
-        from promptkit.cli.serve import _limits
+        from promptkit.cli.serve import limits_of
 
         options = parse(["serve", *(f"--{option.name}=7" for _, option in OPTIONS.values())])
 
-        assert _limits(options) == Limits(**dict.fromkeys(Limits.__struct_fields__, 7))
+        assert limits_of(options) == Limits(**dict.fromkeys(Limits.__struct_fields__, 7))
 
     @pytest.mark.parametrize("value", [0, -1, float("nan")])
     def test_a_limit_is_above_zero(self, value):
