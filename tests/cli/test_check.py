@@ -1,6 +1,7 @@
 """`promptkit check` beyond text: GitHub's annotations, rendering for examples, clients."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -12,8 +13,10 @@ from promptkit.cli import main
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from tests.terminal import command, on_terminal
 
+ROOT = Path(__file__).parents[2]
+
 #: The example on the page of diagnostics, and what is printed.
-PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
+PAGE = ROOT.joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 SECTION = PAGE[PAGE.index("\n## PK220\n") :]
 SHOWN = re.search(r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", SECTION, re.DOTALL)
 
@@ -188,6 +191,17 @@ class TestRender:
 
         assert code == 1
         assert capsys.readouterr().out.endswith("\nnot rendered, as they need examples: needs\n")
+
+    def test_all_of_our_own_recipes_are_rendered(self, folder):
+        """
+        In a checkout, `check recipes --render` finds nothing and leaves no prompt out, with no variable set.
+        """
+        variables = ("PROJECT_ROOT", "SCREENSHOT_FOLDER", "RECORDING_FOLDER")
+        assert not any(name in os.environ for name in variables)
+
+        code, printed, _ = command("check", "recipes", "--render", cwd=ROOT)
+
+        assert (code, printed) == (0, b"13 prompts and 1 resource can be served\n")
 
     def test_the_page_shows_it(self, recipes, folder, capsys):
         """
