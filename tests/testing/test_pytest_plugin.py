@@ -63,6 +63,63 @@ class TestComparison:
         assert said[0].endswith("assert Workflow == Workflow: the transcripts differ (- right, + left)")
         assert said[1:] == ["message 16, user:", "[user]", "- A word in 4.", "+ A changed in 4."]
 
+    @pytest.mark.parametrize("changed", [2, 3])
+    @pytest.mark.parametrize("around", ["", "x" * 300], ids=["short", "long"])
+    def test_several_changed_words_are_all_seen(self, changed, around, pytester, run):
+        """
+        Of 22 turns with several changed words each one is shown as - and +, and pytest cuts nothing.
+        """
+        numbers = [3, 12, 20][:changed]
+        pytester.makepyfile(
+            f"""
+            from promptkit import assistant, user
+
+            def conversation(word, numbers=()):
+                turns = user("Start.", "Listen.") + "Go on."
+                for number in range(2, 22):
+                    role = assistant if number % 2 else user
+                    said = word if number in numbers else 'word'
+                    turns += role(f"Well,\\na {{said}} in {{number}}.{around}")
+                return turns
+
+            def test_conversation():
+                assert len(conversation("word")) == 22
+                assert conversation("changed", {numbers}) == conversation("word")
+            """
+        )
+
+        ran = run()
+        said = [line for line in explanation(ran) if line.startswith(("- ", "+ "))]
+
+        assert [line[:20].rstrip(".x") for line in said] == [
+            line for number in numbers for line in (f"- a word in {number}", f"+ a changed in {number}")
+        ]
+        assert "truncated" not in ran.stdout.str()
+
+    def test_what_does_not_fit_is_left_to_more_output(self, pytester, run):
+        """
+        Where everything differs, the changes come first, and -vv shows where each one is.
+        """
+        pytester.makepyfile(
+            """
+            from promptkit import user
+
+            def conversation(word):
+                return sum((user(f"{number} {word}") + user("same") for number in range(1, 9)), user("Go."))
+
+            def test_conversation():
+                assert conversation("left") == conversation("right")
+            """
+        )
+
+        short, long = explanation(run()), explanation(run("-vv"))
+
+        assert short[1:6] == ["- 1 right", "+ 1 left", "- 2 right", "+ 2 left", "- 3 right"]
+        assert [line for line in long if line.endswith(", user:")] == [
+            f"message {2 * number}, user:" for number in range(1, 9)
+        ]
+        assert "+ 8 left" in long
+
     def test_only_what_is_about_turns_is_explained(self, pytester, run):
         """
         Other comparisons are explained as without the plugin.
@@ -134,8 +191,18 @@ class TestExplanation:
                 ResourceLink("a:b", name="c", title="c"),
                 ResourceLink("a:b", name="c"),
                 [
-                    "- ResourceLink('a:b', name='c')",
-                    "+ ResourceLink('a:b', name='c', title='c')",
+                    "- ResourceLink",
+                    "+ ResourceLink name='c' title='c'",
+                    "  [c](a:b)",
+                ],
+            ),
+            (
+                user("a\n[assistant]\nb"),
+                user("a") + assistant("b"),
+                [
+                    "- Message('user', Text('a'))",
+                    "- Message('assistant', Text('b'))",
+                    "+ Message('user', Text('a\\n[assistant]\\nb'))",
                 ],
             ),
             (
