@@ -57,20 +57,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """
-    Look for prompts in the target of the configuration, if the command line names no files.
+    Look for prompts in what the command line names, or else in the target of the configuration.
 
     Args:
         config:
             How pytest runs.
 
     Raises:
-        UsageError: If there is no such target.
+        UsageError: If there is no such target, or the configuration cannot be understood.
     """
-    if config.getoption("promptkit") and not hasattr(config.option, "promptkit_target"):
-        from promptkit.testing.collection import add_target
+    if config.getoption("promptkit") and not hasattr(config.option, "promptkit_targets"):
+        from promptkit.testing.selection import add_targets
 
-        config.option.promptkit_target = None
-        add_target(config)
+        add_targets(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -97,7 +96,7 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
     The compiled prompts and resources of the configured target, with what is wrong with them.
     """
     from promptkit.errors import PromptkitError
-    from promptkit.testing.collection import target_of
+    from promptkit.testing.selection import target_of
     from promptkit.testing.targets import catalog_of
 
     try:

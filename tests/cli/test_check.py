@@ -5,11 +5,11 @@ import os
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from promptkit.cli import main
+from promptkit.compiler.lints import clients as clients_lints
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from tests.terminal import command, on_terminal
 
@@ -240,9 +240,8 @@ def clients(monkeypatch):
             if name == "narrow" and len(prompt.name) > 5
         ]
 
-    module = ModuleType("promptkit.compiler.lints.clients")
-    module.CLIENTS, module.lint_client = {"narrow": "", "wide": ""}, lint_client
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(clients_lints, "CLIENTS", {"narrow": "", "wide": ""})
+    monkeypatch.setattr(clients_lints, "lint_client", lint_client)
 
 
 @pytest.mark.usefixtures("clients")

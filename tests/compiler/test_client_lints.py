@@ -319,7 +319,7 @@ class TestClients:
         """
         with pytest.raises(UnknownClient, match=re.escape("there is no client 'zde': did you mean 'zed'?")):
             lint_client("zde", compile(Recipes()))
-        with pytest.raises(UnknownClient, match="known are claude-code, claude-desktop, "):
+        with pytest.raises(UnknownClient, match="there are claude-code, claude-desktop, "):
             lint_client("qqqqqqqq", compile(Recipes()))
 
     def test_a_prompt_that_all_show(self, told):
