@@ -94,7 +94,7 @@ def _named(config: pytest.Config) -> Iterator[str]:
         if path.is_dir():
             with suppress(LoadError):  # there is none
                 yield str(Path(find_target(path)).resolve())
-        files = path.iterdir() if path.is_dir() else [path]
+        files = path.glob("*.py") if path.is_dir() else [path]
         if any(looks_like_recipe(str(file)) for file in files):
             yield str(path)
 

@@ -8,6 +8,10 @@ from textwrap import dedent
 
 import pytest
 
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+
+ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
 
 #: A fault of each kind, planted among prompts that are sound.
@@ -293,6 +297,22 @@ class TestBesideCheck:
         for ran in (run("--promptkit", "recipes"), run("--promptkit")):
             assert ran.ret == pytest.ExitCode.USAGE_ERROR
             assert says in ran.stderr.str()
+
+
+def test_our_own_recipes_are_clean(run, monkeypatch):
+    """
+    ``pytest --promptkit recipes`` in a checkout passes for each of the thirteen, with no variable set.
+    """
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("CI", "true")  # not by chance
+
+    ran = run("--promptkit", "-n0", "-k", "not test_", "recipes")
+
+    assert ran.ret == 0
+    assert outcomes(ran) == (
+        [f"{name}.py::{name}" for name in sorted(compile(load(ROOT / "recipes")))],
+        [],
+    )
 
 
 class TestWhatIsCollected:
