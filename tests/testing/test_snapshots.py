@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import attrs
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -30,7 +31,8 @@ NAMES = TEXTS.filter(str.strip)
 URIS = st.sampled_from(["a:b", "a:b](c:d", "b:c", "a:b)", "a:b]"])
 TYPES = st.none() | st.sampled_from(["", "text/plain", "None", "a\n[user]\nb"])
 ZONES = st.integers(-23, 23).map(lambda hours: dt.timezone(dt.timedelta(hours=hours)))
-MOMENTS = st.datetimes(timezones=ZONES) | st.sampled_from(
+BEGIN, END = map(dt.datetime.fromisoformat, ("1900-01-01", "2100-01-01"))
+MOMENTS = st.datetimes(BEGIN, END, timezones=ZONES) | st.sampled_from(
     [dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC), dt.datetime.fromisoformat("2026-01-31T13:00:00+01:00")]
 )
 ANNOTATIONS = {
@@ -115,6 +117,37 @@ def test_snapshots_are_equal_where_workflows_are(workflows, data):
     one, other = data.draw(workflows), data.draw(workflows)
 
     assert (transcript(one) == transcript(other)) == (one == other)
+
+
+def test_the_first_moment_that_there_is_can_be_shown():
+    """
+    Also where it lies before all others in UTC.
+    """
+    text = Text("a", last_modified="0001-01-01T00:00:00+01:00")
+
+    assert transcript(user(text)) == "[user] last_modified=0001-01-01T00:00:00+01:00\na"
+
+
+def written_otherwise(content, zone):
+    """Equal content, with its number and its moment written in another way."""
+    priority, moment = content.priority, content.last_modified
+    return attrs.evolve(
+        content,
+        priority=None if priority is None else float(priority),
+        last_modified=None if moment is None else moment.astimezone(zone),
+    )
+
+
+@given(st.data(), ZONES)
+def test_equal_workflows_have_equal_snapshots(workflows, data, zone):
+    """
+    However each of their annotations was written.
+    """
+    one = data.draw(workflows)
+    other = Workflow(Message(each.role, written_otherwise(each.content, zone)) for each in one)
+
+    assert one == other
+    assert transcript(one) == transcript(other)
 
 
 @given(st.data())
