@@ -1,11 +1,16 @@
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import promptkit
+from promptkit import fragments
 from tests.structure import MODULES, RANK, TREES, imported, imports_from_above, layer
 from tests.wire import initialize, line, request
+
+ROOT = Path(__file__).parents[1]
 
 BELOW = [name for name in MODULES if name != "promptkit"]
 
@@ -219,3 +224,21 @@ print(*sys.modules)
     ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
 
     assert set() == LAZY & set(ran.stdout.split())
+
+
+def test_recipes_import_what_authors_may():
+    """
+    Our own recipes need no name that is not public: everything that they do, any author can do.
+    """
+    public = {"promptkit": set(promptkit.__all__), "promptkit.fragments": set(fragments.__all__)}
+    recipes = [file for file in (ROOT / "recipes").glob("*.py") if not file.name.startswith("test_")]
+    used = [
+        (node.module, name.name)
+        for file in recipes
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("promptkit")
+        for name in node.names
+    ]
+
+    assert len(recipes) > 13
+    assert [(module, name) for module, name in used if name not in public.get(module, ())] == []

@@ -1,7 +1,8 @@
 """``promptkit check``: report every fault in the recipes."""
 
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import attrs
@@ -9,10 +10,10 @@ import attrs
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_diagnostics
-from promptkit.cli.loading import load_catalog, without_ignored
+from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
-from promptkit.errors.diagnostics import Diagnostic, Severity
-from promptkit.errors.exceptions import ConfigurationError, nearest
+from promptkit.compiler.checks import Checks, configured_checks, known_clients
+from promptkit.errors.diagnostics import Severity
 
 __all__ = ["run"]
 
@@ -26,20 +27,19 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target.
 
-        ConfigurationError: If the configuration names a client that is not known.
+        ConfigurationError: If the configuration names a client that does not exist.
     """
     stale = None if options.compiled is None else _why_stale(options)
-    clients = _clients(options)
+    checks = _checks(options)
     catalog = load_catalog(options.target, lint=True)
-    found = [*catalog.diagnostics, *_for_clients(clients, catalog)]
+    found = [*checks.of_catalog(catalog)]
     skipped: Sequence[str] = ()
     if options.render:
         from promptkit.cli.examples import render_examples
 
-        rendered, skipped = render_examples(catalog, clients)
-        known = {(one.rule, one.message) for one in found}  # from the source, which is the better place
-        found += [one for one in rendered if (one.rule, one.message) not in known]
-    catalog = without_ignored(attrs.evolve(catalog, diagnostics=_remaining(found)), options.ignore)
+        rendered, skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
+        found += rendered
+    catalog = attrs.evolve(catalog, diagnostics=checks.kept(found))
     if options.json or options.format == "json":
         left_out = {"not_rendered": skipped} if options.render else {}
         built = {} if options.compiled is None else {"stale": stale}
@@ -70,36 +70,15 @@ def _why_stale(options: Namespace) -> str | None:
     return None
 
 
-def _clients(options: Namespace) -> Sequence[str]:
-    """The clients that are named on the command line, or else by the configuration."""
-    chosen: Sequence[str] = options.client or options.clients
-    if not chosen:
-        return ()
-    from promptkit.compiler.lints.clients import CLIENTS  # few projects name clients
-
-    for name in chosen:
-        if name not in CLIENTS:
-            meant = nearest(name, CLIENTS)
-            hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CLIENTS)}"
-            reason = f"there is no client {name!r}: {hint}"
-            if options.client:
-                options.refuse(f"argument --client: {reason}")
-            raise ConfigurationError(options.configuration, f"[tool.promptkit] clients: {reason}")
-    return tuple(dict.fromkeys(chosen))
-
-
-def _for_clients(clients: Sequence[str], catalog: Catalog) -> Iterable[Diagnostic]:
-    if not clients:
-        return ()
-    from promptkit.compiler.lints.clients import lint_client
-
-    return [diagnostic for client in clients for diagnostic in lint_client(client, catalog)]
-
-
-def _remaining(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    from promptkit.compiler.lints.suppressions import without_suppressed
-
-    return without_suppressed(found)
+def _checks(options: Namespace) -> Checks:
+    """What the configuration wants checked, for the clients that the command line names."""
+    if not options.client:
+        return configured_checks(options.configuration)
+    try:
+        return Checks(known_clients(options.client), frozenset(options.ignore))
+    except ValueError as error:
+        options.refuse(f"argument --client: {error}")
+        raise
 
 
 def _data(catalog: Catalog) -> dict[str, Any]:

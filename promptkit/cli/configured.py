@@ -32,14 +32,10 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     if not options.has_target and found.target is not None:
         options.target = found.target
     if found.ignore:
-        from promptkit.compiler.lints.suppressions import rule_of  # few projects ignore anything
+        from promptkit.compiler.checks import configured_ignore  # few projects ignore anything
 
-        try:
-            options.ignore = frozenset(map(rule_of, found.ignore))
-        except ValueError as error:
-            raise ConfigurationError(found.file, f"[tool.promptkit] ignore: {error}") from None
-    options.clients = found.clients
-    options.configuration = found.file
+        options.ignore = configured_ignore(found)
+    options.configuration = found
     return options
 
 

@@ -1,23 +1,25 @@
 """Rendering every prompt for the examples of its author, to see whether it fails, and what clients lose."""
 
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.examples import example_arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli.deadline import Outcome, render_within_limit, time_limit
-from promptkit.compiler.lints.clients import lint_workflow
-from promptkit.compiler.lints.messages import lint_first_message
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
 from promptkit.language.messages import Workflow
 
 __all__ = ["render_examples"]
 
+#: What returns all that is wrong with a rendering.
+Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
 
-def render_examples(catalog: Catalog, clients: Iterable[str]) -> tuple[Sequence[Diagnostic], Sequence[str]]:
+
+def render_examples(catalog: Catalog, findings_in: Findings) -> tuple[Sequence[Diagnostic], Sequence[str]]:
     """
     Render every prompt for its examples, and for its defaults if it requires nothing.
 
@@ -25,8 +27,8 @@ def render_examples(catalog: Catalog, clients: Iterable[str]) -> tuple[Sequence[
         catalog:
             The prompts.
 
-        clients:
-            The clients whose lints the renderings have to pass.
+        findings_in:
+            Returns what is wrong with a rendering.
 
     Returns:
         A diagnostic for each prompt that fails, and for all that is found in renderings; and the names of the
@@ -41,7 +43,7 @@ def render_examples(catalog: Catalog, clients: Iterable[str]) -> tuple[Sequence[
         rounds = _arguments(prompt)
         if not rounds:
             skipped.append(prompt.name)
-        found += _findings(prompt, rounds, clients)
+        found += _findings(prompt, rounds, findings_in)
     return found, skipped
 
 
@@ -53,16 +55,14 @@ def _arguments(prompt: CompiledPrompt) -> Sequence[Mapping[str, str]]:
 
 
 def _findings(
-    prompt: CompiledPrompt, rounds: Sequence[Mapping[str, str]], clients: Iterable[str]
+    prompt: CompiledPrompt, rounds: Sequence[Mapping[str, str]], findings_in: Findings
 ) -> Sequence[Diagnostic]:
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
     for arguments in rounds:
         outcome = render_within_limit(prompt, arguments)
         if not isinstance(outcome, Workflow):
             return [*found, _failure(prompt, arguments, outcome)]
-        found |= dict.fromkeys(lint_first_message(prompt, outcome))
-        for client in clients:
-            found |= dict.fromkeys(lint_workflow(client, prompt, outcome))
+        found |= dict.fromkeys(findings_in(prompt, outcome))
     return list(found)
 
 

@@ -98,14 +98,28 @@ def _no_file(text: str, root: Path) -> str:
     return f"there is no file {shortened(text)!r} in {root.name!r}"
 
 
-def read_below(path: str | Path, root: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+def read_below(path: str | Path, root: str | Path, limit: int = MAX_FILE_BYTES) -> bytes:
     """
-    Return the bytes of the file that an untrusted *path* names below *root*.
+    Return the bytes of the file that *path*, which may come from an argument, names below *root*.
+
+    Args:
+        path:
+            A relative path: no ``..``, no drive, and no link that leads out of *root*.
+
+        root:
+            A folder that *path* may not leave, relative to that of the recipe that calls this.
+
+        limit:
+            How many bytes the file may have; 20 MiB if left out.
+
+    Returns:
+        The whole file.
 
     Raises:
-        MediaError: If *path* is refused by `confine`, or the file cannot be read or has more than
-            *limit* bytes.
+        MediaError: If *path* leaves *root*, or names no regular file there, or if that cannot be read or
+            is larger than *limit*. It is a `PromptError`: the client sees its message.
     """
+    root = source_folder(1) / root
     found = confine(path, root)
     try:
         with open(found, "rb", opener=partial(_open_below, root.resolve())) as file:

@@ -1,19 +1,22 @@
 """`promptkit check` beyond text: GitHub's annotations, rendering for examples, clients."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from promptkit.cli import main
+from promptkit.compiler.lints import clients as clients_lints
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from tests.terminal import command, on_terminal
 
+ROOT = Path(__file__).parents[2]
+
 #: The example on the page of diagnostics, and what is printed.
-PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
+PAGE = ROOT.joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 SECTION = PAGE[PAGE.index("\n## PK220\n") :]
 SHOWN = re.search(r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", SECTION, re.DOTALL)
 
@@ -189,6 +192,17 @@ class TestRender:
         assert code == 1
         assert capsys.readouterr().out.endswith("\nnot rendered, as they need examples: needs\n")
 
+    def test_all_of_our_own_recipes_are_rendered(self, folder):
+        """
+        In a checkout, `check recipes --render` finds nothing and leaves no prompt out, with no variable set.
+        """
+        variables = ("PROJECT_ROOT", "SCREENSHOT_FOLDER", "RECORDING_FOLDER")
+        assert not any(name in os.environ for name in variables)
+
+        code, printed, _ = command("check", "recipes", "--render", cwd=ROOT)
+
+        assert (code, printed) == (0, b"13 prompts and 1 resource can be served\n")
+
     def test_the_page_shows_it(self, recipes, folder, capsys):
         """
         The example on the page of diagnostics fails as it says there.
@@ -226,9 +240,8 @@ def clients(monkeypatch):
             if name == "narrow" and len(prompt.name) > 5
         ]
 
-    module = ModuleType("promptkit.compiler.lints.clients")
-    module.CLIENTS, module.lint_client = {"narrow": "", "wide": ""}, lint_client
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setattr(clients_lints, "CLIENTS", {"narrow": "", "wide": ""})
+    monkeypatch.setattr(clients_lints, "lint_client", lint_client)
 
 
 @pytest.mark.usefixtures("clients")

@@ -129,7 +129,7 @@ class UnknownClient(ValueError):
 
     def __init__(self, name: str) -> None:
         meant = nearest(name, CLIENTS)
-        known = f"did you mean {meant!r}?" if meant else f"known are {', '.join(CLIENTS)}"
+        known = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CLIENTS)}"
         super().__init__(f"there is no client {name!r}: {known}")
 
 
