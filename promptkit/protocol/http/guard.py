@@ -23,6 +23,9 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _EVENTS: Final = b"text/event-stream"
 
+#: The method whose reply is a stream.
+_LISTEN: Final = b"subscriptions/listen"
+
 #: What a page of an allowed origin may send, and what it may read of a response.
 _SENT: Final = (
     b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
@@ -77,7 +80,7 @@ class Guard:
         if not is_known and (refused := self._check_host(head, host)):
             return refused
         origin = fields.get(b"origin")
-        if origin is not None and not self.allows(origin):
+        if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
             return refuse(403, InvalidRequest(_foreign_origin(origin)))
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
             return refuse(
@@ -85,7 +88,7 @@ class Guard:
             )
         if head.method != "POST":
             return _other_method(head)
-        return _check_form(fields)
+        return _check_form(head)
 
     def allows(self, origin: bytes) -> bool:
         """Whether a page of this origin may send requests."""
@@ -118,17 +121,22 @@ def _other_method(head: Head) -> Response:
     return refuse(405, InvalidRequest(msg), headers=((b"allow", b"POST"),))
 
 
-def _check_form(fields: dict[bytes, bytes]) -> Response | None:
-    content = fields.get(b"content-type", b"")
-    if content != JSON and content.partition(b";")[0].strip().lower() != JSON:
+def _check_form(head: Head) -> Response | None:
+    content = head.fields.get(b"content-type", b"")
+    is_json = content == JSON or content.partition(b";")[0].strip().lower() == JSON
+    if not is_json or b"content-type" in head.repeated:
         return refuse(
             415, InvalidRequest("the body of a request is JSON: send Content-Type: application/json")
         )
-    accept = fields.get(b"accept")
-    if accept is not None and not any(accepts(accept)):
-        msg = "replies are application/json or text/event-stream: name one of them, or both, in Accept"
-        return refuse(406, InvalidRequest(msg))
-    return None
+    accept = head.fields.get(b"accept")
+    if accept is None:
+        return None
+    json, events = accepts(accept)
+    # Only requests that say in their head what they are get a stream: the body comes later, and has to agree.
+    if events if head.fields.get(b"mcp-method") == _LISTEN else json:
+        return None
+    msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"
+    return refuse(406, InvalidRequest(msg))
 
 
 @lru_cache(maxsize=64)
@@ -158,7 +166,7 @@ def _is_zero(parameter: bytes) -> bool:
 
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
+    return name if colon and port.isascii() and port.isdigit() else host
 
 
 def _origin(text: str) -> bytes:
