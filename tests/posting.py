@@ -1,4 +1,4 @@
-"""How tests speak to a server over HTTP: heads as clients send them, and an ASGI server that is one function."""
+"""How tests speak to a server over HTTP: heads as clients send them, and callers of ASGI applications."""
 
 import asyncio
 import json
@@ -36,7 +36,8 @@ def agreeing(message) -> dict:
     """Return the fields that repeat a modern message, as its client sends them."""
     method = message["method"]
     found = {"mcp-protocol-version": MODERN, "mcp-method": method}
-    if method in NAMED and (name := message.get("params", {}).get(NAMED[method])) is not None:
+    name = message.get("params", {}).get(NAMED.get(method))
+    if isinstance(name, str):
         is_plain = name.isascii() and name.isprintable() and name.strip() == name
         found["mcp-name"] = name if is_plain and not name.startswith("=?base64?") else encoded(name)
     return found
@@ -44,12 +45,12 @@ def agreeing(message) -> dict:
 
 def raw_fields(fields) -> list:
     """Return fields as ASGI has them; a value may be a list of values, or None for a field not sent."""
-    rows = []
-    for name, values in fields.items():
-        for value in values if isinstance(values, list) else [values]:
-            if value is not None:
-                rows.append((name.encode(), value if isinstance(value, bytes) else value.encode("latin-1")))
-    return rows
+    return [
+        (name.encode(), value if isinstance(value, bytes) else value.encode("latin-1"))
+        for name, values in fields.items()
+        for value in (values if isinstance(values, list) else [values])
+        if value is not None
+    ]
 
 
 def head(method="POST", path="/mcp", **fields):

@@ -1,6 +1,6 @@
 """Whether the head of a modern request says the same as its body."""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error
 from typing import Final
 
@@ -18,6 +18,9 @@ _NAME: Final = "Mcp-Name"
 _NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
 
 _ENCODED: Final = (b"=?base64?", b"?=")
+
+#: How a text begins that looks as if it were encoded: it has to be.
+_MARK: Final = "=?base64?"
 
 
 def disagreement(head: Head, version: str, method: str, name: str | None) -> HeaderMismatch | None:
@@ -46,7 +49,7 @@ def disagreement(head: Head, version: str, method: str, name: str | None) -> Hea
     for field, value in expected:
         key = field.lower().encode()
         is_same = head.fields.get(key) == value.encode(errors="surrogatepass") and key not in head.repeated
-        if not is_same and (fault := _fault(head, field, key, value)) is not None:
+        if not (is_same and _is_plain(value)) and (fault := _fault(head, field, key, value)) is not None:
             return fault
     return None
 
@@ -66,6 +69,11 @@ def _fault(head: Head, field: str, key: bytes, value: str) -> HeaderMismatch | N
     return None
 
 
+def _is_plain(value: str) -> bool:
+    """Whether a value stands in a field as it is."""
+    return value.isascii() and value.isprintable() and not value.startswith(_MARK)
+
+
 def _printable(value: bytes) -> str | None:
     return value.decode() if value.isascii() and value.decode().isprintable() else None
 
@@ -74,7 +82,10 @@ def _decoded(value: bytes) -> str | None:
     begin, end = _ENCODED
     if not (value.startswith(begin) and value.endswith(end) and len(value) >= len(begin) + len(end)):
         return _printable(value)
+    encoded = value[len(begin) : -len(end)]
     try:
-        return b64decode(value[len(begin) : -len(end)], validate=True).decode()
+        decoded = b64decode(encoded, validate=True)
+        # Bits that are left over may hold anything: other decoders would refuse them, or read them otherwise.
+        return decoded.decode() if b64encode(decoded) == encoded else None
     except (Error, UnicodeDecodeError):
         return None

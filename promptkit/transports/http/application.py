@@ -16,7 +16,7 @@ from promptkit.protocol.events import Event
 from promptkit.protocol.http.endpoint import Accepted, Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
 from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
-from promptkit.protocol.http.statuses import status_of
+from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
@@ -38,7 +38,6 @@ _EVENTS: Final = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
-_RETRY: Final = (b"retry-after", b"1")
 
 
 class _LoopSide:
@@ -162,7 +161,7 @@ class Application:
             if isinstance(said, Response):
                 await self._send(head, said, send)
             elif said is not None and said.ends:
-                await self._send(head, _reply(posted, said.line), send)
+                await self._send(head, response_to(said.line, modern=posted.modern), send)
             elif said is not None:
                 await self._stream(posted, said, send)
         finally:
@@ -250,11 +249,6 @@ def _path(scope: Scope) -> str:
         return path
     rest = path[len(root) :]
     return rest if rest.strip("/") else ENDPOINT
-
-
-def _reply(posted: Posted, line: bytes) -> Response:
-    status = status_of(line, modern=posted.modern)
-    return Response(status, line[:-1], (_JSON,) if status != 429 else (_JSON, _RETRY))
 
 
 def _events(lines: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Heads: who asks, for what, and in which form. The statuses are those of the specification, or the field's."""
+"""Heads: who asks, for what, and in which form. The statuses are the specification's, or the field's."""
 
 import pytest
 
@@ -51,7 +51,7 @@ class TestAHost:
             "[::ffff:127.0.0.1]",
             "127.0.0.1.",
             "127.1",
-            "0.0.0.0",
+            "0.0.0.0",  # noqa: S104 (nothing is bound)
             "2130706433",
             "0x7f.0.0.1",
             "*",
