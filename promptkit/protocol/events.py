@@ -69,8 +69,9 @@ class Batch:
         """
         Collect the replies among *events*, and return the other events.
 
-        If no reply is missing, the whole line is returned, too. Room is reserved for refusing each request;
-        if even that is too long, a single refusal takes the place of them all.
+        If no reply is missing, the whole line is returned, too, and nothing goes to the channel. Room is
+        reserved for refusing each request; if even that is too long, a single refusal takes the place of them
+        all.
         """
         replies = [event for event in events if isinstance(event, bytes)]
         requests = [event for event in events if isinstance(event, Request)]
@@ -78,9 +79,11 @@ class Batch:
         self.awaited = len(replies) + len(requests)
         self._room -= sum(len(self._refusal(request.id)) for request in requests) + sum(map(len, replies))
         if self._room < 0:
+            for request in requests:
+                request.discard()
             rest: list[Event] = [event for event in others if not isinstance(event, Request)]
             return [self._refusal(UNSET), *rest]
-        lines = [self.add(reply) for reply in replies]
+        lines = [self._collect(reply) for reply in replies]
         return [line for line in lines if line] + others
 
     def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
@@ -98,14 +101,17 @@ class Batch:
         """
         Collect one reply. After the last one return the whole line, before that ``b""``.
         """
+        line = self._collect(reply)
+        return line if self._channel is None or not line else self._channel.add(line)
+
+    def _collect(self, reply: bytes) -> bytes:
         with self._lock:
             self.awaited -= 1
             if reply:
                 self._replies += (memoryview(b","), memoryview(reply)[: -len(b"\n")])
             if self.awaited or not self._replies:
                 return b""
-            line = b"".join((b"[", *self._replies[1:], b"]\n"))
-        return line if self._channel is None else self._channel.add(line)
+            return b"".join((b"[", *self._replies[1:], b"]\n"))
 
     def sender(self, send: Send) -> Send:
         """
@@ -156,6 +162,13 @@ class Request(Struct, gc=False):
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
                     say(f"a reply could not be noted: {error!r}")
         return reply if self.channel is None else self.channel.add(reply)
+
+    def discard(self, reply: bytes = b"") -> None:
+        """
+        Note the *reply* to a request that is answered in another way, or not at all.
+        """
+        self.channel = None
+        self.answer(reply)
 
     def sender(self, send: Send) -> Send:
         """

@@ -296,7 +296,7 @@ class Session:
             is_decoded = refusal is None or line.lstrip().startswith(b"{")
             found, fault = decode_raw(line) if is_decoded else (None, None)
         except UNREADABLE:
-            refused = refusal or ParseError("this line is not JSON")
+            refused = refusal or ParseError("the message is not JSON")
             return (encode_error(leading_id(line) if refusal else UNSET, refused),) if line.strip() else ()
         fault = refusal or fault
         if isinstance(found, RawArray) and not isinstance(channel, Batch) and refusal is None:

@@ -93,7 +93,7 @@ class TestLines:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 7,
-            "error": {"code": -32600, "message": "the line is not read: it is longer than 2,000 bytes"},
+            "error": {"code": -32600, "message": "the message is not read: it is longer than 2,000 bytes"},
         }
         assert served(client)
 
@@ -161,7 +161,7 @@ class TestDepth:
         reply = client.ask("prompts/get", deep)
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32700)
-        assert reply["error"]["message"] == "the line is not read: it is nested more than 20 deep"
+        assert reply["error"]["message"] == "the message is not read: it is nested more than 20 deep"
         assert "result" in client.ask("prompts/get", flat)
 
     @given(
@@ -228,7 +228,7 @@ class TestWhoIsTold:
 
         (reply,) = client.send(b'{"params":{"x":%b},"jsonrpc":"2.0","method":"ping","id":"last"}\n' % held)
 
-        assert (reply["id"], reply["error"]["message"][:25]) == ("last", "the line is not read: it ")
+        assert (reply["id"], reply["error"]["message"][:28]) == ("last", "the message is not read: it ")
         assert served(client)
 
     @pytest.mark.parametrize("held", TOO_MUCH.values(), ids=TOO_MUCH)
@@ -491,7 +491,7 @@ class TestValues:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 1,
-            "error": {"code": -32600, "message": "the line is not read: it holds more than 100 values"},
+            "error": {"code": -32600, "message": "the message is not read: it holds more than 100 values"},
         }
         assert served(client)
 

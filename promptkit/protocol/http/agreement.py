@@ -1,6 +1,6 @@
 """Whether the head of a modern request says the same as its body."""
 
-from base64 import b64decode
+from base64 import b64decode, b64encode
 from binascii import Error
 from typing import Final
 
@@ -21,6 +21,9 @@ _KEYS: Final = {field: field.lower().encode() for field in (_VERSION, _METHOD, _
 _NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
 
 _ENCODED: Final = (b"=?base64?", b"?=")
+
+#: How a text begins that looks as if it were encoded: it has to be.
+_MARK: Final = "=?base64?"
 
 
 def disagreement(head: Head, version: str, method: str, name: str | None) -> HeaderMismatch | None:
@@ -57,7 +60,8 @@ def _is_same(head: Head, version: str, method: str, name: str | None) -> bool:
         not head.repeated
         and fields.get(_KEYS[_VERSION]) == version.encode()
         and fields.get(_KEYS[_METHOD]) == method.encode()
-        and (name is None or fields.get(_KEYS[_NAME]) == name.encode(errors="surrogatepass"))
+        and _is_plain(method)
+        and (name is None or (fields.get(_KEYS[_NAME]) == name.encode() and _is_plain(name)))
     )
 
 
@@ -77,6 +81,11 @@ def _fault(head: Head, field: str, value: str) -> HeaderMismatch | None:
     return None
 
 
+def _is_plain(value: str) -> bool:
+    """Whether a value stands in a field as it is."""
+    return value.isascii() and value.isprintable() and not value.startswith(_MARK)
+
+
 def _printable(value: bytes) -> str | None:
     return value.decode() if value.isascii() and value.decode().isprintable() else None
 
@@ -85,7 +94,10 @@ def _decoded(value: bytes) -> str | None:
     begin, end = _ENCODED
     if not (value.startswith(begin) and value.endswith(end) and len(value) >= len(begin) + len(end)):
         return _printable(value)
+    encoded = value[len(begin) : -len(end)]
     try:
-        return b64decode(value[len(begin) : -len(end)], validate=True).decode()
+        decoded = b64decode(encoded, validate=True)
+        # Bits that are left over may hold anything: other decoders would refuse them, or read them otherwise.
+        return decoded.decode() if b64encode(decoded) == encoded else None
     except (Error, UnicodeDecodeError):
         return None

@@ -14,9 +14,9 @@ from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
 from promptkit.protocol.http.agreement import disagreement
 from promptkit.protocol.http.envelopes import Message, peek
-from promptkit.protocol.http.messages import JSON, Head, Response, refuse
+from promptkit.protocol.http.messages import Head, Response, refuse
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.http.statuses import status_of
+from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
     InvalidRequest,
@@ -25,6 +25,7 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
 )
 from promptkit.protocol.limits import Limits
+from promptkit.protocol.refusals import method_not_found
 from promptkit.protocol.revisions import MODERN, REVISIONS, Era, Revision
 from promptkit.protocol.session import Session
 
@@ -37,7 +38,6 @@ _SESSION_ID: Final = b"mcp-session-id"
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
 _ACCEPTED: Final = Response(202)
-_JSON: Final = (b"content-type", JSON)
 
 
 class Accepted(Struct, gc=False):
@@ -64,6 +64,10 @@ class _OneMessage(Session):
     def _initialize(self, params: wire.InitializeParams) -> bytes:
         self.agreed = Session(self.server_info, structs.replace(self.capabilities, changes=False))
         return self.agreed._initialize(params)  # noqa: SLF001 (it is of this class)
+
+    def exceeds_limits(self, body: bytes) -> bool:
+        """Whether a body holds so much that it is not decoded to say more of it."""
+        return self._excess(body, len(body)) is not None
 
 
 class Endpoint:
@@ -123,14 +127,17 @@ class Endpoint:
             channel:
                 Where replies go.
         """
+        if head.repeated and (refused := _refuse_repeated(head, body)) is not None:
+            return refused
         session = self._session_of(head)
         if session is None:
-            if (ended := peek(body)).method != "initialize":
+            ended = peek(body)
+            if ended.method != "initialize" and not ended.names_revision:
                 msg = "this session has ended: send an initialize request without Mcp-Session-Id"
                 return refuse(404, InvalidRequest(msg), ended.id)
             session = self._legacy[_UNNAMED]
         events = session.receive_message(body, channel)
-        if len(events) == 1 and isinstance(request := events[0], Request):
+        if len(events) == 1 and isinstance(request := events[0], Request) and request.channel is channel:
             return self._checked(head, request)
         return self._answered(head, body, session, events)
 
@@ -163,49 +170,57 @@ class Endpoint:
         if not request.revision.stateless:
             return Accepted([request], modern=False)
         params = request.params
-        name = getattr(params, "name", None) or getattr(params, "uri", None)
+        name = getattr(params, "name", None)
+        if name is None:
+            name = getattr(params, "uri", None)
         fault = disagreement(head, request.revision.date, request.method, name)
         if fault is None:
             return Accepted([request], modern=True)
         refused = encode_error(request.id, fault)
-        request.channel = None  # it has no reply of its own
-        request.answer(refused)
-        return Response(400, refused[:-1], (_JSON,))
+        request.discard(refused)
+        return response_to(refused, modern=True)
 
     def _answered(
         self, head: Head, body: bytes, session: _OneMessage, events: list[Event]
     ) -> Accepted | Response:
         """What becomes of a message that is no single request for the server."""
         agreed, session.agreed = session.agreed, None
+        reply = next((event for event in events if isinstance(event, bytes)), None)
+        if reply is not None and session.exceeds_limits(body):
+            return response_to(reply, modern=False)
         message = peek(body)
         if message.elements is not None:
             return self._batch(head, message, events)
-        replies = [event for event in events if isinstance(event, bytes)]
-        if not replies:
+        if reply is None:
             return self._unanswered(head, message)
-        reply = replies[0]
         if not message.is_request:
-            return Response(400, reply[:-1], (_JSON,))
+            return response_to(reply, modern=False)
+        return self._replied(head, message, reply, agreed)
+
+    def _replied(self, head: Head, message: Message, reply: bytes, agreed: Session | None) -> Response:
+        """The response to a request that needs no server."""
         modern = message.names_revision or self._is_modern(head)
         if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
             return refuse(400, fault, message.id)
-        headers = [_JSON]
+        if modern and agreed is not None:
+            return refuse(404, method_not_found(message.method), message.id)
+        response = response_to(reply, modern=modern)
         if agreed is not None and agreed.revision is not None:
             sealed = self._sessions.seal(agreed.revision, agreed.client, agreed.client_capabilities)
-            headers.append((_SESSION_ID, sealed.encode()))
-        return Response(status_of(reply, modern=modern), reply[:-1], tuple(headers))
+            response.headers += ((_SESSION_ID, sealed.encode()),)
+        return response
 
     def _batch(self, head: Head, message: Message, events: list[Event]) -> Accepted | Response:
         requests = [event for event in events if isinstance(event, Request)]
-        if head.get(_VERSION) not in (None, _UNNAMED) or message.has_modern_element():
+        is_old = head.get(_VERSION) in (None, _UNNAMED)
+        if not is_old or message.has_modern_element(self._limits.messages):
             for request in requests:
-                request.channel = None
-                request.answer(b"")
-            msg = f"only revision {_UNNAMED.decode()} has batches: send one message a request"
+                request.discard()
+            msg = f"only revision {_UNNAMED.decode()} has batches, and none of its requests names another"
             return refuse(400, InvalidRequest(msg))
-        replies = [event for event in events if isinstance(event, bytes)]
-        if replies:
-            return Response(status_of(replies[0], modern=False), replies[0][:-1], (_JSON,))
+        reply = next((event for event in events if isinstance(event, bytes)), None)
+        if reply is not None:
+            return response_to(reply, modern=False)
         return Accepted(requests, modern=False) if requests else _ACCEPTED
 
     def _unanswered(self, head: Head, message: Message) -> Response:
@@ -226,6 +241,15 @@ class Endpoint:
         """Whether a head names a revision of the modern era, or one that nobody knows."""
         version = head.get(_VERSION)
         return version is not None and version not in self._legacy
+
+
+def _refuse_repeated(head: Head, body: bytes) -> Response | None:
+    """Refuse a request of a session if nobody can tell of which one."""
+    for name in (_VERSION, _SESSION_ID):
+        if name in head.repeated and not (message := peek(body)).names_revision:
+            msg = f"{name.decode()} was sent more than once"
+            return refuse(400, InvalidRequest(msg), message.id)
+    return None
 
 
 def _disagreement(head: Head, message: Message) -> HeaderMismatch | None:

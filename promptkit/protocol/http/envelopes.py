@@ -1,5 +1,6 @@
 """A second look at a message that is not simply served: what it is, and what it says of itself."""
 
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -103,11 +104,15 @@ class Message(Struct):
             return error.with_traceback(None)
         return None
 
-    def has_modern_element(self) -> bool:
+    def has_modern_element(self, most: int) -> bool:
         """
-        Return whether an element of an array names its revision.
+        Return whether one of the first elements of an array names its revision.
+
+        Args:
+            most:
+                How many are looked at.
         """
-        return any(peek(element).names_revision for element in self.elements or ())
+        return any(peek(element).names_revision for element in islice(self.elements or (), most))
 
 
 def peek(body: bytes) -> Message:
@@ -125,7 +130,8 @@ def peek(body: bytes) -> Message:
         message.is_request, message.id = True, incoming.id
     try:
         params = _decode_params(incoming.params)
-        message.name = next((text for text in (params.name, params.uri) if isinstance(text, str)), None)
+        name = params.uri if message.method == "resources/read" else params.name
+        message.name = name if isinstance(name, str) else None
         message.meta = None if params.meta is UNSET else _decode_meta(params.meta)
     except UNREADABLE:
         pass

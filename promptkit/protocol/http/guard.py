@@ -27,6 +27,10 @@ _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 _EVENTS: Final = b"text/event-stream"
 
+#: The method whose reply is a stream.
+_METHOD: Final = b"mcp-method"
+_LISTEN: Final = b"subscriptions/listen"
+
 #: What a page of an allowed origin may send, and what it may read of a response.
 _SENT: Final = (
     b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
@@ -77,7 +81,7 @@ class Guard:
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             most = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return refuse(431, InvalidRequest(f"the head of a request has at most {most}"))
-        if asks in self._fine and not head.repeated:
+        if asks in self._fine and not head.repeated and fields.get(_METHOD) != _LISTEN:
             return None
         response = self._check(head)
         if response is None and len(self._fine) < _MOST_KNOWN:
@@ -88,7 +92,7 @@ class Guard:
         if (refused := self._check_host(head)) is not None:
             return refused
         origin = head.get(b"origin")
-        if origin is not None and not self.allows(origin):
+        if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
             return refuse(403, InvalidRequest(_foreign_origin(origin)))
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
             return refuse(
@@ -130,15 +134,20 @@ def _other_method(head: Head) -> Response:
 
 def _check_form(head: Head) -> Response | None:
     content = head.get(b"content-type") or b""
-    if content != JSON and content.partition(b";")[0].strip().lower() != JSON:
+    is_json = content == JSON or content.partition(b";")[0].strip().lower() == JSON
+    if not is_json or b"content-type" in head.repeated:
         return refuse(
             415, InvalidRequest("the body of a request is JSON: send Content-Type: application/json")
         )
     accept = head.get(b"accept")
-    if accept is not None and not any(accepts(accept)):
-        msg = "replies are application/json or text/event-stream: name one of them, or both, in Accept"
-        return refuse(406, InvalidRequest(msg))
-    return None
+    if accept is None:
+        return None
+    json, events = accepts(accept)
+    # Only requests that say in their head what they are get a stream: the body comes later, and has to agree.
+    if events if head.get(_METHOD) == _LISTEN else json:
+        return None
+    msg = "the reply is application/json, or text/event-stream for a stream: name both in Accept"
+    return refuse(406, InvalidRequest(msg))
 
 
 @lru_cache(maxsize=64)
@@ -168,7 +177,7 @@ def _is_zero(parameter: bytes) -> bool:
 
 def _without_port(host: str) -> str:
     name, colon, port = host.rpartition(":")
-    return name if colon and port.isdigit() else host
+    return name if colon and port.isascii() and port.isdigit() else host
 
 
 def _origin(text: str) -> bytes:

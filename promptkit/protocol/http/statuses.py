@@ -3,10 +3,16 @@
 from collections.abc import Mapping
 from typing import Final
 
+from promptkit.protocol.http.messages import JSON, Response
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.outcomes import error_code
 
-__all__ = ["status_of"]
+__all__ = ["response_to", "status_of"]
+
+_JSON: Final = (b"content-type", JSON)
+
+#: When a client may try again that has met a limit, in seconds.
+_RETRY: Final = (b"retry-after", b"1")
 
 #: What is wrong with the message itself. Clients of the older era take each such status for a broken
 #: connection, so there only what no client sends by chance has one.
@@ -49,3 +55,18 @@ def status_of(reply: bytes, *, modern: bool) -> int:
         return 200
     code = error_code(reply)
     return 200 if code is None else _BY_CODE[modern].get(code, 200)
+
+
+def response_to(reply: bytes, *, modern: bool) -> Response:
+    """
+    Return the response that carries a reply.
+
+    Args:
+        reply:
+            One line: a result, or an error.
+
+        modern:
+            Whether the request names its revision.
+    """
+    status = status_of(reply, modern=modern)
+    return Response(status, reply[:-1], (_JSON,) if status != Code.TOO_MANY_REQUESTS else (_JSON, _RETRY))

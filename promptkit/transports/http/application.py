@@ -16,7 +16,7 @@ from promptkit.protocol.events import Event
 from promptkit.protocol.http.endpoint import Accepted, Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
 from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
-from promptkit.protocol.http.statuses import status_of
+from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import InternalError, encode
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
@@ -39,7 +39,6 @@ _EVENTS: Final = (
     (b"x-accel-buffering", b"no"),
 )
 _HEALTH: Final = frozenset(("/healthz", "/readyz"))
-_RETRY: Final = (b"retry-after", b"1")
 
 
 class _LoopSide:
@@ -176,7 +175,7 @@ class Application:
         self._inbox.put(posted)
         said = await posted.next()
         if isinstance(said, bytes):
-            await self._send(head, _reply(posted, said), send)
+            await self._send(head, response_to(said, modern=posted.modern), send)
         elif isinstance(said, Response):
             await self._send(head, said, send)
         elif said is not None:
@@ -265,11 +264,6 @@ def _path(scope: Scope) -> str:
         return path
     rest = path[len(root) :]
     return rest if rest.strip("/") else ENDPOINT
-
-
-def _reply(posted: Posted, line: bytes) -> Response:
-    status = status_of(line, modern=posted.modern)
-    return Response(status, line[:-1], (_JSON,) if status != 429 else (_JSON, _RETRY))
 
 
 def _events(lines: bytes) -> bytes:
