@@ -5,6 +5,7 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 """
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct, structs
@@ -25,6 +26,7 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
 )
 from promptkit.protocol.limits import Limits
+from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.revisions import MODERN, REVISIONS, Era, Revision
 from promptkit.protocol.session import Session
 
@@ -38,6 +40,10 @@ _UNNAMED: Final = next(revision for revision in REVISIONS.values() if revision.b
 
 _ACCEPTED: Final = Response(202)
 _JSON: Final = (b"content-type", JSON)
+
+
+#: Here a request is of the revision that it names, even if it looks like a handshake.
+_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
 
 
 class Accepted(Struct, gc=False):
@@ -59,6 +65,7 @@ class Accepted(Struct, gc=False):
 class _OneMessage(Session):
     """A session of which each message may come from another client: a handshake changes nothing."""
 
+    methods = MappingProxyType({**METHODS, "initialize": _INITIALIZE})
     agreed: Session | None = None
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
