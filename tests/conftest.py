@@ -20,6 +20,13 @@ def pytest_configure():
     os.environ["XDG_CACHE_HOME"] = os.devnull
 
 
+@pytest.fixture(scope="session")
+def installations(request, tmp_path_factory):
+    """Where to install clients: what is there stays for the next time, unless pytest keeps nothing."""
+    cache = getattr(request.config, "cache", None)
+    return tmp_path_factory.mktemp("clients") if cache is None else cache.mkdir("clients")
+
+
 def _chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 

@@ -22,7 +22,7 @@ from promptkit.protocol.jsonrpc import (
     UnsupportedVersion,
     cut,
 )
-from promptkit.protocol.methods import Method
+from promptkit.protocol.methods import Method, method_not_found
 from promptkit.protocol.revisions import MODERN, Revision
 
 __all__ = ["check_envelope", "check_unknown", "convert_params", "decode_members", "decode_sender"]
@@ -77,9 +77,13 @@ def convert_params(name: str, method: Method, params: msgspec.Raw) -> wire.Param
     Decode *params* that the method's own decoder has refused, or say what is wrong with them.
 
     Raises:
-        ProtocolError: As `decode_members`, or InvalidParams if a member is missing or has another type.
+        ProtocolError: As `decode_members`, MethodNotFound if they name a revision that lacks the method, or
+            InvalidParams if a member is missing or has another type.
     """
     members = decode_members(params, enveloped=method.enveloped)
+    meta = members.get("_meta")
+    if not method.modern and isinstance(meta, dict) and wire.PROTOCOL_VERSION in meta:
+        raise method_not_found(name)
     try:
         return msgspec.convert(members, method.params)
     except (msgspec.ValidationError, RecursionError) as error:

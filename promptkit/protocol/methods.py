@@ -7,9 +7,10 @@ from msgspec import UnsetType
 from msgspec.json import Decoder
 
 from promptkit.protocol import wire
+from promptkit.protocol.jsonrpc import MethodNotFound
 from promptkit.protocol.revisions import Revision
 
-__all__ = ["METHODS", "Method", "PageKey"]
+__all__ = ["METHODS", "Method", "PageKey", "method_not_found"]
 
 
 class Method:
@@ -76,6 +77,13 @@ METHODS: Final[Mapping[str, Method]] = {
     "subscriptions/listen": Method(wire.ListenParams, handshake=False),
     "tools/list": Method(wire.PageParams),
 }
+
+
+def method_not_found(method: str) -> MethodNotFound:
+    """
+    Return the error for a method that does not exist, or not for this client.
+    """
+    return MethodNotFound(f"method not found: {method}", method)
 
 
 #: What identifies a page of a list: its method, the client's revision, and its cursor.

@@ -19,11 +19,11 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
 )
 from promptkit.protocol.limits import Limits
+from promptkit.protocol.methods import method_not_found
 from promptkit.protocol.partial_decoding import leading_id
 from promptkit.protocol.revisions import Revision
 
 __all__ = [
-    "method_not_found",
     "no_session",
     "not_in_a_batch",
     "refuse_batch",
@@ -74,13 +74,6 @@ def refuse_unknown(method: str, params: msgspec.Raw) -> MethodNotFound:
     """
     check_unknown(params)
     return method_not_found(method)
-
-
-def method_not_found(method: str) -> MethodNotFound:
-    """
-    The error for a method that does not exist, or not for this client.
-    """
-    return MethodNotFound(f"method not found: {method}", method)
 
 
 def no_session(method: str) -> InvalidParams:

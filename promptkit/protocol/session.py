@@ -5,7 +5,7 @@ A `Session` answers the handshake and refuses invalid requests by itself. It ret
 with their protocol revision, for the server. It never blocks, and knows nothing about prompts.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -25,7 +25,7 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
 )
 from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES, Limits, OverlongLine
-from promptkit.protocol.methods import METHODS, Method
+from promptkit.protocol.methods import METHODS, Method, method_not_found
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
@@ -63,6 +63,9 @@ class Session:
             How many bytes large requests may take together; that of the limits by default.
 
     Attributes:
+        methods:
+            The methods that there are.
+
         observe:
             Called with each request that the session answers by itself, and the reply.
 
@@ -78,6 +81,8 @@ class Session:
         subscriptions:
             What the client wants to be notified of.
     """
+
+    methods: Mapping[str, Method] = METHODS
 
     def __init__(
         self,
@@ -184,7 +189,8 @@ class Session:
         from promptkit.protocol.envelope import decode_sender
         from promptkit.protocol.partial_decoding import decode_beginning
 
-        sender = decode_sender(incoming.params) if incoming.method != "initialize" else None
+        method = self.methods.get(incoming.method)
+        sender = decode_sender(incoming.params) if method is None or method.enveloped else None
         revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
         known: Any = incoming.id
         number = decode_beginning(known) if isinstance(known, Raw) else known
@@ -204,7 +210,7 @@ class Session:
     def _receive_request(self, incoming: Incoming, request_id: RequestId, channel: Channel | None) -> Event:
         """Return the request for the server, or the reply. Raises ProtocolError if it cannot be served."""
         name = incoming.method
-        method = METHODS.get(name)
+        method = self.methods.get(name)
         if method is None:
             from promptkit.protocol.refusals import refuse_unknown
 
@@ -232,13 +238,13 @@ class Session:
             client, capabilities = self.client, self.client_capabilities
         if method.served:
             return Request(request_id, name, params, revision, client, capabilities, channel, None, large)
-        if channel is not None and not method.enveloped and isinstance(channel, Batch):
-            from promptkit.protocol.refusals import not_in_a_batch
-
-            raise not_in_a_batch(name)
         if method.static is not None:
             return encode_result(request_id, method.static)
         if isinstance(params, wire.InitializeParams):
+            if channel is not None and isinstance(channel, Batch):
+                from promptkit.protocol.refusals import not_in_a_batch
+
+                raise not_in_a_batch(name)
             return encode_result(request_id, self._initialize(params))
         return encode_result(request_id, self._discover(revision))
 
@@ -260,7 +266,7 @@ class Session:
             return LATEST_HANDSHAKE
         if self.revision is not None and method.handshake:
             return self.revision
-        from promptkit.protocol.refusals import method_not_found, no_session
+        from promptkit.protocol.refusals import no_session
 
         raise no_session(name) if self.revision is None else method_not_found(name)
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InternalError, encode_result
-from promptkit.protocol.refusals import method_not_found
+from promptkit.protocol.methods import method_not_found
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.session import Session
 from promptkit.server.notifier import Notifier

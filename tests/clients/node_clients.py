@@ -23,7 +23,6 @@ PATIENCE: Final = 10
 CI_OPTIONS: Final = (
     "--ignore-scripts",
     "--omit=dev",
-    "--omit=optional",
     "--no-audit",
     "--no-fund",
     "--no-engine-strict",
@@ -43,7 +42,7 @@ INSPECTED: Final = {
 }
 
 
-def install(package: Path, cache: Path) -> Path:
+def install(package: Path, cache: Path, *, optional: bool = False) -> Path:
     """
     Return a folder with a copy of *package*, and everything that its lock file pins.
 
@@ -55,13 +54,15 @@ def install(package: Path, cache: Path) -> Path:
 
         cache:
             Where to install it. What has been installed there before is used again.
+
+        optional:
+            Whether to install what it needs on some machines only.
     """
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             pytest.skip(f"{program} is not installed")
-    version = _output(["node", "--version"], 20).strip()
-    if int(version.removeprefix("v").split(".")[0]) < 20:
-        pytest.skip(f"Node {version} is too old: it has to be 20 or later")
+    if node_version("node") < 20:
+        pytest.skip("Node is too old: it has to be 20 or later")
     sources = sorted(file for file in package.iterdir() if file.is_file())
     digest = sha256(b"".join(file.read_bytes() for file in sources)).hexdigest()[:16]
     folder = cache / f"{package.name}-{digest}"
@@ -70,12 +71,18 @@ def install(package: Path, cache: Path) -> Path:
         try:
             for file in sources:
                 shutil.copy(file, scratch)
-            _output(["npm", "ci", *CI_OPTIONS, "--prefix", str(scratch)], INSTALLING)
+            omitted = () if optional else ("--omit=optional",)
+            _output(["npm", "ci", *CI_OPTIONS, *omitted, "--prefix", str(scratch)], INSTALLING)
             with suppress(OSError):  # somebody else was faster
                 scratch.rename(folder)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     return folder
+
+
+def node_version(node: str) -> int:
+    """Return the first number of the version of a Node."""
+    return int(_output([node, "--version"], 20).strip().removeprefix("v").split(".")[0])
 
 
 def _output(command: list[str], seconds: float) -> str:

@@ -44,13 +44,6 @@ def command(folder):
 
 
 @pytest.fixture(scope="session")
-def installations(request, tmp_path_factory):
-    """Where to install clients: what is there stays for the next time, unless pytest keeps nothing."""
-    cache = getattr(request.config, "cache", None)
-    return tmp_path_factory.mktemp("clients") if cache is None else cache.mkdir("clients")
-
-
-@pytest.fixture(scope="session")
 def typescript(installations):
     """Where the official TypeScript client is installed."""
     return install(HERE / "typescript", installations)

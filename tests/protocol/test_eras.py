@@ -233,6 +233,15 @@ class TestMethods:
 
         assert code(connect(revision, resources=True), message) == -32601
 
+    @pytest.mark.requirement("base/error/unadvertised")
+    @pytest.mark.parametrize("params", [{}, {"uri": 3}], ids=["missing", "of-another-type"])
+    @pytest.mark.parametrize("method", ["resources/subscribe", "resources/unsubscribe"])
+    def test_a_method_that_there_is_not_has_no_params(self, method, params):
+        """
+        That a modern request asks for what only sessions have is said before what its params lack.
+        """
+        assert code(connect(resources=True), modern(1, method, params)) == -32601
+
     @pytest.mark.parametrize("method", MODERN_ONLY)
     @pytest.mark.parametrize("revision", HANDSHAKES)
     def test_methods_of_modern_requests_are_unknown_to_sessions(self, method, revision):

@@ -5,6 +5,7 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 """
 
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct, structs
@@ -25,7 +26,7 @@ from promptkit.protocol.jsonrpc import (
     encode_error,
 )
 from promptkit.protocol.limits import Limits
-from promptkit.protocol.refusals import method_not_found
+from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.revisions import MODERN, REVISIONS, Era, Revision
 from promptkit.protocol.session import Session
 
@@ -38,6 +39,10 @@ _SESSION_ID: Final = b"mcp-session-id"
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
 _ACCEPTED: Final = Response(202)
+
+
+#: Here a request is of the revision that it names, even if it looks like a handshake.
+_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
 
 
 class Accepted(Struct, gc=False):
@@ -59,6 +64,7 @@ class Accepted(Struct, gc=False):
 class _OneMessage(Session):
     """A session of which each message may come from another client: a handshake changes nothing."""
 
+    methods = MappingProxyType({**METHODS, "initialize": _INITIALIZE})
     agreed: Session | None = None
 
     def _initialize(self, params: wire.InitializeParams) -> bytes:
@@ -202,8 +208,6 @@ class Endpoint:
         modern = message.names_revision or self._is_modern(head)
         if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
             return refuse(400, fault, message.id)
-        if modern and agreed is not None:
-            return refuse(404, method_not_found(message.method), message.id)
         response = response_to(reply, modern=modern)
         if agreed is not None and agreed.revision is not None:
             sealed = self._sessions.seal(agreed.revision, agreed.client, agreed.client_capabilities)

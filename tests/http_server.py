@@ -1,0 +1,57 @@
+"""Recipes that are served over HTTP, by a process of their own."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from promptkit.protocol.limits import PAGE_SIZE
+
+#: How long the process may take to end, in seconds.
+ENDING = 10
+
+SERVE = """
+import socket, sys, uvicorn
+from promptkit.asgi import app
+
+folder, page_size, descriptor = sys.argv[1:]
+served = app(folder, page_size=int(page_size))
+config = uvicorn.Config(served, log_level="warning", timeout_graceful_shutdown=1)
+uvicorn.Server(config).run([socket.socket(fileno=int(descriptor))])
+"""
+
+
+@contextmanager
+def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str) -> Iterator[str]:
+    """
+    Serve a folder of recipes, and give the URL at which clients reach it.
+
+    Args:
+        folder:
+            The recipes.
+
+        page_size:
+            How many items a page of a list holds.
+
+        environment:
+            Variables for the process, beside those of this one.
+    """
+    if sys.platform == "win32":
+        pytest.skip("a process is given its socket, which Windows cannot do")
+    with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever connects too early waits there
+        descriptor = listening.fileno()
+        process = subprocess.Popen(
+            [sys.executable, "-c", SERVE, str(folder), str(page_size), str(descriptor)],
+            env={**os.environ, **environment},
+            pass_fds=[descriptor],
+        )
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        finally:
+            process.terminate()
+            process.wait(ENDING)
