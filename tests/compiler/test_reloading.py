@@ -950,16 +950,17 @@ class TestLoadingAgain:
 
         assert said == [("one", "one"), ("two", "two"), ("tri", "tri")]
 
-    def test_what_was_read(self, recipes, png):
+    @pytest.mark.parametrize("root", ["", ", root='.'"])
+    def test_what_was_read(self, recipes, png, root):
         """
         The loader knows which files recipes have read or looked for: themselves, helpers, media.
         """
         folder = recipes(
-            greet="""
+            greet=f"""
             from promptkit import Image
             from . import _text
-            DOT = Image.from_path("dot.png")
-            GONE = Image.from_path("gone.png")
+            DOT = Image.from_path("dot.png"{root})
+            GONE = Image.from_path("gone.png"{root})
             """,
             _text="",
             other="",
