@@ -33,6 +33,9 @@ _MAX_DELAY_MS: Final = 1000
 #: How often it is checked that the watched folders have not been replaced, in milliseconds.
 _CHECK_EVERY_MS: Final = 250
 
+#: By path: the stamp of each file; None if it does not exist.
+Stamps: TypeAlias = Mapping[str, Stamp | None]
+
 #: Differs from the stamp of each file, whether it exists or not.
 _UNKNOWN: Final = (-1, -1, -1)
 
@@ -46,9 +49,9 @@ class LoadedRecipes(Struct):
     imports: FolderImport | ModuleImport
     recipes: Recipes
     files: Sequence[CompiledFile]
-    stamps: Mapping[str, Stamp | None] = {}
+    stamps: Stamps = {}
 
-    def changed(self, now: Mapping[str, Stamp | None]) -> set[str]:
+    def changed(self, now: Stamps) -> set[str]:
         """Return the paths of the files whose stamps differ *now*, and of those that have errors."""
         changed = {path for path, stamp in now.items() if self.stamps.get(path, _UNKNOWN) != stamp}
         gone = (path for path in self.stamps.keys() - now.keys() if stamp_of(path) != self.stamps[path])
@@ -88,7 +91,7 @@ class Reloader:
             self._target = f"{path}:{attribute}" if attribute else str(path)
         self._served: Sequence[CompiledFile] = ()
         self._last: LoadedRecipes | None = None
-        self._read: frozenset[Path] = frozenset()
+        self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, frozenset(), "")
         self._settled = self._watching = True
         self._importer = Importer(self._load, self._stop)
@@ -114,7 +117,8 @@ class Reloader:
         self._known_files = before = self._find_files()
         loaded = self._importer.run_here(load)
         self._served = merge((), loaded.files)
-        self._note(before, loaded.recipes, self._served)
+        self._settled, stamps = _compared(before.files, loaded.recipes.read)
+        self._note(loaded, self._served, stamps)
         self._keep(loaded)
         catalog = compose(self._served, root=loaded.recipes.root)
         self._reported = catalog.diagnostics
@@ -146,8 +150,7 @@ class Reloader:
 
     def _run(self) -> None:
         """Watch until stopped. Where files cannot be watched, poll."""
-        if self._last is not None and isinstance(self._last.imports, FolderImport):
-            self._last.imports.prepare_reuse()
+        self._prepare_reuse()
         while not self._stop.is_set():
             self._watching = False
             try:
@@ -203,16 +206,16 @@ class Reloader:
     def _has_changed(self) -> bool:
         return self._find_files().files != self._known_files.files
 
-    def _note(self, before: WatchedFiles, recipes: Recipes, files: Sequence[CompiledFile]) -> None:
-        """Note the files that *recipes* were made from, and whether one changed while it was read."""
+    def _note(self, loaded: LoadedRecipes, files: Sequence[CompiledFile], stamps: Stamps) -> None:
+        """Note the files that a load has read. *stamps* says how they were when they were read."""
+        recipes = loaded.recipes
+        read = recipes.read | recipes.read_before
         sound = all(file.is_sound and not file.age for file in files)
         # Old declarations may depend on files that their file no longer reads.
-        self._read = frozenset(recipes.read) if sound else self._read.union(recipes.read)
+        self._read = read if sound else self._read | read
         after = self._find_files()
-        known = {path: before.files.get(path, stamp) for path, stamp in after.files.items()}
+        known = {path: stamps.get(path, stamp) for path, stamp in after.files.items()}
         self._known_files = structs.replace(after, files=known)
-        read = before.files.keys() & set(map(str, recipes.read))
-        self._settled = all(before.files[path] == after.files.get(path) for path in read)
 
     def _reload(self) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left."""
@@ -235,43 +238,51 @@ class Reloader:
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
-        self._note(before, loaded.recipes, merged)
-        if self._settled:
-            self._serve(loaded, merged, catalog, imports)
-        else:  # files changed while they were read, and are read again
-            imports.restore()
+        self._settled, stamps = _compared(before.files, loaded.recipes.read)
+        keeps = self._settled and self._serve(merged, catalog, imports)
+        if not self._settled:
+            imports.restore()  # files changed while they were read, and are read again
+        self._note(loaded, merged, stamps)
+        if keeps:
+            self._keep(loaded)
+            self._prepare_reuse()
 
     def _serve(
         self,
-        loaded: LoadedRecipes,
         merged: Sequence[CompiledFile],
         catalog: Catalog,
         imports: ImportSnapshot,
-    ) -> None:
+    ) -> bool:
+        """Publish a catalog, and return whether the modules of this load are those that are served now."""
         lost = not any(file.served for file in merged) and any(file.served for file in self._served)
         if lost:
             imports.restore()
             self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
-            return
-        anew = [file for file in merged if not file.age]
-        gone = {file.file for file in self._served} - {file.file for file in merged}
-        if anew or gone:
-            if len(anew) < len(merged):
+            return False
+        old = [file for file in merged if file.age]
+        serves = len(old) < len(merged) or bool(
+            {file.file for file in self._served} - {file.file for file in merged}
+        )
+        if serves:
+            if old:
                 imports.restore_missing()
-            self._keep(loaded)
             _call("publish", self._publish, catalog)
         else:
             imports.restore()
         self._served = merged
         self._report_changes(catalog, _summary(merged))
+        return serves
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
             structuring.forget_types()  # the new modules define them anew
-        imports, last = begin(self._target, importing), self._last
-        if last is not None and isinstance(imports, FolderImport) and isinstance(last.imports, FolderImport):
-            imports.reuse(last.imports, last.changed(self._known_files.files))
+        last = self._last
+        if last is not None and isinstance(last.imports, FolderImport):
+            changed = last.changed(self._known_files.files)
+            imports = begin(self._target, importing, last.imports, changed)
+        else:
+            imports = begin(self._target, importing)
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
         return LoadedRecipes(imports, recipes, compile_files(recipes, compiling=importing, before=before))
@@ -280,6 +291,11 @@ class Reloader:
         """Keep what the next load starts from."""
         self._last = loaded
         loaded.stamps = self._known_files.files
+
+    def _prepare_reuse(self) -> None:
+        """Do now what the next load would have to do otherwise, for which somebody will wait."""
+        if self._last is not None and isinstance(self._last.imports, FolderImport):
+            self._last.imports.prepare_reuse()
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
         if catalog.diagnostics != self._reported and catalog.diagnostics:
@@ -293,6 +309,12 @@ class Reloader:
             self._skipped = watched.skipped
             for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
+
+
+def _compared(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
+    """Whether the files that were *read* are as *before*; and the stamps of all, as they were then."""
+    now = {path: stamp_of(path) for path in read}
+    return all(before.get(path, stamp) == stamp for path, stamp in now.items()), {**now, **before}
 
 
 def _summary(files: Sequence[CompiledFile]) -> str:

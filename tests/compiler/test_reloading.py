@@ -967,7 +967,7 @@ class TestLoadingAgain:
         )
         (folder / "dot.png").write_bytes(png)
 
-        assert {file.name for file in load(folder / "greet.py").read} == {
+        assert {Path(file).name for file in load(folder / "greet.py").read} == {
             "greet.py",
             "_text.py",
             "dot.png",
@@ -1087,11 +1087,11 @@ class TestFindingFiles:
         """
         A file that a recipe looked for and did not find is watched for.
         """
-        found = find_files(tmp_path / "recipes", [tmp_path / "dot.png"])
+        found = find_files(tmp_path / "recipes", [str(tmp_path / "dot.png")])
         (tmp_path / "dot.png").touch()
 
         assert found.concerns(str(tmp_path / "dot.png"))
-        assert found.files != find_files(tmp_path / "recipes", [tmp_path / "dot.png"]).files
+        assert found.files != find_files(tmp_path / "recipes", [str(tmp_path / "dot.png")]).files
 
     @pytest.fixture
     def deep(self, tmp_path):

@@ -1,6 +1,6 @@
 """Declarations: the prompts and resources that modules make while they are imported, and hold afterwards."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from promptkit.compiler.loading.finders import namespace_of
 from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.recipes import LoadedFile, Recipes
+from promptkit.compiler.recipes import LoadedFile
 from promptkit.compiler.resources import Resource
 from promptkit.errors.exceptions import LoadError
 
@@ -55,9 +55,7 @@ def declared_in(
     return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(resources)))
 
 
-def named_declarations(
-    target: str, file: Path, module: ModuleType, attribute: str, read: Iterable[Path]
-) -> Recipes:
+def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
     """
     Return only the prompts and resources that a module calls *attribute*.
 
@@ -75,7 +73,7 @@ def named_declarations(
         raise LoadError(target, f"{attribute!r} is neither a prompt nor a resource, nor several of them")
     prompts = tuple(item for item in items if isinstance(item, Prompt))
     resources = tuple(item for item in items if isinstance(item, Resource))
-    return Recipes(by_file=[LoadedFile(file, prompts, resources)], read=read)
+    return LoadedFile(file, prompts, resources)
 
 
 def _is_left_over(prompt: Prompt[..., Any], module: object) -> bool:
