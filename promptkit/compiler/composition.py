@@ -110,7 +110,7 @@ class CompiledFile(Struct, frozen=True, dict=True):
     def resources(self) -> tuple[CompiledResource, ...]:
         """The resources that can be served."""
         compiled = (declaration.compiled for declaration in self.declarations)
-        return tuple(one for one in compiled if isinstance(one, CompiledResource))
+        return tuple(one for one in compiled if one is not None and not isinstance(one, CompiledPrompt))
 
     @property
     def served(self) -> set[Key]:
@@ -147,7 +147,7 @@ def compose(
     if winners:
         compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
         prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
-        resources = [item for item in compiled if isinstance(item, CompiledResource)]
+        resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
     else:
         prompts = [item for file in files for item in file.prompts]
         resources = [item for file in files for item in file.resources]

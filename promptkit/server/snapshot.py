@@ -86,7 +86,7 @@ class Snapshot:
         self._pages: dict[tuple[str, Revision], Pages] = {}
         if before is not None:
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
-                self._encode(method, revision, (before.catalog, pages))
+                self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
         """
@@ -114,17 +114,18 @@ class Snapshot:
         """Return every page of every list, for every revision."""
         for method in LISTS:
             for revision in REVISIONS.values():
-                listed = self._listed(method, revision)
+                # Not kept, as nobody may ever ask for them.
+                listed = self._pages.get((method, revision)) or self._encode(method, revision)
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
     def _listed(self, method: str, revision: Revision) -> Pages:
-        return self._pages.get((method, revision)) or self._encode(method, revision)
+        if (pages := self._pages.get((method, revision))) is None:
+            pages = self._pages[method, revision] = self._encode(method, revision)
+        return pages
 
     def _encode(self, method: str, revision: Revision, before: tuple[Catalog, Pages] | None = None) -> Pages:
         lowering, changes = lowering_for(revision, self._identity), self.capabilities.changes
-        pages = pages_of(method, self.catalog, lowering, self._page_size, changes=changes, before=before)
-        self._pages[method, revision] = pages
-        return pages
+        return pages_of(method, self.catalog, lowering, self._page_size, changes=changes, before=before)
 
 
 class ReplyCache:

@@ -5,12 +5,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
-from promptkit.compiler.loading.code_imports import Imports, imports_in
 from promptkit.compiler.prompts import Prompt
+
+if TYPE_CHECKING:
+    from promptkit.compiler.loading.code_imports import Imports
 
 __all__ = ["Execution", "Executions", "collecting"]
 
@@ -57,15 +59,17 @@ class Execution(Struct, eq=False):
     made: list[Prompt[..., Any]] = field(default_factory=list)
     read: list[Path] = field(default_factory=list)
     code: CodeType | None = None
-    known_imports: Imports | None = None
+    known_imports: "Imports | None" = None
 
     @property
     def is_package(self) -> bool:
         """Whether modules lie below it."""
         return Path(self.file).name == "__init__.py"
 
-    def imports(self, root: str) -> Imports:
+    def imports(self, root: str) -> "Imports":
         """Return what it imports; *root* is the package beside whose modules it may import any."""
+        from promptkit.compiler.loading.code_imports import Imports, imports_in  # only for a reload
+
         if self.known_imports is None:
             if self.code is None:
                 return Imports(others=True, reads=True)

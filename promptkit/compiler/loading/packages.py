@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from promptkit.compiler.loading.executions import Executions
 from promptkit.compiler.loading.finders import (
@@ -21,15 +22,17 @@ from promptkit.compiler.loading.finders import (
     PackageFinder,
     SiblingFinder,
     active_finders,
+    import_state,
     namespace_of,
     place_module,
     remove_module,
 )
-from promptkit.compiler.loading.import_graph import ImportGraph
 from promptkit.compiler.loading.interpreter import preserve_interpreter
 from promptkit.compiler.loading.project_finder import ProjectFinder
-from promptkit.compiler.loading.reuse import are_in_place, import_state
 from promptkit.compiler.loading.targets import package_of, project_root
+
+if TYPE_CHECKING:
+    from promptkit.compiler.loading.import_graph import ImportGraph
 
 __all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
 
@@ -89,8 +92,10 @@ class Package:
                 return _import(name, self._sources)
         return executed
 
-    def graph(self) -> ImportGraph:
+    def graph(self) -> "ImportGraph":
         """Return what depends on what, made anew only if a module was executed since the last time."""
+        from promptkit.compiler.loading.import_graph import ImportGraph  # only for a reload
+
         if self._graph is None or self._graph.count != self.executions.count:
             self._graph = ImportGraph(self.executions, self.name, self._sources.folder)
         return self._graph
@@ -103,6 +108,8 @@ class Package:
             changed:
                 The paths of the files that are others now, that are new or that are gone.
         """
+        from promptkit.compiler.loading.reuse import are_in_place  # not in a first import
+
         affected = self.graph().affected(changed)
         if affected is None or self.name in affected or import_state() != self._import_state:
             return None

@@ -5,20 +5,9 @@ from collections.abc import Collection
 from types import ModuleType
 
 from promptkit.compiler.loading.executions import Execution
-from promptkit.compiler.loading.finders import SourceLoader, active_finders, namespace_of
+from promptkit.compiler.loading.finders import SourceLoader, namespace_of
 
-__all__ = ["are_in_place", "import_state"]
-
-
-def import_state() -> tuple[object, ...]:
-    """Return what decides where modules are found, to be compared later."""
-    ours = active_finders()
-    roots = {root for finder in ours if (root := getattr(finder, "root", None)) is not None}
-    return (
-        tuple(place for place in sys.path if place not in roots),
-        tuple(id(finder) for finder in sys.meta_path if finder not in ours),
-        tuple(map(id, sys.path_hooks)),
-    )
+__all__ = ["are_in_place"]
 
 
 def are_in_place(kept: Collection[Execution], package: str, module: ModuleType) -> bool:
