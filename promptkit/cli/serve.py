@@ -110,6 +110,7 @@ def _serve(
     """Import the recipes, and serve them until the client hangs up."""
     gc.disable()  # imports leave no garbage, and looking for it takes time
     from promptkit.cli.loading import report_faults  # what the first list does not need
+    from promptkit.cli.settled import SettledCatalog
     from promptkit.compiler.reloading import Reloader
     from promptkit.server import Server
 
@@ -142,7 +143,8 @@ def _serve(
             names = reloader.names_by_file if catalog.healthy else None
             cache.verify_and_save(server, early.sent_pages, names)
         if watches:
-            reloader.start(server.replace)
+            settled = SettledCatalog(lambda: server.catalog)
+            reloader.start(server.replace, settled.look)
 
     if lazy:
         lazy.start(reloader, server, imported, wire.end)

@@ -82,6 +82,7 @@ class Reloader:
         name, attribute = split_target(str(target))
         self._report = report
         self._publish: Callable[[Catalog], None] = lambda _: None
+        self._reloaded: Callable[[], object] = lambda: None
         self._stop = Event()
         self._folder: Path | None = None
         self._suffix, self._target = "", str(target)
@@ -132,15 +133,20 @@ class Reloader:
                 names.setdefault(file.name, []).append(name)
         return names
 
-    def start(self, publish: Callable[[Catalog], None]) -> None:
+    def start(
+        self, publish: Callable[[Catalog], None], reloaded: Callable[[], object] = lambda: None
+    ) -> None:
         """
         Watch the files from now on. What has changed since `load` is loaded, too.
 
         Args:
             publish:
                 Called on another thread with each new catalog.
+
+            reloaded:
+                Called on that thread after each reload, when nothing is kept any more for going back.
         """
-        self._publish = publish
+        self._publish, self._reloaded = publish, reloaded
         if self._folder is not None:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
@@ -164,7 +170,7 @@ class Reloader:
     def _poll(self) -> None:
         while not self._stop.wait(_POLL_EVERY_S):
             if not self._settled or self._has_changed():
-                self._reload()
+                self._reload_and_prepare()
 
     def _watch(self) -> None:
         """Watch the folders until one of them is replaced, or other folders hold the files."""
@@ -186,7 +192,7 @@ class Reloader:
             for changes in rounds:
                 paths = {path for _, path in changes}
                 if due := self._is_due(paths):
-                    self._reload()
+                    self._reload_and_prepare()
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
@@ -245,7 +251,6 @@ class Reloader:
         self._note(loaded, merged, stamps)
         if keeps:
             self._keep(loaded)
-            self._prepare_reuse()
 
     def _serve(
         self,
@@ -291,6 +296,11 @@ class Reloader:
         """Keep what the next load starts from."""
         self._last = loaded
         loaded.stamps = self._known_files.files
+
+    def _reload_and_prepare(self) -> None:
+        self._reload()
+        self._reloaded()
+        self._prepare_reuse()
 
     def _prepare_reuse(self) -> None:
         """Do now what the next load would have to do otherwise, for which somebody will wait."""
