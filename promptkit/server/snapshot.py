@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from threading import Lock
 from typing import Any, Final
 
@@ -62,6 +62,9 @@ class Snapshot:
         capabilities:
             What a server of this catalog declares that it can do.
 
+        importing:
+            Returns what is being imported, in words; None once the catalog is whole.
+
         process:
             The id of the process that serves it: not that of a child that an author's code has forked.
     """
@@ -77,6 +80,7 @@ class Snapshot:
         capabilities: Capabilities | None = None,
     ) -> None:
         self.catalog = catalog
+        self.importing: Callable[[], str] | None = None
         self.process = os.getpid()
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
