@@ -71,13 +71,14 @@ BUDGETS = (
         most=1.5,
     ),
     _against("mcp", START, 10),
-    _against("typescript", START, 2),
-    # The bare loop is little but the interpreter and its import of msgspec: the rest is for promptkit's own.
-    _against("bare", START, 0.7),
+    _against("typescript", START, 3),
+    _against("bare", START, 1 / 1.2),
+    _against("bare", rows.get(10), 0.5),
     # What a large reply may take is what the pipe takes for its bytes.
     _against("echo", rows.alone(LIST), 1 / 1.3),
     _against("echo", rows.alone(LARGE_PICTURE), 1 / 1.3),
     _against("mcp", rows.memory(10), 3),
+    _growth("resident memory after images, and before", rows.LOADED, rows.memory(10), most=1.5),
     _growth(
         "prompts/get among 10,000 prompts, and among 10",
         rows.among(TYPED, 10_000),
@@ -95,6 +96,30 @@ BUDGETS = (
         rows.get_of_files(2_000),
         rows.get_of_files(20),
         most=2,
+    ),
+    _growth(
+        "a saved file until it is served, among 2,000 and among 20",
+        rows.saved_file(2_000),
+        rows.saved_file(20),
+        most=2,
+    ),
+    _growth(
+        "resident memory with 2,000 files, at most while one is saved, and before",
+        rows.memory_of_reload(2_000),
+        rows.memory_of_files(2_000),
+        most=1.1,
+    ),
+    _growth(
+        "start to prompts/list of 2,000 files: from a built set, and from the start-up cache",
+        rows.built_list_of_files(2_000),
+        rows.list_of_files(2_000),
+        most=1.2,
+    ),
+    _growth(
+        "check of 2,000 files, and their import",
+        rows.check_of_files(2_000),
+        rows.import_of_files(2_000),
+        most=2.5,
     ),
 )
 

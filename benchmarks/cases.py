@@ -105,6 +105,14 @@ def echo_of(case: Case, size: int) -> Case:
     return Case(f"echo of {case.name}", "echo", {"bytes": size}, len, size)
 
 
+def saved(prompt: str, edit: int) -> Case:
+    """
+    Return the case of a prompt that says which edit of its file it is of.
+    """
+    said = _text(f"Review {edit}, this rust code, 3 deep.\n\n{CODE}")
+    return _get(f"edit {edit}", prompt, {"code": CODE, "language": "rust", "depth": "3"}, said)
+
+
 PLAIN = _get(
     "plain argument",
     "plain",

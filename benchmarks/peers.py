@@ -74,8 +74,10 @@ class Peer:
         return self.content or case is PLAIN
 
 
-def _program() -> tuple[str, ...]:
-    """The installed program, as people start it; else the module."""
+def program() -> tuple[str, ...]:
+    """
+    Return the installed program, as people start it; else the module.
+    """
     program = shutil.which("promptkit", path=str(Path(sys.executable).parent))
     return (program,) if program else (sys.executable, "-m", "promptkit")
 
@@ -83,12 +85,12 @@ def _program() -> tuple[str, ...]:
 def _promptkit() -> Peer:
     """With one page for a whole list, and without a limit to completion."""
     options = ("--page-size", "10000", "--completion-rate", "1000000000")
-    return Peer(OURS, OURS, (*_program(), "serve", RECIPES, *options))
+    return Peer(OURS, OURS, (*program(), "serve", RECIPES, *options))
 
 
 def _cold() -> Peer:
     """As it starts for the first time: without a start-up cache."""
-    shown = subprocess.run((*_program(), "serve", "--help"), capture_output=True, text=True, check=False)
+    shown = subprocess.run((*program(), "serve", "--help"), capture_output=True, text=True, check=False)
     if NO_CACHE not in shown.stdout:
         reason = f"this promptkit has no {NO_CACHE}"
         raise Absent(reason)

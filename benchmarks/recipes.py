@@ -26,6 +26,10 @@ def generated_{number:05}(code: str, language: Language = "python", depth: int =
 '''
 
 
+#: Of the folders with many files: a file that is saved again and again, and the prompt in it.
+SAVED, SAVED_PROMPT = "generated_00000.py", "generated_00000"
+
+
 def folder(parent: Path, count: int) -> Path:
     """
     Return where in *parent* the recipes of *count* prompts lie.
@@ -66,3 +70,13 @@ def write_files(parent: Path, counts: Sequence[int]) -> None:
         for file in range(count - 1):
             prompts = (PROMPT.format(number=number) for number in range(file * EACH, (file + 1) * EACH))
             (target / f"generated_{file:05}.py").write_text("".join((HEAD, *prompts)), encoding="utf-8")
+
+
+def save(parent: Path, files: int, edit: int) -> None:
+    """
+    Save a file among *files*, so that its prompts say the number of the edit.
+    """
+    place = folder_of_files(parent, files) / SAVED
+    prompts = (PROMPT.format(number=number) for number in range(EACH))
+    text = "".join((HEAD, *prompts)).replace("Review this", f"Review {edit}, this")
+    place.write_text(text, encoding="utf-8")

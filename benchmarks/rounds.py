@@ -7,7 +7,7 @@ from typing import Self
 
 import attrs
 
-from benchmarks import rows
+from benchmarks import many_files, rows
 from benchmarks.cases import CASES, LARGE_PICTURE, Case, listing
 from benchmarks.peers import OURS, Peer
 from benchmarks.rows import Row
@@ -125,15 +125,20 @@ class Rounds:
             for peer in peers:
                 if peer.content:
                     self._keep(peer, era, self.runner.measure_growth(peer, era, size))
-
         for files in plan.files:
-            for peer in peers:
-                if peer.reads_recipes:
-                    self._keep(peer, era, self.runner.measure_files(peer, era, files))
+            self._round_of_files(era, peers, files)
         sizes = self._sizes(era)
         for peer in peers:
             if not peer.content:
                 self._keep(peer, era, self.runner.measure_echo(peer, era, sizes))
+
+    def _round_of_files(self, era: Era, peers: Sequence[Peer], files: int) -> None:
+        """Measure what reads recipes where they are in so many files."""
+        for peer in peers:
+            if peer.reads_recipes:
+                self._keep(peer, era, self.runner.measure_files(peer, era, files))
+            if peer.name == OURS:
+                self._keep(peer, era, many_files.measure(self.runner, peer, era, files))
 
     def _sizes(self, era: Era) -> list[tuple[Case, float]]:
         """Promptkit's large results, and their sizes in KiB, as far as they were measured."""

@@ -61,6 +61,55 @@ def get_of_files(files: int) -> Row:
     return Row(f"start to prompts/get, of {files:,} files", table=PROCESS)
 
 
+def saved_file(files: int) -> Row:
+    """
+    Return the row of the time until a file among so many is served that was saved.
+    """
+    return Row(f"a saved file among {files:,} until it is served", table=PROCESS)
+
+
+def memory_of_files(files: int) -> Row:
+    """
+    Return the row of the memory that a server of so many files holds.
+    """
+    return Row(f"resident memory with {files:,} files", "MiB", table=PROCESS)
+
+
+def memory_of_reload(files: int) -> Row:
+    """
+    Return the row of the most memory that a server of so many files holds while some of them are saved.
+    """
+    return Row(f"resident memory with {files:,} files, at most while they are saved", "MiB", table=PROCESS)
+
+
+def built_list_of_files(files: int) -> Row:
+    """
+    Return the row of the time from the start to the first list, from a built set, where nothing is written.
+    """
+    return Row(f"start to prompts/list, of {files:,} files, from a built set", table=PROCESS)
+
+
+def import_of_files(files: int) -> Row:
+    """
+    Return the row of the time from the start to the first prompt where all of so many files are imported.
+    """
+    return Row(f"start to prompts/get, of {files:,} files, without a cache", table=PROCESS)
+
+
+def check_of_files(files: int) -> Row:
+    """
+    Return the row of the time that it takes to check so many files.
+    """
+    return Row(f"check of {files:,} files", table=PROCESS)
+
+
+def get(count: int) -> Row:
+    """
+    Return the row of the time from the start to the first prompt of *count*, without a list before.
+    """
+    return Row(f"start to prompts/get, one of {count:,} prompts", table=PROCESS)
+
+
 def memory(count: int) -> Row:
     """
     Return the row of the memory that a server of *count* prompts holds after small requests.

@@ -2,12 +2,12 @@
 
 import math
 import os
-import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from statistics import median
+from types import MappingProxyType
 
 import attrs
 
@@ -42,6 +42,9 @@ class Plan:
 
         files:
             How many files promptkit's recipes are in, where it is measured what files cost.
+
+        saves:
+            How often one of them is saved.
     """
 
     seconds: float
@@ -50,6 +53,7 @@ class Plan:
     sizes: tuple[int, ...]
     once: tuple[int, ...] = ()
     files: tuple[int, ...] = ()
+    saves: int = 1
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -62,10 +66,9 @@ class Plan:
 #: Variables of the shell that would slow some servers down and not others.
 UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHONDEVMODE")
 
-#: How long a server goes on with what it put off until it had answered.
-SETTLE_S = 1.0
-
-FULL = Plan(seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,), files=(20, 2_000))
+FULL = Plan(
+    seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,), files=(20, 2_000), saves=7
+)
 QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100), files=(2, 20))
 
 
@@ -92,12 +95,33 @@ class Runner:
         Raises:
             Refused: If it does not serve the era.
         """
-        return self._start(peer, era, count, recipes.folder(self.folder, count))
+        return self.start_in(recipes.folder(self.folder, count), peer, era, count=count)
 
-    def _start(self, peer: Peer, era: Era, count: int, folder: Path) -> Session:
+    def start_in(  # noqa: PLR0913 (most starts have no more than four)
+        self,
+        folder: Path,
+        peer: Peer,
+        era: Era,
+        *,
+        count: int = 0,
+        options: Sequence[str] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> Session:
+        """
+        Return a session with *peer*, whose recipes are in *folder* if it reads any.
+
+        Raises:
+            Refused: If it does not serve the era.
+        """
+        environment = {**self.environment(count), **variables}
+        return Session((*peer.command_for(folder), *options), environment, era)
+
+    def environment(self, count: int = 0) -> dict[str, str]:
+        """
+        Return the environment of a server of *count* prompts.
+        """
         shell = {name: value for name, value in os.environ.items() if name not in UNSET}
-        own = {"BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.folder)}
-        return Session(peer.command_for(folder), {**shell, **own}, era)
+        return {**shell, "BENCHMARK_PROMPTS": str(count), "BENCHMARK_PICTURES": str(self.folder)}
 
     def warm(self, peer: Peer, era: Era, count: int) -> None:
         """
@@ -105,7 +129,8 @@ class Runner:
         """
         with suppress(Refused), self.start(peer, era, count) as session:  # `measure` tells why
             session.ask(listing(count))
-            session.one_at_a_time(PLAIN, SETTLE_S, 1, sys.maxsize)
+            session.ask(PLAIN)
+            session.settle()
 
     def check(self, peer: Peer, era: Era) -> dict[str | None, str]:
         """
@@ -134,10 +159,14 @@ class Runner:
             for case in filter(peer.measures, cases if peer.requests else ()):
                 yield from self._measure_case(session, case)
             if peer.content and peer.requests:
-                yield from _memory(session, rows.LOADED)
+                yield from memory_of(session.memory(), rows.LOADED)
                 if LARGE_PICTURE in cases:
                     yield _size(session, LARGE_PICTURE)
             yield rows.EXIT, session.close()
+        if peer.content:
+            with self.start(peer, era, self.plan.sizes[0]) as session:
+                session.ask(PLAIN)
+                yield rows.get(self.plan.sizes[0]), time.perf_counter() - session.started
 
     def measure_growth(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
         """
@@ -160,16 +189,17 @@ class Runner:
         Yield how long *peer*, which reads recipes, takes to start with so many files of them.
         """
         folder = recipes.folder_of_files(self.folder, files)
-        with self._start(peer, era, files, folder) as session:  # leaves what it keeps for its next start
+        with self.start_in(folder, peer, era) as session:  # leaves what it keeps for its next start
             session.ask(PLAIN)
-            session.one_at_a_time(PLAIN, SETTLE_S, 1, sys.maxsize)
+            session.settle()
         for case, row in (
             (listing(recipes.NAMED), rows.list_of_files(files)),
             (PLAIN, rows.get_of_files(files)),
         ):
-            with self._start(peer, era, files, folder) as session:
+            with self.start_in(folder, peer, era) as session:
                 session.ask(case)
                 yield row, time.perf_counter() - session.started
+                session.settle()  # a list that is told early is kept once it is confirmed
 
     def measure_echo(
         self, peer: Peer, era: Era, sizes: Sequence[tuple[Case, float]]
@@ -193,7 +223,7 @@ class Runner:
         session.ask(PLAIN)  # what was put off for the list has to be done by now
         yield rows.first_get(count), time.perf_counter() - session.started
         session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)  # what follows a start
-        yield from _memory(session, rows.memory(count))
+        yield from memory_of(session.memory(), rows.memory(count))
 
     def _measure_case(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
         """The figures of one case, after a warm-up."""
@@ -212,9 +242,10 @@ def _size(session: Session, case: Case) -> tuple[Row, float]:
     return rows.size(case), len(session.ask(case)) / 1024
 
 
-def _memory(session: Session, row: Row) -> Iterator[tuple[Row, float]]:
-    """The server's memory, on systems that tell it."""
-    memory = session.memory()
+def memory_of(memory: float | None, row: Row) -> Iterator[tuple[Row, float]]:
+    """
+    Yield a figure of memory, on systems that tell it.
+    """
     if memory is not None:
         yield row, memory
 

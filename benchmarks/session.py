@@ -15,6 +15,7 @@ from benchmarks.cases import Case
 from benchmarks.wire import Era, Reply, read_reply
 
 PATIENCE = 120  # seconds until a server that says nothing is given up
+SETTLE_S = 0.5  # how long a server that has put nothing off does not run
 SHORT = 1 << 16  # bytes: what is longer is no error
 
 
@@ -188,11 +189,41 @@ class Session:
         """
         Return the process's resident memory in MiB, or nothing where the system does not tell.
         """
+        return self._memory("VmRSS")
+
+    def _memory(self, kind: str) -> float | None:
         status = Path(f"/proc/{self._process.pid}/status")
         if not status.exists():
             return None
-        (line,) = (line for line in status.read_text().splitlines() if line.startswith("VmRSS:"))
+        (line,) = (line for line in status.read_text().splitlines() if line.startswith(f"{kind}:"))
         return int(line.split()[1]) / 1024
+
+    def forget_peak(self) -> None:
+        """
+        Have `peak` count from now on, on systems that can.
+        """
+        with suppress(OSError):
+            Path(f"/proc/{self._process.pid}/clear_refs").write_text("5", encoding="ascii")
+
+    def peak(self) -> float | None:
+        """
+        Return the most memory that the process has had in MiB, or nothing where the system does not tell.
+        """
+        return self._memory("VmHWM")
+
+    def settle(self) -> None:
+        """
+        Wait until the process has nothing more to do: what it put off until it had answered is done.
+        """
+        used = None
+        while used != (now := self._processor_time()):
+            used = now
+            time.sleep(SETTLE_S)
+
+    def _processor_time(self) -> str:
+        """How long the process has run, on systems that tell."""
+        status = Path(f"/proc/{self._process.pid}/stat")
+        return " ".join(status.read_text().rpartition(")")[2].split()[11:13]) if status.exists() else ""
 
     def close(self) -> float:
         """

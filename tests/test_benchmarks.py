@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from benchmarks import peers, pictures, recipes, report, rows
+from benchmarks import many_files, peers, pictures, recipes, report, rows
 from benchmarks.budgets import BUDGETS, judge
 from benchmarks.cases import LARGE_PICTURE, PLAIN, STRUCTURED, TYPED, echo_of, listing
 from benchmarks.peers import COLD, OURS, RECIPES, Peer
@@ -199,6 +199,67 @@ def test_the_start_with_many_files_is_measured(tmp_path):
     assert not ECHO.reads_recipes
     assert list(found) == [rows.list_of_files(2), rows.get_of_files(2)]
     assert min(found.values()) > 0
+
+
+def test_what_many_files_take_is_measured(tmp_path):
+    """
+    A save, a start from a built set, an import and a check of all; each save is served before the next.
+    """
+    pictures.write(tmp_path)
+    recipes.write_files(tmp_path, (2,))
+    runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,), saves=2), tmp_path)
+
+    found = dict(many_files.measure(runner, peers.PEERS[OURS](), ERAS[0], 2))
+
+    seconds = [rows.saved_file, rows.built_list_of_files, rows.import_of_files, rows.check_of_files]
+    assert [row for row in found if row.unit == "s"] == [row(2) for row in seconds]
+    assert min(found.values()) > 0
+    assert recipes.folder_of_files(tmp_path, 2).stat().st_mode & 0o200
+    if rows.memory_of_files(2) in found:
+        assert found[rows.memory_of_reload(2)] >= found[rows.memory_of_files(2)] * 0.9
+
+
+def test_each_save_says_another_thing(tmp_path):
+    """
+    No save leaves a file as it was before, so that none is served before it was saved.
+    """
+    recipes.write_files(tmp_path, (2,))
+    file = recipes.folder_of_files(tmp_path, 2) / recipes.SAVED
+    first = file.read_text()
+    recipes.save(tmp_path, 2, 7)
+
+    assert file.read_text() == first.replace("Review this", "Review 7, this")
+    assert next(many_files.EDITS) < next(many_files.EDITS)
+
+
+def test_a_server_settles(tmp_path):
+    """
+    What a server puts off is done once it has settled: its start-up cache is written.
+    """
+    recipes.write(tmp_path, (10,))
+    pictures.write(tmp_path)
+    folder = recipes.folder(tmp_path, 10)
+    runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
+    with runner.start(peers.PEERS[OURS](), ERAS[0], 10) as session:
+        session.ask(PLAIN)
+        session.settle()
+
+        assert list(folder.glob("**/*.compiled"))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *(rows.saved_file(2_000), rows.memory_of_reload(2_000), rows.built_list_of_files(2_000)),
+        *(rows.check_of_files(2_000), rows.get(10), rows.LOADED),
+    ],
+    ids=lambda row: row.title,
+)
+def test_what_has_a_budget(row):
+    """
+    What a user waits for where there are many files has a budget, and memory has one.
+    """
+    assert row in {budget.ours for budget in BUDGETS}
 
 
 def test_no_budget_is_of_the_server_without_its_cache():

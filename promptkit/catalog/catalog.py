@@ -5,6 +5,7 @@ The compiler makes it, and the server serves it; it knows neither.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +26,11 @@ __all__ = ["Catalog"]
 
 
 def _sorted(prompts: Iterable[CompiledPrompt]) -> tuple[CompiledPrompt, ...]:
-    return tuple(sorted(prompts, key=lambda prompt: prompt.name))
+    return tuple(sorted(prompts, key=attrgetter("name")))
 
 
 def _by_template(resources: "Iterable[CompiledResource]") -> "tuple[CompiledResource, ...]":
-    return tuple(sorted(resources, key=lambda resource: resource.uri_template))
+    return tuple(sorted(resources, key=attrgetter("uri_template")))
 
 
 @attrs.frozen

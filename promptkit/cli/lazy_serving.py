@@ -1,11 +1,12 @@
 """Serving while recipes are still being imported, each when it is needed."""
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from threading import Thread
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler.lazy_import import LazyImport
+from promptkit.compiler.lazy_import import IMPORT_THREAD, LazyImport
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server import Server
@@ -63,6 +64,7 @@ class LazyServing:
             capabilities=connection.capabilities,
             known_page=early.page,
         )
+        self.snapshot.importing = partial(_import_progress, target)
 
     def start(
         self,
@@ -104,7 +106,7 @@ class LazyServing:
                 self._import.end(catalog)
                 imported(catalog)
 
-        self._thread = Thread(target=run, name="promptkit-import", daemon=True)
+        self._thread = Thread(target=run, name=IMPORT_THREAD, daemon=True)
         self._thread.start()
 
     def hold(self, grace: float) -> None:
@@ -128,3 +130,9 @@ class LazyServing:
             self._thread.join(seconds)
         if self._error is not None:
             raise self._error
+
+
+def _import_progress(target: str) -> str:
+    from promptkit.cli.import_progress import import_progress  # only where an import takes long
+
+    return import_progress(target, IMPORT_THREAD)

@@ -215,7 +215,9 @@ def _imported(
         names = reloader.names_by_file if catalog.healthy else None
         cache.verify_and_save(server, early.sent_pages, names)
     if server.capabilities.changes:
-        reloader.start(server.replace)
+        from promptkit.cli.settled import SettledCatalog
+
+        reloader.start(server.replace, SettledCatalog(lambda: server.catalog).look)
 
 
 def _reading(
@@ -250,15 +252,9 @@ def _refuse_requests(cache: CompiledSet | None, early: EarlyServer) -> None:
 
 def _import_progress(target: str) -> str:
     """The recipe and the line that the import is at, for an error message."""
-    place = place_of(target)
-    frame = sys._current_frames().get(main_thread().ident or 0)  # noqa: SLF001 (the only way)
-    found = ""
-    while frame is not None and place is not None:
-        folder, name = os.path.split(frame.f_code.co_filename)
-        if folder == place[0]:
-            found = f": {name} is at line {frame.f_lineno}"
-        frame = frame.f_back
-    return found
+    from promptkit.cli.import_progress import import_progress  # only where an import takes long
+
+    return import_progress(target, main_thread().name)
 
 
 def _startup_cache(options: Namespace) -> CompiledSet | None:

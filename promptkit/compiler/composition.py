@@ -102,6 +102,18 @@ class CompiledFile(Struct, frozen=True, dict=True):
         """The keys of its declarations."""
         return tuple(declaration.key for declaration in self.declarations)
 
+    @cached_property
+    def prompts(self) -> tuple[CompiledPrompt, ...]:
+        """The prompts that can be served."""
+        compiled = (declaration.compiled for declaration in self.declarations)
+        return tuple(one for one in compiled if isinstance(one, CompiledPrompt))
+
+    @cached_property
+    def resources(self) -> "tuple[CompiledResource, ...]":
+        """The resources that can be served."""
+        compiled = (declaration.compiled for declaration in self.declarations)
+        return tuple(one for one in compiled if one is not None and not isinstance(one, CompiledPrompt))
+
     @property
     def served(self) -> set[Key]:
         """The keys of what can be served."""
@@ -134,17 +146,19 @@ def compose(
             The folder that the files are in.
     """
     winners, duplicates = _find_winners(files, owners)
-    compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
+    if winners:
+        compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
+        prompts = [item for item in compiled if isinstance(item, CompiledPrompt)]
+        resources = [item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)]
+    else:
+        prompts = [item for file in files for item in file.prompts]
+        resources = [item for file in files for item in file.resources]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
     if not any(file.declarations for file in files) and not diagnostics:
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
     diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
-    return Catalog(
-        tuple(item for item in compiled if isinstance(item, CompiledPrompt)),
-        tuple(dict.fromkeys(diagnostics)),
-        tuple(item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)),
-    )
+    return Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources)
 
 
 def owners_of(files: Sequence[CompiledFile]) -> Owners:

@@ -20,7 +20,10 @@ from promptkit.errors.diagnostics import Diagnostic
 if TYPE_CHECKING:
     from promptkit.catalog.resources import CompiledResource
 
-__all__ = ["LazyCatalog", "LazyImport"]
+__all__ = ["IMPORT_THREAD", "LazyCatalog", "LazyImport"]
+
+#: What the threads are called that import.
+IMPORT_THREAD: Final = "promptkit-import"
 
 #: The pause after each file, in which another thread gets Python's lock if it wants it.
 _PAUSE_S: Final = 0.0005
@@ -193,7 +196,9 @@ class LazyImport:
         if not self._wait(event, _PATIENCE_S):
             # Not on this thread, which is given up when its request takes too long.
             with suppress(RuntimeError):  # without another thread, the file has to wait
-                Thread(target=self._import_beside, args=(file, event), daemon=True).start()
+                Thread(
+                    target=self._import_beside, args=(file, event), name=IMPORT_THREAD, daemon=True
+                ).start()
             self._wait(event)
 
     def _ask(self, file: str) -> Event:

@@ -60,25 +60,30 @@ class Recipes:
             The target, if it was a folder.
 
         read:
-            All files that were read to import the recipes, both modules and media.
+            The paths of all files that were read to import the recipes, both modules and media.
+
+        read_before:
+            Those that an earlier import has read, whose modules are used again, and this one has not.
     """
 
     by_file: tuple[LoadedFile, ...]
     root: Path | None
-    read: tuple[Path, ...]
+    read: frozenset[str]
+    read_before: frozenset[str]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (most are rarely given)
         self,
         prompts: Iterable[Prompt[..., Any]] = (),
         resources: "Iterable[Resource[..., Any]]" = (),
         *,
         by_file: Iterable[LoadedFile] = (),
         root: Path | None = None,
-        read: Iterable[Path] = (),
+        read: Iterable[str] = (),
+        read_before: Iterable[str] = (),
     ) -> None:
         loose = LoadedFile(None, tuple(prompts), tuple(resources))
         found = (loose, *by_file) if loose.prompts or loose.resources else tuple(by_file)
-        self.__attrs_init__(found, root, tuple(read))
+        self.__attrs_init__(found, root, frozenset(read), frozenset(read_before))
 
     @property
     def prompts(self) -> tuple[Prompt[..., Any], ...]:

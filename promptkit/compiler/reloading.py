@@ -32,6 +32,9 @@ _MAX_DELAY_MS: Final = 1000
 #: How often it is checked that the watched folders have not been replaced, in milliseconds.
 _CHECK_EVERY_MS: Final = 250
 
+#: By path: the stamp of each file; None if it does not exist.
+Stamps: TypeAlias = Mapping[str, Stamp | None]
+
 #: Differs from the stamp of each file, whether it exists or not.
 _UNKNOWN: Final = (-1, -1, -1)
 
@@ -45,9 +48,9 @@ class LoadedRecipes(Struct):
     imports: FolderImport | ModuleImport
     recipes: Recipes
     files: Sequence[CompiledFile]
-    stamps: Mapping[str, Stamp | None] = {}
+    stamps: Stamps = {}
 
-    def changed(self, now: Mapping[str, Stamp | None]) -> set[str]:
+    def changed(self, now: Stamps) -> set[str]:
         """Return the paths of the files whose stamps differ *now*, and of those that have errors."""
         changed = {path for path, stamp in now.items() if self.stamps.get(path, _UNKNOWN) != stamp}
         gone = (path for path in self.stamps.keys() - now.keys() if stamp_of(path) != self.stamps[path])
@@ -78,6 +81,7 @@ class Reloader:
         name, attribute = split_target(str(target))
         self._report = report
         self._publish: Callable[[Catalog], None] = lambda _: None
+        self._reloaded: Callable[[], object] = lambda: None
         self._stop = Event()
         self._folder: Path | None = None
         self._suffix, self._target = "", str(target)
@@ -87,7 +91,7 @@ class Reloader:
             self._target = f"{path}:{attribute}" if attribute else str(path)
         self._served: Sequence[CompiledFile] = ()
         self._last: LoadedRecipes | None = None
-        self._read: frozenset[Path] = frozenset()
+        self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, frozenset(), "")
         self._settled = self._watching = True
         self._importer = Importer(self._load, self._stop)
@@ -113,7 +117,8 @@ class Reloader:
         self._known_files = before = self._find_files()
         loaded = self._importer.run_here(load)
         self._served = with_duplicates(loaded.files, owners={})
-        self._note(before, loaded.recipes, self._served)
+        self._settled, stamps = _compared(before.files, loaded.recipes.read)
+        self._note(loaded, self._served, stamps)
         self._keep(loaded)
         catalog = compose(self._served, root=loaded.recipes.root)
         self._reported = catalog.diagnostics
@@ -127,15 +132,20 @@ class Reloader:
                 names.setdefault(file.name, []).append(name)
         return names
 
-    def start(self, publish: Callable[[Catalog], None]) -> None:
+    def start(
+        self, publish: Callable[[Catalog], None], reloaded: Callable[[], object] = lambda: None
+    ) -> None:
         """
         Watch the files from now on. What has changed since `load` is loaded, too.
 
         Args:
             publish:
                 Called on another thread with each new catalog.
+
+            reloaded:
+                Called on that thread after each reload, when nothing is kept any more for going back.
         """
-        self._publish = publish
+        self._publish, self._reloaded = publish, reloaded
         if self._folder is not None:
             Thread(target=self._run, name="promptkit-reload", daemon=True).start()
 
@@ -145,8 +155,7 @@ class Reloader:
 
     def _run(self) -> None:
         """Watch until stopped. Where files cannot be watched, poll."""
-        if self._last is not None and isinstance(self._last.imports, FolderImport):
-            self._last.imports.prepare_reuse()
+        self._prepare_reuse()
         while not self._stop.is_set():
             self._watching = False
             try:
@@ -160,7 +169,7 @@ class Reloader:
     def _poll(self) -> None:
         while not self._stop.wait(_POLL_EVERY_S):
             if not self._settled or self._has_changed():
-                self._reload()
+                self._reload_and_prepare()
 
     def _watch(self) -> None:
         """Watch the folders until one of them is replaced, or other folders hold the files."""
@@ -182,7 +191,7 @@ class Reloader:
             for changes in rounds:
                 paths = {path for _, path in changes}
                 if due := self._is_due(paths):
-                    self._reload()
+                    self._reload_and_prepare()
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
@@ -202,16 +211,16 @@ class Reloader:
     def _has_changed(self) -> bool:
         return self._find_files().files != self._known_files.files
 
-    def _note(self, before: WatchedFiles, recipes: Recipes, files: Sequence[CompiledFile]) -> None:
-        """Note the files that *recipes* were made from, and whether one changed while it was read."""
+    def _note(self, loaded: LoadedRecipes, files: Sequence[CompiledFile], stamps: Stamps) -> None:
+        """Note the files that a load has read. *stamps* says how they were when they were read."""
+        recipes = loaded.recipes
+        read = recipes.read | recipes.read_before
         sound = all(file.is_sound and not file.age for file in files)
         # Old declarations may depend on files that their file no longer reads.
-        self._read = frozenset(recipes.read) if sound else self._read.union(recipes.read)
+        self._read = read if sound else self._read | read
         after = self._find_files()
-        known = {path: before.files.get(path, stamp) for path, stamp in after.files.items()}
+        known = {path: stamps.get(path, stamp) for path, stamp in after.files.items()}
         self._known_files = structs.replace(after, files=known)
-        read = before.files.keys() & set(map(str, recipes.read))
-        self._settled = all(before.files[path] == after.files.get(path) for path in read)
 
     def _reload(self) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left."""
@@ -236,43 +245,50 @@ class Reloader:
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
-        self._note(before, loaded.recipes, merged)
-        if self._settled:
-            self._serve(loaded, merged, catalog, imports)
-        else:  # files changed while they were read, and are read again
-            imports.restore()
+        self._settled, stamps = _compared(before.files, loaded.recipes.read)
+        keeps = self._settled and self._serve(merged, catalog, imports)
+        if not self._settled:
+            imports.restore()  # files changed while they were read, and are read again
+        self._note(loaded, merged, stamps)
+        if keeps:
+            self._keep(loaded)
 
     def _serve(
         self,
-        loaded: LoadedRecipes,
         merged: Sequence[CompiledFile],
         catalog: Catalog,
         imports: ImportSnapshot,
-    ) -> None:
+    ) -> bool:
+        """Publish a catalog, and return whether the modules of this load are those that are served now."""
         lost = not any(file.served for file in merged) and any(file.served for file in self._served)
         if lost:
             imports.restore()
             self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
-            return
-        anew = [file for file in merged if not file.age]
-        gone = {file.file for file in self._served} - {file.file for file in merged}
-        if anew or gone:
-            if len(anew) < len(merged):
+            return False
+        old = [file for file in merged if file.age]
+        serves = len(old) < len(merged) or bool(
+            {file.file for file in self._served} - {file.file for file in merged}
+        )
+        if serves:
+            if old:
                 imports.restore_missing()
-            self._keep(loaded)
             _call("publish", self._publish, catalog)
         else:
             imports.restore()
         self._served = merged
         self._report_changes(catalog, _summary(merged))
+        return serves
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
             structuring.forget_types()  # the new modules define them anew
-        imports, last = begin(self._target, importing), self._last
-        if last is not None and isinstance(imports, FolderImport) and isinstance(last.imports, FolderImport):
-            imports.reuse(last.imports, last.changed(self._known_files.files))
+        last = self._last
+        if last is not None and isinstance(last.imports, FolderImport):
+            changed = last.changed(self._known_files.files)
+            imports = begin(self._target, importing, last.imports, changed)
+        else:
+            imports = begin(self._target, importing)
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
         return LoadedRecipes(imports, recipes, compile_files(recipes, compiling=importing, before=before))
@@ -281,6 +297,16 @@ class Reloader:
         """Keep what the next load starts from."""
         self._last = loaded
         loaded.stamps = self._known_files.files
+
+    def _reload_and_prepare(self) -> None:
+        self._reload()
+        self._reloaded()
+        self._prepare_reuse()
+
+    def _prepare_reuse(self) -> None:
+        """Do now what the next load would have to do otherwise, for which somebody will wait."""
+        if self._last is not None and isinstance(self._last.imports, FolderImport):
+            self._last.imports.prepare_reuse()
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
         if catalog.diagnostics != self._reported and catalog.diagnostics:
@@ -294,6 +320,12 @@ class Reloader:
             self._skipped = watched.skipped
             for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
+
+
+def _compared(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
+    """Whether the files that were *read* are as *before*; and the stamps of all, as they were then."""
+    now = {path: stamp_of(path) for path in read}
+    return all(before.get(path, stamp) == stamp for path, stamp in now.items()), {**now, **before}
 
 
 def _summary(files: Sequence[CompiledFile]) -> str:

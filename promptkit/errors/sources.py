@@ -9,7 +9,7 @@ import linecache
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from io import StringIO
 from typing import Final, NamedTuple, TypeAlias
@@ -19,7 +19,9 @@ __all__ = [
     "Span",
     "function_at",
     "line_of",
+    "nodes_of",
     "own_nodes",
+    "parameters_of",
     "plain_pieces",
     "span_at",
     "span_of",
@@ -86,14 +88,25 @@ def _tree(source: str) -> ast.Module | None:
         return None
 
 
-def own_nodes(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+@lru_cache(maxsize=2)
+def nodes_of(tree: ast.Module) -> tuple[ast.AST, ...]:
     """
-    Yield *nodes* and their descendants, but not what lies in inner functions, classes and lambdas.
+    Return all nodes of a syntax tree.
     """
-    for node in nodes:
-        yield node
+    return tuple(ast.walk(tree))
+
+
+@lru_cache(maxsize=64)  # many lints look at one function after the other
+def own_nodes(function: Function) -> tuple[ast.AST, ...]:
+    """
+    Return the nodes of a function's body, but not what lies in inner functions, classes and lambdas.
+    """
+    found, ahead = list[ast.AST](), list[ast.AST](reversed(function.body))
+    while ahead:
+        found.append(node := ahead.pop())
         if not isinstance(node, _SCOPES):
-            yield from own_nodes(ast.iter_child_nodes(node))
+            ahead += reversed([*ast.iter_child_nodes(node)])
+    return tuple(found)
 
 
 def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
@@ -102,7 +115,11 @@ def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
     """
     import tokenize
 
-    segment = ast.get_source_segment("".join(_lines(file)), node) or ""
+    # To take it out of the whole file would split all of it.
+    first, last = node.lineno, node.end_lineno or node.lineno
+    here = ast.JoinedStr([], lineno=1, end_lineno=last - first + 1)
+    here.col_offset, here.end_col_offset = node.col_offset, node.end_col_offset
+    segment = ast.get_source_segment("".join(_lines(file)[first - 1 : last]), here) or ""
     depth = 0  # before Python 3.12, an f-string is one token
     for token in tokenize.generate_tokens(StringIO(f"({segment})").readline):
         kind = tokenize.tok_name[token.type]
@@ -115,7 +132,7 @@ def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
 def _functions(source: str) -> dict[int, Function]:
     """Return every function in *source* by the line on which it or its first decorator begins."""
     tree = _tree(source)
-    functions = (node for node in ast.walk(tree) if isinstance(node, Function)) if tree else ()
+    functions = (node for node in nodes_of(tree) if isinstance(node, Function)) if tree else ()
     return {min(n.lineno for n in (node, *node.decorator_list)): node for node in functions}
 
 
@@ -150,7 +167,7 @@ def span_of_part(file: str, line: int, part: str) -> Span | None:
         return _span_of_name(file, function)
     if part == "return":
         return span_of(file, function.returns) if function.returns else None
-    found = (argument for argument in _parameters(function.args) if argument.arg == part)
+    found = (argument for argument in parameters_of(function) if argument.arg == part)
     return next((span_of(file, argument) for argument in found), None)
 
 
@@ -160,6 +177,10 @@ def _span_of_name(file: str, function: Function) -> Span:
     return Span(line, found.start(1) + 1, found.end(1) + 1) if found else span_of(file, function)
 
 
-def _parameters(arguments: ast.arguments) -> Iterator[ast.arg]:
+def parameters_of(function: Function) -> Iterator[ast.arg]:
+    """
+    Yield the parameters of a function.
+    """
+    arguments = function.args
     yield from (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
     yield from filter(None, (arguments.vararg, arguments.kwarg))

@@ -49,10 +49,14 @@ def read_authors_file(path: Path, limit: int) -> bytes:
 
         MediaError: If it has more than *limit* bytes.
     """
-    if (listener := files_read.get()) is not None:
-        listener.append(path.resolve())
+    _note_read(path.resolve())
     with path.open("rb") as file:
         return _read(file, path, limit)
+
+
+def _note_read(path: Path) -> None:
+    if (listener := files_read.get()) is not None:
+        listener.append(path)
 
 
 def confine(path: str | Path, root: Path) -> Path:
@@ -84,6 +88,7 @@ def confine(path: str | Path, root: Path) -> Path:
     if not inside:
         msg = f"{shortened(text)!r} leads out of {root.name!r}"
         raise MediaError(msg)
+    _note_read(found)  # its author may create it next
     if not exists:
         raise MediaError(_no_file(text, root))
     return found

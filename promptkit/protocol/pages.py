@@ -1,6 +1,7 @@
 """Pages: lists in parts, with cursors that are valid for exactly one list."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from operator import is_
 from typing import Any, Final
 
@@ -45,10 +46,6 @@ class Pages:
         self.items = items
         self._size = size
         self._encode_page = encode_page
-        starts = range(0, max(len(self.items), 1), size)
-        cursors: list[str | UnsetType] = [UNSET, *_cursors(self.items, starts[1:])]
-        self._starts = dict(zip(cursors, starts, strict=True))
-        self._next = dict(zip(starts, [*cursors[1:], UNSET], strict=True))
         self._encoded: dict[int, bytes] = {}
 
     @property
@@ -69,15 +66,21 @@ class Pages:
             raise InvalidParams(msg)
         if start not in self._encoded:
             part = list(self.items[start : start + self._size])
-            self._encoded[start] = self._encode_page(part, self._next[start])
+            self._encoded[start] = self._encode_page(part, self._cursors.get(start + self._size, UNSET))
         return self._encoded[start]
 
+    # Of most lists that a reload leads to nobody asks for a page, so their digests are not computed.
 
-def _cursors(items: Sequence[Raw], starts: Sequence[int]) -> list[str]:
-    if not starts:
-        return []
-    of_all = digest_of_lines(items)[:8].hex()
-    return [f"{of_all}-{start}" for start in starts]
+    @cached_property
+    def _cursors(self) -> Mapping[int, str | UnsetType]:
+        """The cursor of each page, by where it starts."""
+        starts = range(0, max(len(self.items), 1), self._size)
+        of_all = digest_of_lines(self.items)[:8].hex() if len(starts) > 1 else ""
+        return {start: f"{of_all}-{start}" if start else UNSET for start in starts}
+
+    @cached_property
+    def _starts(self) -> Mapping[str | UnsetType, int]:
+        return {cursor: start for start, cursor in self._cursors.items()}
 
 
 class _Listed(Struct, frozen=True):
@@ -109,10 +112,40 @@ def lists_the_same(method: str, catalog: Catalog, other: Catalog, lowering: Lowe
     """
     listed = LISTS[method]
     items, others = listed.items(catalog), listed.items(other)
-    return len(items) == len(others) and all(
+    if len(items) != len(others):
+        return False
+    changed = _changed(items, others)[0]
+    return all(
         item is one or encode(listed.lower(lowering, item)) == encode(listed.lower(lowering, one))
-        for item, one in zip(items, others, strict=True)
+        for item, one in zip(items[changed], others[changed], strict=True)
     )
+
+
+def _changed(before: Sequence[object], after: Sequence[object]) -> tuple[slice, slice]:
+    """The part of each of two lists that is left without the items that both begin with, and end with."""
+    longest = min(len(before), len(after))
+    first = _shared(before, after)
+    last = min(_shared(reversed(before), reversed(after)), longest - first)
+    return slice(first, len(before) - last), slice(first, len(after) - last)
+
+
+def _shared(items: Iterable[object], others: Iterable[object]) -> int:
+    """How many objects two lists share at their beginning."""
+    same = bytes(map(is_, items, others))
+    differs = same.find(b"\0")
+    return len(same) if differs < 0 else differs
+
+
+def _spliced(
+    before: Sequence[object], known: Sequence[Raw], after: Sequence[object], encoded: Callable[[object], Raw]
+) -> Sequence[Raw]:
+    """The items of *after*, encoded: what is in *before*, too, is *known*. If all is, *known* itself."""
+    old, new = _changed(before, after)
+    if not before[old] and not after[new]:
+        return known
+    same = dict(zip(map(id, before[old]), known[old], strict=True))
+    between = [same.get(id(item)) or encoded(item) for item in after[new]]
+    return [*known[: old.start], *between, *known[old.stop :]]
 
 
 def pages_of(  # noqa: PLR0913 (they are independent)
@@ -148,13 +181,16 @@ def pages_of(  # noqa: PLR0913 (they are independent)
     """
     listed = LISTS[method]
     found = listed.items(catalog)
-    known: dict[int, Raw] = {}
-    if before is not None:
-        earlier = listed.items(before[0])
-        if len(earlier) == len(found) and all(map(is_, earlier, found)):
+
+    def encoded(item: object) -> Raw:
+        return Raw(encode(listed.lower(lowering, item)))
+
+    if before is None:
+        items: Sequence[Raw] = list(map(encoded, found))
+    else:
+        items = _spliced(listed.items(before[0]), before[1].items, found, encoded)
+        if items is before[1].items:
             return before[1]
-        known = dict(zip(map(id, earlier), before[1].items, strict=True))
-    items = [known.get(id(item)) or Raw(encode(listed.lower(lowering, item))) for item in found]
 
     def encode_page(items: list[Raw], cursor: str | UnsetType) -> bytes:
         return lowering.results.encode_kept(listed.result(items, cursor), changes=changes)

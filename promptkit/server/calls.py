@@ -132,7 +132,20 @@ class Calls:
                 seconds = about.timeout or seconds
         elif about is not None:
             shown = f"resource {about.uri_template!r}"
+        elif exchange.snapshot.importing is not None:
+            return seconds, _StillImporting(seconds, exchange.snapshot.importing)
         return seconds, InternalError(f"{shown} took longer than its limit of {seconds:g} s")
+
+
+class _StillImporting(InternalError):
+    """What waits for recipes waits too long. Where the import is then, is found out then."""
+
+    def __init__(self, seconds: float, importing: Callable[[], str]) -> None:
+        super().__init__("")
+        self._seconds, self._importing = seconds, importing
+
+    def __str__(self) -> str:
+        return f"the recipes are still being imported after {self._seconds:g} s{self._importing()}"
 
 
 def call_author(function: Callable[[*Args], T], *args: *Args) -> T:

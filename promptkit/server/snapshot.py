@@ -72,6 +72,9 @@ class Snapshot:
         capabilities:
             What a server of this catalog declares that it can do.
 
+        importing:
+            Returns what is being imported, in words; None once the catalog is whole.
+
         process:
             The id of the process that serves it: not that of a child that an author's code has forked.
     """
@@ -88,6 +91,7 @@ class Snapshot:
         known_page: KnownPage | None = None,
     ) -> None:
         self.catalog = catalog
+        self.importing: Callable[[], str] | None = None
         self.process = os.getpid()
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
@@ -98,7 +102,7 @@ class Snapshot:
         self._pages: dict[tuple[str, Revision], Pages] = {}
         if before is not None:
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
-                self._encode(method, revision, (before.catalog, pages))
+                self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
 
     def page(self, method: str, revision: Revision, cursor: str | UnsetType = UNSET) -> bytes:
         """
@@ -131,7 +135,8 @@ class Snapshot:
 
         for method in LISTS:
             for revision in REVISIONS.values():
-                listed = self._listed(method, revision)
+                # Not kept, as nobody may ever ask for them.
+                listed = self._pages.get((method, revision)) or self._encode(method, revision)
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
     @cached_property
@@ -143,7 +148,9 @@ class Snapshot:
         return digest_of_lines(pages.page(cursor) for pages in listed for cursor in pages.cursors).hex()
 
     def _listed(self, method: str, revision: Revision) -> "Pages":
-        return self._pages.get((method, revision)) or self._encode(method, revision)
+        if (pages := self._pages.get((method, revision))) is None:
+            pages = self._pages[method, revision] = self._encode(method, revision)
+        return pages
 
     def _encode(
         self, method: str, revision: Revision, before: "tuple[Catalog, Pages] | None" = None
@@ -151,9 +158,7 @@ class Snapshot:
         from promptkit.protocol.pages import pages_of  # the first lists were made before, if they are cached
 
         lowering, changes = lowering_for(revision, self._identity), self.capabilities.changes
-        pages = pages_of(method, self.catalog, lowering, self._page_size, changes=changes, before=before)
-        self._pages[method, revision] = pages
-        return pages
+        return pages_of(method, self.catalog, lowering, self._page_size, changes=changes, before=before)
 
 
 class ReplyCache:

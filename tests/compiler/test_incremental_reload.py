@@ -192,12 +192,13 @@ def test_a_file_that_failed_is_tried_again(author):
     assert author.reload() == ["b"]
 
 
-def test_a_file_that_was_read_concerns_its_readers(author, png):
+@pytest.mark.parametrize("given", ["'cat.png'", "'cat.png', root='.'", "'cat.png', root='../shelf'"])
+def test_a_file_that_was_read_concerns_its_readers(author, png, given):
     """
     Other files that were not noted as read may concern everybody.
     """
     author.write_bytes("cat.png", png)
-    author.write("a", "from promptkit import Image\nImage.from_path('cat.png')")
+    author.write("a", f"from promptkit import Image\nImage.from_path({given})")
     author.write("b")
     author.start()
 

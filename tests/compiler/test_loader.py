@@ -424,7 +424,7 @@ class TestFilesThatCannotBeRead:
         """
         So is one whose end may not be looked at.
         """
-        (folder / "secret.py").touch()
+        (folder / "secret.py").symlink_to("elsewhere")
         stat = os.stat
 
         def refuse(path, **options):
@@ -463,7 +463,7 @@ class TestFilesThatCannotBeRead:
         def refuse(path):
             raise PermissionError(errno.EACCES, "Permission denied", path)
 
-        monkeypatch.setattr(os, "listdir", refuse)
+        monkeypatch.setattr(os, "scandir", refuse)
 
         with pytest.raises(LoadError, match="it cannot be read: Permission denied"):
             load(folder)
@@ -777,7 +777,7 @@ class TestTheProjectAround:
         found = load(target.format(recipes(folder=folder, hello=self.USES)))
 
         assert (names(found), found.diagnostics) == (["hello"], ())
-        assert project / "mylib" / "util.py" in found.read
+        assert str(project / "mylib" / "util.py") in found.read
         assert sys.path[-1] == str(project)
 
     def test_siblings_come_first(self, project, recipes):

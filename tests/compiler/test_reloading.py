@@ -950,23 +950,24 @@ class TestLoadingAgain:
 
         assert said == [("one", "one"), ("two", "two"), ("tri", "tri")]
 
-    def test_what_was_read(self, recipes, png):
+    @pytest.mark.parametrize("root", ["", ", root='.'"])
+    def test_what_was_read(self, recipes, png, root):
         """
         The loader knows which files recipes have read or looked for: themselves, helpers, media.
         """
         folder = recipes(
-            greet="""
+            greet=f"""
             from promptkit import Image
             from . import _text
-            DOT = Image.from_path("dot.png")
-            GONE = Image.from_path("gone.png")
+            DOT = Image.from_path("dot.png"{root})
+            GONE = Image.from_path("gone.png"{root})
             """,
             _text="",
             other="",
         )
         (folder / "dot.png").write_bytes(png)
 
-        assert {file.name for file in load(folder / "greet.py").read} == {
+        assert {Path(file).name for file in load(folder / "greet.py").read} == {
             "greet.py",
             "_text.py",
             "dot.png",
@@ -1086,11 +1087,11 @@ class TestFindingFiles:
         """
         A file that a recipe looked for and did not find is watched for.
         """
-        found = find_files(tmp_path / "recipes", [tmp_path / "dot.png"])
+        found = find_files(tmp_path / "recipes", [str(tmp_path / "dot.png")])
         (tmp_path / "dot.png").touch()
 
         assert found.concerns(str(tmp_path / "dot.png"))
-        assert found.files != find_files(tmp_path / "recipes", [tmp_path / "dot.png"]).files
+        assert found.files != find_files(tmp_path / "recipes", [str(tmp_path / "dot.png")]).files
 
     @pytest.fixture
     def deep(self, tmp_path):

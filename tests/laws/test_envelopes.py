@@ -367,7 +367,7 @@ class TestErrors:
         """
         reserved = {code for code in Code if -32768 <= code <= -32000}
 
-        assert reserved == {-32700, -32600, -32601, -32602, -32603, -32002, -32021, -32022}
+        assert reserved == {-32700, -32600, -32601, -32602, -32603, -32002, -32020, -32021, -32022}
 
     @pytest.mark.requirement("base/error/defined-meaning", "base/meta/missing-capability")
     def test_the_codes_that_are_defined(self):

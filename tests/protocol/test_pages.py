@@ -5,9 +5,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
+from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.pages import lists_the_same, pages_of
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from tests.wire import MODERN, REVISIONS, Client, initialize, line
+
+LOWERING = lowering_for(LATEST_HANDSHAKE)
 
 #: What lists, where a result holds it, and how the names begin here.
 LISTS = [
@@ -255,3 +261,22 @@ def test_a_list_is_the_same_for_all(method):
 
     assert client.ask(method) == first
     assert client.ask(method, capabilities=able) == first
+
+
+POOL = [*catalog_of(8).values(), *catalog_of(8, words="Say it again.").values()]
+catalogs = st.lists(st.sampled_from(POOL), unique_by=lambda one: one.name).map(Catalog)
+
+
+@given(before=catalogs, after=catalogs)
+def test_a_list_that_follows_another(before, after):
+    """
+    It is the list that would be made of nothing, and what both catalogs hold is encoded once.
+    """
+    first = pages_of("prompts/list", before, LOWERING, 3)
+    again = pages_of("prompts/list", after, LOWERING, 3, before=(before, first))
+    anew = pages_of("prompts/list", after, LOWERING, 3)
+
+    assert [again.page(cursor) for cursor in again.cursors] == [anew.page(cursor) for cursor in anew.cursors]
+    known = dict(zip(map(id, before.prompts), first.items, strict=True))
+    assert all(one is known.get(id(item), one) for item, one in zip(after.prompts, again.items, strict=True))
+    assert lists_the_same("prompts/list", before, after, LOWERING) is (first.items == anew.items)

@@ -652,6 +652,33 @@ class TestNothingStale:
         assert told["method"] == "notifications/prompts/list_changed"
         assert len({json.dumps(each) for each in (second, third, fourth)}) == 3
 
+    def test_an_edit_during_the_import(self, gated, start, talk):
+        """
+        A list that an edit made wrong is told anew, and told early again once the files are as they were.
+        """
+        folder, gate = gated
+        later, source = folder / "later.py", "from promptkit import prompt\nprompt(name='l')(lambda: 'x')\n"
+        later.write_text(source)
+        time.sleep(0.05)  # it is older than file systems can tell
+        gate.touch()
+        talk(folder, initialize("2025-11-25"))
+        gate.unlink()
+        process = start(folder)
+        say(process, initialize("2025-11-25"), notification("notifications/initialized"))
+        say(process, request(1, "prompts/list"))
+        early = [hear(process), hear(process)][1]
+        later.write_text(source.replace("'l'", "'changed'"))
+        gate.touch()
+        told = hear(process)
+        process.communicate()
+        later.write_text(source)
+        time.sleep(0.05)
+        talk(folder, initialize("2025-11-25"))
+
+        assert names(early) == ["greet", "l", "part", "third"]
+        assert told["method"] == "notifications/prompts/list_changed"
+        assert told_early(start, folder, gate)
+
     def test_a_list_is_corrected_that_was_not_asked_for(self, recipes, start, talk):
         """
         The client is notified of a list that turned out to be wrong, also if it has not asked for it.

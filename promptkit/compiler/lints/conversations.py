@@ -86,7 +86,7 @@ def conversations_in(function: Function, names: Names) -> tuple[Conversation, ..
         names:
             What its names stand for.
     """
-    nodes = list(own_nodes(function.body))
+    nodes = own_nodes(function)
     if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes):
         return tuple(_yielded(function.body, names))
     returned = (node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None)
@@ -95,7 +95,7 @@ def conversations_in(function: Function, names: Names) -> tuple[Conversation, ..
 
 def content_in(function: Function, names: Names) -> Iterator[SentMessage]:
     """Yield what a function makes other than text, wherever it stands. Its role is not known."""
-    for node in own_nodes(function.body):
+    for node in own_nodes(function):
         match node:
             case ast.Call(func=ast.Name() as maker) | (ast.Attribute() as maker):
                 kind = kind_made(maker, names)

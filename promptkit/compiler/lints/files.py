@@ -23,7 +23,7 @@ from promptkit.compiler.loading.targets import project_root
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.remedies.imports import missing_module, missing_name, undefined_name
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
-from promptkit.errors.sources import Function, span_at, span_of, tree_of
+from promptkit.errors.sources import Function, nodes_of, span_at, span_of, tree_of
 
 __all__ = ["lint_file"]
 
@@ -65,8 +65,8 @@ class _SourceFile:
     @classmethod
     def of(cls, file: Path) -> "_SourceFile | None":
         tree = tree_of(str(file))
-        loaded = [module for module in list(sys.modules.values()) if _file_of(module) == str(file)]
-        return cls(file, tree, loaded[-1]) if tree is not None and loaded else None
+        module = _module_of(str(file))
+        return cls(file, tree, module) if tree is not None and module is not None else None
 
     def lint(self) -> list[Diagnostic]:
         found: list[Diagnostic] = []
@@ -92,7 +92,7 @@ class _SourceFile:
 
     def helpers(self) -> Iterator[Path]:
         """Yield the files beside it that are not recipes, and that it imports."""
-        for node in ast.walk(self.tree):
+        for node in nodes_of(self.tree):
             if isinstance(node, ast.ImportFrom):
                 modules = [node.module] if node.module else [alias.name for alias in node.names]
                 for name in modules:
@@ -102,7 +102,7 @@ class _SourceFile:
 
     @cached_property
     def functions(self) -> list[Function]:
-        return [node for node in ast.walk(self.tree) if isinstance(node, Function)]
+        return [node for node in nodes_of(self.tree) if isinstance(node, Function)]
 
     def _around(self, line: int, column: int) -> list[Function]:
         """The functions whose bodies contain that position."""
@@ -134,9 +134,9 @@ class _SourceFile:
     def _failing_imports(self) -> Iterator[tuple[Location, Rule, str, str]]:
         """Imports in functions that would fail when called, unless inside of a ``try``."""
         guarded = {
-            id(below) for node in ast.walk(self.tree) if isinstance(node, ast.Try) for below in ast.walk(node)
+            id(below) for node in nodes_of(self.tree) if isinstance(node, ast.Try) for below in ast.walk(node)
         }
-        for node in ast.walk(self.tree):
+        for node in nodes_of(self.tree):
             if not isinstance(node, ast.Import | ast.ImportFrom) or id(node) in guarded:
                 continue
             if not self._around(node.lineno, node.col_offset):
@@ -169,7 +169,7 @@ class _SourceFile:
             yield f"there is no module {name!r}", missing_module(name, self.file)
 
     def _relative_paths(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        for node in ast.walk(self.tree):
+        for node in nodes_of(self.tree):
             if not isinstance(node, ast.Call):
                 continue
             path = self._opened(node)
@@ -220,6 +220,20 @@ class _SourceFile:
                 return self._relative(left)
         value = value_of(node, self.names)
         return self._relative(ast.Constant(str(value))) if isinstance(value, str | PurePath) else None
+
+
+#: By file: the name of the module that was made of it. It is looked up anew where it is wrong.
+_module_names: Final[dict[str, str]] = {}
+
+
+def _module_of(file: str) -> ModuleType | None:
+    """The module that was made of a file; the last one if there are several."""
+    module = sys.modules.get(_module_names.get(file, ""))
+    if module is None or _file_of(module) != file:
+        _module_names.clear()
+        _module_names.update({_file_of(one) or "": name for name, one in list(sys.modules.items())})
+        module = sys.modules.get(_module_names.get(file, ""))
+    return module
 
 
 def _file_of(module: object) -> str | None:

@@ -66,7 +66,7 @@ class Source:
     @property
     def media_files(self) -> Iterator[tuple[ast.Call, type[Image | Audio], str]]:
         """The calls of ``from_path`` that name a file of the author's, each with the file's path."""
-        for node in own_nodes(self._syntax.body) if self._syntax else ():
+        for node in own_nodes(self._syntax) if self._syntax else ():
             match node:
                 case ast.Call(
                     func=ast.Attribute(attr="from_path", value=owner) as maker,

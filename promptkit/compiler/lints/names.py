@@ -6,7 +6,7 @@ from collections.abc import Container, Mapping
 from types import ModuleType
 from typing import Any, Final
 
-from promptkit.errors.sources import Function, own_nodes
+from promptkit.errors.sources import Function, own_nodes, parameters_of
 
 __all__ = ["TEXT_METHODS", "Names", "value_of"]
 
@@ -48,13 +48,11 @@ class Names:
 
     def __init__(self, function: Function, module: Mapping[str, Any]) -> None:
         self.module = module
-        self.arguments = {
-            arg.arg: arg.annotation for arg in ast.walk(function.args) if isinstance(arg, ast.arg)
-        }
+        self.arguments = {arg.arg: arg.annotation for arg in parameters_of(function)}
         self.assigned: dict[str, list[ast.expr]] = {}
         self.appended: dict[str, list[ast.expr]] = {}
         self.untracked: set[str] = set()
-        for node in own_nodes(function.body):
+        for node in own_nodes(function):
             self._note(node)
 
     @property

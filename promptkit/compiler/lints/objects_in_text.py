@@ -19,7 +19,7 @@ _JOIN: Final = "join them: ', '.join(...)"
 def lint_objects(function: Function, module: Mapping[str, Any], report: Report) -> None:
     """Report objects in f-strings whose text is only a repr, such as ``<function f at 0x7f...>``."""
     names = Names(function, module)
-    for node in own_nodes(function.body):
+    for node in own_nodes(function):
         if isinstance(node, ast.FormattedValue) and node.conversion == -1:
             _check_value(node, names, report)
 

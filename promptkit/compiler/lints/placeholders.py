@@ -54,7 +54,7 @@ def _is_known(decorator: ast.expr) -> bool:
 def _texts(function: Function, names: Names) -> Iterator[tuple[ast.expr, str]]:
     """The texts that a function returns, yields or puts into messages."""
     seen: set[int] = set()
-    for node in own_nodes(function.body):
+    for node in own_nodes(function):
         match node:
             case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
                 found = _texts_in(value, names)

@@ -74,7 +74,7 @@ def _prints(statement: ast.stmt) -> bool:
 
 def _returns_something(function: Function) -> bool:
     """Whether a function yields, returns something, or always raises."""
-    for node in own_nodes(function.body):
+    for node in own_nodes(function):
         if isinstance(node, ast.Yield | ast.YieldFrom):
             return True
         if isinstance(node, ast.Return) and not _is_none(node.value):

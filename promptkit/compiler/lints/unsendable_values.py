@@ -9,7 +9,7 @@ from promptkit.compiler.lints.names import Names
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Location, Report, Rule
-from promptkit.errors.sources import function_at, own_nodes, span_of
+from promptkit.errors.sources import Function, function_at, own_nodes, span_of
 from promptkit.language.return_remedies import remedy_for
 from promptkit.language.validation import is_role_tuple
 
@@ -42,16 +42,16 @@ def lint_values(prompt: Prompt[..., Any], report: Report) -> None:
     if function is None or function.name != prompt.__name__:
         return
     names = Names(function, inspect.unwrap(prompt.function).__globals__)
-    for verb, node in _sent_expressions(function.body, names):
+    for verb, node in _sent_expressions(function, names):
         for found, kind, remedy in _unsendable(node, names, is_part=verb is None):
             place = Location(file, *span_of(file, found))
             said = f"it {verb} {kind}" if verb else f"a part is {kind}"
             report.add(Rule.UNSENDABLE_VALUE, f"{said}, which no message can hold", remedy, place)
 
 
-def _sent_expressions(body: list[ast.stmt], names: Names) -> Iterator[tuple[str | None, ast.expr]]:
+def _sent_expressions(function: Function, names: Names) -> Iterator[tuple[str | None, ast.expr]]:
     """What is returned, what is yielded, and (without a verb) the parts of turns."""
-    for node in own_nodes(body):
+    for node in own_nodes(function):
         match node:
             case ast.Return(value=ast.expr() as value):
                 yield "returns", value

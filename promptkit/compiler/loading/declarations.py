@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from promptkit.compiler.loading.finders import namespace_of
 from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.recipes import LoadedFile, Recipes
+from promptkit.compiler.recipes import LoadedFile
 from promptkit.errors.exceptions import LoadError
 
 if TYPE_CHECKING:
@@ -57,9 +57,7 @@ def declared_in(
     return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(_resources_among(held))))
 
 
-def named_declarations(
-    target: str, file: Path, module: ModuleType, attribute: str, read: Iterable[Path]
-) -> Recipes:
+def named_declarations(target: str, file: Path, module: ModuleType, attribute: str) -> LoadedFile:
     """
     Return only the prompts and resources that a module calls *attribute*.
 
@@ -79,7 +77,7 @@ def named_declarations(
         raise LoadError(target, f"{attribute!r} is neither a prompt nor a resource, nor several of them")
     prompts = tuple(item for item in items if isinstance(item, Prompt))
     resources = tuple(item for item in items if isinstance(item, Resource))
-    return Recipes(by_file=[LoadedFile(file, prompts, resources)], read=read)
+    return LoadedFile(file, prompts, resources)
 
 
 def _resources_among(values: Iterable[Any]) -> "list[Resource[..., Any]]":

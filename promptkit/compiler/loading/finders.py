@@ -3,7 +3,8 @@
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from importlib.machinery import BYTECODE_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
@@ -102,6 +103,7 @@ class PackageFinder(Finder):
     def __init__(self, package: str, folder: Path, *, again: bool) -> None:
         super().__init__(package, folder)
         self.executions = Executions()
+        self.kept: AbstractSet[str] = frozenset()
         self.read: set[str] = set()
         self._again = again
         self._within = (str(folder), f"{str(folder).rstrip(os.sep)}{os.sep}")
@@ -122,11 +124,9 @@ class PackageFinder(Finder):
             spec.loader = self.loader(fullname, spec.loader.path)
         return spec
 
-    def keep(self, executions: Iterable[Execution]) -> None:
+    def keep(self, executions: Executions) -> None:
         """Take over what was executed before, and is not to be executed again."""
-        for execution in executions:
-            self.executions.add(execution)
-            self.read.add(execution.file)
+        self.executions, self.kept = executions, frozenset(executions.by_name)
 
     def loader(self, name: str, path: str) -> SourceFileLoader:
         """Return the loader of the module in the file at *path*."""

@@ -1,18 +1,18 @@
 """An import of a folder of recipes, file by file, and what each file declares."""
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from threading import RLock
 from types import ModuleType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
-from promptkit.compiler.loading.declarations import declared_in, named_declarations
+from promptkit.compiler.loading.declarations import MadePrompts, declared_in, named_declarations
 from promptkit.compiler.loading.executions import Execution, collecting
 from promptkit.compiler.loading.interpreter import exit_if_forked, raise_if_interrupted
 from promptkit.compiler.loading.packages import Package, import_package, note_missing, read_files
-from promptkit.compiler.prompts import Prompt, declared_prompts
+from promptkit.compiler.prompts import declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
 from promptkit.language.files import files_read
@@ -55,6 +55,14 @@ class FolderImport:
 
         root:
             The folder, if it is the target.
+
+        before:
+            An earlier import, which is finished, and whose modules are still in `sys.modules`. They are used
+            again if it was of the same folder.
+
+        changed:
+            The paths of all files that have changed since *before* began, or that are to be imported
+            anew for other reasons. What failed then is tried again in any case.
     """
 
     def __init__(  # noqa: PLR0913 (they are the ways to name recipes)
@@ -66,6 +74,8 @@ class FolderImport:
         *,
         unreadable: Iterable[LoadedFile] = (),
         root: Path | None = None,
+        before: "FolderImport | None" = None,
+        changed: Iterable[str] = (),
     ) -> None:
         self.files = tuple(files)
         self.folder = folder
@@ -77,25 +87,10 @@ class FolderImport:
         self.package: Package | LoadedFile | None = None
         self._found: dict[Path, ModuleType | LoadedFile] = {}
         self.declared: dict[Path, LoadedFile] = {}
-        self._names: dict[Path, str] = {}
+        self.names: dict[Path, str] = {}
         self._recipes: set[str] = set()
-        self._before: FolderImport | None = None
-        self._changed: frozenset[str] = frozenset()
-
-    def reuse(self, before: "FolderImport", changed: Iterable[str]) -> None:
-        """
-        Use modules again that an earlier import of the folder has executed. To be called first.
-
-        Args:
-            before:
-                The earlier import, which is finished, and whose modules are still in `sys.modules`.
-
-            changed:
-                The paths of all files that have changed since it began, or that are to be imported
-                anew for other reasons. What failed then is tried again in any case.
-        """
-        if before.folder == self.folder:
-            self._before, self._changed = before, frozenset(changed)
+        self._before = before if before is not None and before.folder == folder else None
+        self._changed = frozenset(changed)
 
     def load(self, file: Path) -> LoadedFile:
         """
@@ -120,31 +115,28 @@ class FolderImport:
             LoadError: If there is no such object in the file.
         """
         with self._lock:
+            package = self._open_package()
             for file in self.files:
                 self._import(file)
-            by_file = [*map(self._declared_in, self.files), *self._unreadable]
+            by_file = [*self._declare(), *self._unreadable]
+            read, read_before = self._read()
             self._before, self._importing = None, ignore  # neither is kept alive
-            # Most are recipes, and paths are slow to make.
-            read = {*self.files, *map(Path, read_files().difference(map(str, self.files)))}
-            if isinstance(package := self._open_package(), LoadedFile):
-                read.add(self.folder / "__init__.py")
+            if isinstance(package, LoadedFile):
                 by_file.append(package)
             elif self._attribute and isinstance(module := self._found[self.files[0]], ModuleType):
                 target = f"{self.files[0]}:{self._attribute}"
-                return named_declarations(target, self.files[0], module, self._attribute, read)
-            return Recipes(by_file=sorted(by_file, key=lambda one: str(one.file)), root=self._root, read=read)
+                by_file = [named_declarations(target, self.files[0], module, self._attribute)]
+            by_file.sort(key=lambda one: str(one.file))
+            return Recipes(by_file=by_file, root=self._root, read=read, read_before=read_before)
 
     def _import(self, file: Path) -> None:
+        package = self._open_package()
         if file in self._found:
             return
-        package = self._open_package()
         if isinstance(package, LoadedFile):
             self._found[file] = LoadedFile(file, diagnostics=package.diagnostics)
             return
-        name = self._names[file]
-        if name in package.kept and (module := package.executions.module(name)) is not None:
-            self._found[file] = module
-            return
+        name = self.names[file]
         execution = Execution(name)
         self._found[file] = found = self._attempt(file, partial(package.import_file, file.stem), execution)
         if execution.made or execution.read:  # by a module that another loader has executed
@@ -161,23 +153,32 @@ class FolderImport:
             init = self.folder / "__init__.py"
             self.package = package = self._attempt(init, call, Execution(init.stem))
             if isinstance(package, Package):
-                self._names = {file: f"{package.name}.{file.name[:-3]}" for file in self.files}
-                self._recipes = set(self._names.values())
+                known = before.names if before is not None and package.kept else {}
+                self.names = {
+                    file: known.get(file) or f"{package.name}.{file.name[:-3]}" for file in self.files
+                }
+                self._recipes = set(self.names.values())
+                self._found = {
+                    file: module
+                    for file, name in self.names.items()
+                    if name in package.kept and (module := package.executions.module(name)) is not None
+                }
         return self.package
 
     def prepare_reuse(self) -> None:
         """Find out what depends on what, so that the next import need not do so."""
         if isinstance(self.package, Package):
-            self.package.executions.find_imports(self.package.name)
+            self.package.graph()
 
     @property
     def failed(self) -> set[str]:
         """The paths of the files that could not be imported."""
         return {str(file) for file, found in self._found.items() if isinstance(found, LoadedFile)}
 
-    def made_of(self, name: str) -> list[Prompt[..., Any]]:
-        """The prompts that were made of functions of a module."""
-        return self.package.executions.made.get(name, []) if isinstance(self.package, Package) else []
+    @property
+    def made(self) -> MadePrompts:
+        """The prompts that were made, by the module of the function that each was made of."""
+        return self.package.executions.made if isinstance(self.package, Package) else {}
 
     def _attempt(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*; an error becomes a diagnostic of the file."""
@@ -194,18 +195,38 @@ class FolderImport:
         finally:
             exit_if_forked(process)
 
+    def _declare(self) -> list[LoadedFile]:
+        """What each file declares. What is as before is the same object."""
+        same: Mapping[Path, LoadedFile] = {}
+        if self._before is not None:
+            now, then, kept = self.made, self._before.made, self._kept
+            same = {
+                file: declared
+                for file, declared in self._before.declared.items()
+                if (name := self.names.get(file, "")) in kept and now.get(name, ()) == then.get(name, ())
+            }
+        self.declared = {file: same.get(file) or self._declared_in(file) for file in self.files}
+        return list(self.declared.values())
+
     def _declared_in(self, file: Path) -> LoadedFile:
-        """What a file declares that was imported. What is as before is the same object."""
         package, found = self._open_package(), self._found[file]
         if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
             return found if isinstance(found, LoadedFile) else LoadedFile(file)
-        name, before = self._names[file], self._before
-        if before is not None and name in package.kept and before.made_of(name) == self.made_of(name):
-            declared = before.declared[file]
-        else:
-            declared = declared_in(file, found, name, self._recipes, package.executions.made)
-        self.declared[file] = declared
-        return declared
+        return declared_in(file, found, self.names[file], self._recipes, self.made)
+
+    @property
+    def _kept(self) -> frozenset[str]:
+        """The names of the modules that an earlier import has executed."""
+        return self.package.kept if isinstance(self.package, Package) else frozenset()
+
+    def _read(self) -> tuple[set[str], set[str]]:
+        """The paths of the files that this import has read, and of those that only an earlier one has."""
+        read, read_before = read_files()
+        if isinstance(self.package, LoadedFile):
+            read.add(str(self.folder / "__init__.py"))
+        kept = self._kept
+        read.update(str(file) for file in self.files if self.names.get(file) not in kept)
+        return read, read_before - read
 
 
 def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:

@@ -9,9 +9,10 @@ import importlib
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,12 @@ def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Reci
     return begin(target, importing).finish()
 
 
-def begin(target: str | Path, importing: Callable[[Path], None] = ignore) -> "FolderImport | ModuleImport":
+def begin(
+    target: str | Path,
+    importing: Callable[[Path], None] = ignore,
+    before: "FolderImport | None" = None,
+    changed: Iterable[str] = (),
+) -> "FolderImport | ModuleImport":
     """
     Begin to load the recipes at *target*: its files are known, and imported when they are asked for.
 
@@ -63,6 +69,12 @@ def begin(target: str | Path, importing: Callable[[Path], None] = ignore) -> "Fo
 
         importing:
             As for `load`.
+
+        before:
+            An earlier import, whose modules are used again, as `FolderImport` does.
+
+        changed:
+            The paths of the files that have changed since then.
 
     Raises:
         LoadError: If there is no such folder or file.
@@ -76,11 +88,12 @@ def begin(target: str | Path, importing: Callable[[Path], None] = ignore) -> "Fo
     except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
         raise LoadError(str(target), f"it cannot be found: {error}") from None
     if os.path.isdir(path):
-        return _begin_folder(Path(path), str(target), importing)
+        return _begin_folder(Path(path), str(target), importing, before, changed)
     if os.path.isfile(path):
         if not path.endswith(".py"):
             raise LoadError(str(target), "it is not a Python file")
-        return FolderImport(Path(path).parent, [Path(path)], importing, attribute)
+        file = Path(path)
+        return FolderImport(file.parent, [file], importing, attribute, before=before, changed=changed)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(str(target), f"there is no such file or folder{suggest(name)}")
     return ModuleImport(str(target), name, attribute, importing)
@@ -117,15 +130,26 @@ class ModuleImport:
         return self._load()
 
 
-def _begin_folder(folder: Path, target: str, importing: Callable[[Path], None]) -> FolderImport:
+def _begin_folder(
+    folder: Path,
+    target: str,
+    importing: Callable[[Path], None],
+    before: FolderImport | None = None,
+    changed: Iterable[str] = (),
+) -> FolderImport:
+    # Paths are slow to make.
+    known = {file.name: file for file in before.files} if before and before.folder == folder else {}
     try:
-        names = os.listdir(folder)
+        with os.scandir(folder) as entries:
+            found = sorted((one for one in entries if _is_recipe(one.name)), key=attrgetter("name"))
     except OSError as error:
         raise LoadError(target, f"it cannot be read: {error.strerror}") from None
     files, unreadable = [], []
-    for file in (folder / name for name in sorted(names) if _is_recipe(name)):
+    for entry in found:
+        file = known.get(entry.name) or folder / entry.name
         try:
-            mode = os.stat(file).st_mode
+            # Most are plain files, and this is known from the folder.
+            mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(file).st_mode
         except OSError as error:  # a link that leads nowhere, in circles or into a locked folder
             unreadable.append(_unreadable(file, error.strerror))
             continue
@@ -133,7 +157,9 @@ def _begin_folder(folder: Path, target: str, importing: Callable[[Path], None]) 
             files.append(file)
         elif not stat.S_ISDIR(mode):
             unreadable.append(_unreadable(file, "it is a pipe, a socket or a device"))
-    return FolderImport(folder, files, importing, unreadable=unreadable, root=folder)
+    return FolderImport(
+        folder, files, importing, unreadable=unreadable, root=folder, before=before, changed=changed
+    )
 
 
 def _is_recipe(name: str) -> bool:
@@ -174,7 +200,7 @@ def _load_module(target: str, name: str, attribute: str, importing: Callable[[Pa
     names = namespace_of(module)
     file = Path(names["__file__"]) if isinstance(names.get("__file__"), str) else None
     if attribute:
-        return named_declarations(target, file or Path(name), module, attribute, ())
+        return Recipes(by_file=[named_declarations(target, file or Path(name), module, attribute)])
     if "__path__" in names and file is not None:
         return _begin_folder(file.parent, target, importing).finish()
     by_module: dict[str, list[Prompt[..., Any]]] = {}

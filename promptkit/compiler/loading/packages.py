@@ -14,8 +14,9 @@ from collections.abc import Iterable
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from promptkit.compiler.loading.executions import Execution
+from promptkit.compiler.loading.executions import Executions
 from promptkit.compiler.loading.finders import (
     Finder,
     PackageFinder,
@@ -29,6 +30,9 @@ from promptkit.compiler.loading.finders import (
 from promptkit.compiler.loading.interpreter import preserve_interpreter
 from promptkit.compiler.loading.project_finder import ProjectFinder
 from promptkit.compiler.loading.targets import package_of, project_root
+
+if TYPE_CHECKING:
+    from promptkit.compiler.loading.import_graph import ImportGraph
 
 __all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
 
@@ -50,18 +54,18 @@ class Package:
         sources:
             Finds its modules.
 
+    Attributes:
         kept:
             The names of its modules that were executed by an earlier import.
     """
 
-    def __init__(
-        self, name: str, module: ModuleType, sources: PackageFinder, kept: Iterable[str] = ()
-    ) -> None:
+    def __init__(self, name: str, module: ModuleType, sources: PackageFinder) -> None:
         self.name = name
         self.module = module
         self.executions = sources.executions
-        self.kept = frozenset(kept)
+        self.kept = frozenset(sources.kept)
         self._sources = sources
+        self._graph: ImportGraph | None = None
         self._import_state = import_state()
         parts = name.split(".")
         above = (".".join(parts[:count]) for count in range(1, len(parts)))
@@ -88,7 +92,15 @@ class Package:
                 return _import(name, self._sources)
         return executed
 
-    def unaffected(self, changed: Iterable[str]) -> list[Execution] | None:
+    def graph(self) -> "ImportGraph":
+        """Return what depends on what, made anew only if a module was executed since the last time."""
+        from promptkit.compiler.loading.import_graph import ImportGraph  # only for a reload
+
+        if self._graph is None or self._graph.count != self.executions.count:
+            self._graph = ImportGraph(self.executions, self.name, self._sources.folder)
+        return self._graph
+
+    def unaffected(self, changed: Iterable[str]) -> Executions | None:
         """
         Return which executions need not be repeated; None if all must be.
 
@@ -96,19 +108,13 @@ class Package:
             changed:
                 The paths of the files that are others now, that are new or that are gone.
         """
-        from promptkit.compiler.loading.reuse import are_in_place, changed_modules  # not in a first import
+        from promptkit.compiler.loading.reuse import are_in_place  # not in a first import
 
-        folder = self._sources.folder
-        found = changed_modules(changed, self.name, folder, self.executions)
-        if found is None or import_state() != self._import_state:
+        affected = self.graph().affected(changed)
+        if affected is None or self.name in affected or import_state() != self._import_state:
             return None
-        if not all(_is_within(execution.name, self.name) for execution in self.executions):
-            return None  # ``import folder.module`` beside a recipe makes a module of another name
-        affected = self.executions.affected(found.names, self.name, files=found.others)
-        kept = [execution for execution in self.executions if execution.name not in affected]
-        if self.name in affected or not are_in_place(kept, self.name, self.module):
-            return None
-        return kept
+        kept = self.executions.without(affected)
+        return kept if are_in_place(kept.by_name.values(), self.name, self.module) else None
 
 
 def import_package(folder: Path, before: Package | None = None, changed: Iterable[str] = ()) -> Package:
@@ -145,28 +151,35 @@ def import_package(folder: Path, before: Package | None = None, changed: Iterabl
         if kept is not None:
             sources.keep(kept)
             _remove_package(name, folder, sources)
-            return Package(name, before.module, sources, (execution.name for execution in kept))
+            return Package(name, before.module, sources)
     _remove_package(name, folder)
     with preserve_interpreter():
         package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
     return Package(name, package, sources)
 
 
-def read_files() -> set[str]:
+def read_files() -> tuple[set[str], set[str]]:
     """
     Return the paths of the files that were read for the last package, from its folder and its project.
 
     They include files that were looked for and not found.
+
+    Returns:
+        Those that the last import has read, and those that only an earlier one has, whose modules it kept.
     """
-    files: set[str] = set()
+    files, earlier = set[str](), set[str]()
     for finder in active_finders():
         if isinstance(finder, PackageFinder):
             files |= finder.read
-            files.update(str(path) for execution in finder.executions for path in execution.read)
+            for execution in finder.executions:
+                read = earlier if execution.name in finder.kept else files
+                read.add(execution.file)
+                read.update(map(str, execution.read))
         elif isinstance(finder, ProjectFinder):
             files.update(path for path, _ in list(finder.stamps.values()))
             files |= finder.missing
-    return files
+    files.discard("")  # of modules that another loader has executed
+    return files, earlier - files
 
 
 def note_missing(error: BaseException) -> None:
@@ -295,14 +308,14 @@ def _is_initializing(module: object) -> bool:
 def _remove_package(name: str, folder: Path, sources: PackageFinder | None = None) -> None:
     """Remove a package and all below it from `sys.modules`, except for what *sources* has kept."""
     importlib.invalidate_caches()
-    kept = set[str]() if sources is None else {name, *(found.name for found in sources.executions)}
+    kept = set[str]() if sources is None else {name, *sources.kept}
     for key, module in list(sys.modules.items()):
-        if _is_within(key, name) and key not in kept and not _is_initializing(module):
+        if key not in kept and _is_within(key, name) and not _is_initializing(module):
             if kept:
                 remove_module(key)
             else:
                 del sys.modules[key]
-    files = set[str]() if sources is None else sources.read
+    files = set[str]() if sources is None else {one.file for one in sources.executions}
     inside = os.path.join(str(folder), "")
     for file in [file for file in list(linecache.cache) if file.startswith(inside) and file not in files]:
         linecache.cache.pop(file, None)

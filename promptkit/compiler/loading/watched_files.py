@@ -77,7 +77,7 @@ class WatchedFiles(Struct, frozen=True):
         return folder in self.scanned and name.endswith(self.suffix) and _is_visible(name)
 
 
-def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> WatchedFiles:
+def find_files(folder: Path, read: Iterable[str] = (), suffix: str = "") -> WatchedFiles:
     """
     Find all files that the recipes in *folder* depend on.
 
@@ -86,7 +86,7 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Wat
             The folder of the recipes. Everything below it counts, except hidden files, caches and tests.
 
         read:
-            Other files that the recipes have read.
+            The paths of other files that the recipes have read.
 
         suffix:
             If given, only files directly in *folder* count, and only those whose names end with it.
@@ -99,7 +99,7 @@ def find_files(folder: Path, read: Iterable[Path] = (), suffix: str = "") -> Wat
             files[entry.path] = stamp_of(entry.path)
             if entry.is_symlink():  # an edit changes the link's target
                 real.append(os.path.realpath(entry.path))
-    outside = [path for path in dict.fromkeys((*real, *map(str, read))) if path not in files]
+    outside = [path for path in dict.fromkeys((*real, *read)) if path not in files]
     files.update({path: stamp_of(path) for path in outside})
     folders = {str(folder), *walk.scanned, *map(os.path.dirname, outside)}
     identities = {path: _identity(path) for path in folders}

@@ -146,8 +146,10 @@ class CompiledSet:
             # Pages that were sent are compared byte by byte, all others by their digests.
             wrong = {key.partition(" ")[0] for key in _differing(found.index.pages, named)}
             if not server.confirm(sent_pages, wrong) or wrong or capabilities != found.index.capabilities:
-                # They depend on more than these inputs, for which nothing is sent early again.
-                self._store.retract(found.index)
+                # They depend on more than these inputs, for which nothing is sent early again. If a file was
+                # edited meanwhile, that is not known.
+                if found.index.inputs.has_same_files:
+                    self._store.retract(found.index)
             elif self._is_sent:
                 found.confirm()
         elif names is not None and trace is not None:

@@ -5,6 +5,7 @@ import stat
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -94,10 +95,18 @@ class Inputs(Struct, frozen=True, array_like=True):
         Whether nothing has changed. It is False if that takes too long to find out.
         """
         ends = time.monotonic() + _MAX_COMPARING_S
-        return all(same and time.monotonic() < ends for same in self._compared())
-
-    def _compared(self) -> Iterator[bool]:
         # The cheap ones come first.
+        compared = chain(self._compare_surroundings(), self._compare_files())
+        return all(same and time.monotonic() < ends for same in compared)
+
+    @property
+    def has_same_files(self) -> bool:
+        """
+        Whether all files and folders are the same. Recipes may have changed the rest for their own process.
+        """
+        return all(self._compare_files())
+
+    def _compare_surroundings(self) -> Iterator[bool]:
         environment = os.environ
         yield self.path in (ABSENT, value_digest(repr(sys.path), self.key))
         yield self.here in (ABSENT, value_digest(current_folder(), self.key))
@@ -105,6 +114,8 @@ class Inputs(Struct, frozen=True, array_like=True):
         yield from (
             value_digest(environment.get(name), self.key) == was for name, was in self.variables.items()
         )
+
+    def _compare_files(self) -> Iterator[bool]:
         yield from (value_digest(os.path.realpath(path), self.key) == was for path, was in self.links.items())
         yield from (folder_digest(path) == was for path, was in self.names.items())
         yield from (modules_digest(path) == was for path, was in self.modules.items())

@@ -1,0 +1,80 @@
+"""What promptkit takes where recipes are in many files: one is saved, all are checked, all are built."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from itertools import count, islice
+from pathlib import Path
+from statistics import median
+
+from benchmarks import recipes, rows
+from benchmarks.cases import PLAIN, listing, saved
+from benchmarks.peers import NO_CACHE, Peer, program
+from benchmarks.rows import Row
+from benchmarks.runner import Runner, memory_of
+from benchmarks.wire import Era
+
+PAUSE_S = 0.002  # between two looks at whether a saved file is served
+EDITS = count()  # each edit is another one than all before
+UNWRITABLE = {"PYTHONDONTWRITEBYTECODE": "1"}
+
+
+def measure(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+    """
+    Yield all figures of *peer*, which is promptkit, with so many files of recipes.
+    """
+    yield from _saves(runner, peer, era, files)
+    yield from _built(runner, peer, era, files)
+    folder = recipes.folder_of_files(runner.folder, files)
+    with runner.start_in(folder, peer, era, options=(NO_CACHE,)) as session:
+        session.ask(PLAIN)
+        yield rows.import_of_files(files), time.perf_counter() - session.started
+    started = time.perf_counter()
+    _run("check", folder, runner)
+    yield rows.check_of_files(files), time.perf_counter() - started
+
+
+def _saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+    """Until a saved file is served, and the memory that takes."""
+    folder = recipes.folder_of_files(runner.folder, files)
+    with runner.start_in(folder, peer, era) as session:
+        session.ask(PLAIN)
+        session.settle()
+        yield from memory_of(session.memory(), rows.memory_of_files(files))
+        session.forget_peak()
+        times = []
+        for edit in islice(EDITS, runner.plan.saves):
+            case = saved(recipes.SAVED_PROMPT, edit)
+            started = time.perf_counter()
+            recipes.save(runner.folder, files, edit)
+            while not case.says_all(session.ask(case)):
+                time.sleep(PAUSE_S)
+            times.append(time.perf_counter() - started)
+            session.settle()
+        yield rows.saved_file(files), median(times)
+        yield from memory_of(session.peak(), rows.memory_of_reload(files))
+
+
+def _built(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+    """The start as in a container: from a built set, in a folder that cannot be written."""
+    folder = recipes.folder_of_files(runner.folder, files)
+    built = runner.folder / f"{folder.name}.compiled"
+    _run("build", folder, runner, "--page-size", "10000", "--out", str(built))
+    folder.chmod(0o555)
+    try:
+        options = ("--compiled", str(built))
+        with runner.start_in(folder, peer, era, options=options, variables=UNWRITABLE) as session:
+            session.ask(listing(recipes.NAMED))
+            yield rows.built_list_of_files(files), time.perf_counter() - session.started
+    finally:
+        folder.chmod(0o755)
+
+
+def _run(command: str, folder: Path, runner: Runner, *options: str) -> None:
+    """Run one of promptkit's commands on a folder, which has to succeed."""
+    subprocess.run(
+        (*program(), command, str(folder), *options),
+        env=runner.environment(),
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
