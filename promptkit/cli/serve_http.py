@@ -16,6 +16,7 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors import standard_error
 from promptkit.errors.standard_error import say
 from promptkit.transports.http import listeners
+from promptkit.transports.http.balance import Balance
 from promptkit.transports.http.listeners import CannotListen, Listener
 from promptkit.transports.stdio import exit_now
 
@@ -166,6 +167,7 @@ class _Work:
         self._listening = listening
         self._reloader = reloader
         self._make = make
+        self._balance = Balance(options.workers) if (options.workers or 1) > 1 else None
 
     def run(self, number: int, lifeline: int | None) -> None:
         """Serve as the worker of a number. Without a lifeline, there is no other."""
@@ -179,6 +181,7 @@ class _Work:
             grace=_grace(self._options),
             stop_connecting=partial(_stop_connecting, self._listening) if lifeline is None else bool,
             lifeline=lifeline,
+            share=None if self._balance is None else self._balance.of(number),
         )
         if self._options.watch:
             self._reloader.start(application.replace)  # what has changed since the load is loaded first

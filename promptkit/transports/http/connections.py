@@ -6,7 +6,7 @@ All deadlines are kept by one sweep a second over all connections, not by a time
 
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -66,6 +66,9 @@ class Connections(ServerState):
         limits:
             What they may be.
 
+        ended:
+            Called when a connection has ended.
+
     Attributes:
         now:
             The time of the last sweep, in seconds.
@@ -76,8 +79,9 @@ class Connections(ServerState):
 
     connections: set["BoundedConnection"]  # type: ignore[assignment]  # uvicorn names its own protocols
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, ended: Callable[[], object]) -> None:
         super().__init__()
+        self.ended = ended
         self.limits = limits
         self.now = 0.0
         self.draining = False
@@ -116,6 +120,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._stalled_since: float | None = None
         if len(self.connections) > self._limits.connections:
             self._refuse(503)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection; its work is cancelled."""
+        super().connection_lost(exc)
+        self.server_state.ended()
 
     @property
     def is_busy(self) -> bool:

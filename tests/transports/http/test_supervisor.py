@@ -59,6 +59,20 @@ def test_workers_share_the_load(serve):
     assert min(counted.values()) > 0.8 * max(counted.values())
 
 
+def test_workers_share_few_connections(serve):
+    """
+    Of the 32 connections of one client, too: chance alone would often leave a third to one of two.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    connections = [served.connect() for _ in range(32)]
+    counted = Counter(connection.ask().json["pid"] for connection in connections)
+    for connection in connections:
+        connection.socket.close()
+
+    assert len(counted) == 2
+    assert min(counted.values()) > 0.8 * max(counted.values())
+
+
 def test_a_worker_that_is_killed_is_replaced(serve):
     """
     Standard error says what happened, and within a second another process serves in its place.
