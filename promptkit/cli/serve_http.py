@@ -29,6 +29,9 @@ __all__ = ["application_factory", "run"]
 #: How long running prompts are waited for when serving ends, in seconds: balancers expect some.
 GRACE_S: Final = 10.0
 
+#: More would be a typo.
+_MAX_WORKERS: Final = 256
+
 #: The extra `http`, but for uvloop, which is not everywhere: asyncio's own loop does its work there.
 _EXTRA: Final = ("httptools", "uvicorn")
 
@@ -76,6 +79,9 @@ def run(options: Namespace) -> int:
         return Exit.USAGE
     if (options.workers or 1) > 1 and sys.platform == "win32":
         say("--workers needs another system than Windows, which cannot fork")
+        return Exit.USAGE
+    if (options.workers or 1) > _MAX_WORKERS:
+        say(f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough")
         return Exit.USAGE
     try:
         listening = _listen(options)

@@ -8,10 +8,12 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import suppress
 from email.utils import formatdate
 from types import FrameType
 from typing import Any, Final, Protocol, TypeAlias
 
+from msgspec.structs import replace
 from uvicorn.config import Config
 
 from promptkit.catalog.catalog import Catalog
@@ -42,6 +44,9 @@ _FLUSH_S: Final = 0.5
 
 #: How much later than the grace the process ends in any case, in seconds.
 _EXIT_MARGIN_S: Final = 2.0
+
+#: How many files prompts may have open besides the connections.
+_OTHER_DESCRIPTORS: Final = 512
 
 _OF_TERMINALS: Final = [name for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
 _ENDING_SIGNALS: Final = ["SIGTERM", *_OF_TERMINALS]
@@ -118,7 +123,7 @@ class Worker:
         self._lifeline = lifeline
         self._share = share
         self._accepted = 0  # connections that are open, or being opened
-        self._connections = Connections(limits, self._closed)
+        self._connections = Connections(_within_descriptors(limits), self._closed)
         self._opening: set[asyncio.Task[object]] = set()
         self._config = Config(
             application,
@@ -279,6 +284,25 @@ class Worker:
         until = self._loop.time() + seconds
         while not holds() and self._loop.time() < until:  # noqa: ASYNC110 (connections set no event)
             await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+    """Raise the soft limit of open files to what is needed; allow fewer connections if the hard one is low."""
+    if sys.platform == "win32":
+        return limits
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + _OTHER_DESCRIPTORS
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < most:
+        with suppress(OSError, ValueError):  # the system may have another bound
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    allowed = soft - min(_OTHER_DESCRIPTORS, soft // 2)
+    return replace(limits, connections=min(limits.connections, allowed))
 
 
 async def _wait(awaitable: Awaitable[object], seconds: float) -> None:
