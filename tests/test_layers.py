@@ -35,6 +35,7 @@ LAZY = {
     "promptkit.catalog.examples",
     "promptkit.compiler.loading.configuration",
     "promptkit.testing",
+    "promptkit.transports.http",
     "promptkit.catalog.spellings",
     "promptkit.conversion.collisions",
     "promptkit.conversion.descriptions",
@@ -55,6 +56,7 @@ LAZY = {
     "tomllib",
     "typeguard",
     "unittest",
+    "uvicorn",
     "uritemplate",
     "watchfiles",
 }

@@ -287,7 +287,7 @@ class Worker:
 
 
 def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
-    """Raise the soft limit of open files to what is needed; allow fewer connections if the hard one is low."""
+    """Raise the soft limit of open files to what is needed, or allow fewer connections if it cannot be."""
     if sys.platform == "win32":
         return limits
     import resource
