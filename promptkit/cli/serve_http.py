@@ -117,6 +117,8 @@ def _listen(options: Namespace) -> list[Listener]:
 
 def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     """Compile the recipes, and serve them. Returns if they are not to be served."""
+    if options.compiled is not None:
+        say(f"{options.compiled!r} is not used over HTTP")
     standard_error.redirect()  # before recipes are imported, as they may keep the streams
     gc.disable()  # imports leave no garbage, and looking for it takes time
     import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory

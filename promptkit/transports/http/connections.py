@@ -88,9 +88,20 @@ class Connections(ServerState):
 
     def sweep(self, now: float) -> None:
         """End what has taken too long at the time *now*."""
-        self.now = now
+        # Whatever is waited for began up to one sweep later than it says: nothing may end too early.
+        before, self.now = self.now, now
         for connection in list(self.connections):
-            connection.check(now)
+            connection.check(before)
+
+    @property
+    def are_busy(self) -> bool:
+        """Whether each of them has a request that is still to be answered."""
+        return all(connection.is_busy for connection in self.connections)
+
+    def end_idle(self) -> None:
+        """End those without a request."""
+        for connection in list(self.connections):
+            connection.end_if_idle()
 
     def drain(self) -> None:
         """From now on, end each connection after a reply."""

@@ -22,7 +22,7 @@ from promptkit.transports.http.balance import Share
 from promptkit.transports.http.connections import BoundedConnection, ConnectionLimits, Connections
 from promptkit.transports.stdio import exit_after
 
-__all__ = ["Application", "Worker"]
+__all__ = ["Application", "Worker", "die_of"]
 
 _Message: TypeAlias = MutableMapping[str, Any]
 
@@ -127,6 +127,7 @@ class Worker:
         self._opening: set[asyncio.Task[object]] = set()
         self._config = Config(
             application,
+            workers=1,
             http=BoundedConnection,
             interface="asgi3",
             ws="none",
@@ -191,8 +192,10 @@ class Worker:
         while True:
             try:
                 accepted, _ = listening.accept()
-            except (BlockingIOError, ConnectionError):
+            except BlockingIOError:
                 return
+            except ConnectionError:  # this one has left already
+                continue
             except OSError as error:
                 self._accept_later(listening, error)
                 return
@@ -217,7 +220,12 @@ class Worker:
         opening = self._loop.connect_accepted_socket(self._connection, accepted)
         task: asyncio.Task[object] = self._loop.create_task(opening)
         self._opening.add(task)
-        task.add_done_callback(self._opening.discard)
+        task.add_done_callback(self._opened)
+
+    def _opened(self, task: asyncio.Task[object]) -> None:
+        self._opening.discard(task)
+        if task.exception() is not None:  # the client has left
+            self._count(-1)
 
     def _closed(self) -> None:
         self._count(-1)
@@ -252,19 +260,18 @@ class Worker:
             self._loop.remove_reader(listening)
             self._accept(listening)
         self._take()
-        await asyncio.gather(*self._opening)
+        await asyncio.gather(*self._opening, return_exceptions=True)
         await self._end_idle(min(until, self._loop.time() + _LINGER_S))
         await self._close_application(until)
+        self._connections.end_idle()
         await self._look_until(lambda: not self._connections.connections, _FLUSH_S)
         for connection in list(self._connections.connections):
             connection.transport.abort()
 
     async def _end_idle(self, until: float) -> None:
         """Let each connection send one more request, then end those that do not."""
-        busy = lambda: all(one.is_busy for one in self._connections.connections)  # noqa: E731
-        await self._look_until(busy, until - self._loop.time())
-        for connection in list(self._connections.connections):
-            connection.end_if_idle()
+        await self._look_until(lambda: self._connections.are_busy, until - self._loop.time())
+        self._connections.end_idle()
 
     async def _close_application(self, until: float) -> None:
         """Wait until what runs has ended. The application does that on a thread, as it may wait."""
