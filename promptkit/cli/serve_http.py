@@ -152,6 +152,8 @@ def _supervise(
 
     def run(number: int, lifeline: int) -> None:
         standard_error.resume()
+        for listener in listening:
+            listener.keep(number)
         work(number, lifeline)
         exit_now()
 

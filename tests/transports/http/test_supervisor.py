@@ -1,5 +1,6 @@
 """Workers: how they share the load, die, and are replaced."""
 
+import errno
 import os
 import signal
 import sys
@@ -8,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from promptkit.transports.http.supervisor import Supervisor
 from tests.transports.http.conftest import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
@@ -166,6 +168,28 @@ def test_the_death_of_the_parent_ends_the_workers(serve):
     served.process.wait()
 
     assert all(wait_for_end(pid) < PATIENCE for pid in workers)
+    with pytest.raises(ConnectionRefusedError):
+        served.connect()
+
+
+def test_a_worker_that_cannot_be_started_is_tried_again(capsys):
+    """
+    If the system allows no more processes, that is said, and the others go on.
+    """
+
+    class Full(Supervisor):
+        def _fork(self, number):
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    supervisor = Full(2, print, stop_connecting=print, grace=0)
+    supervisor._replace()
+    supervisor._replace()
+
+    assert capsys.readouterr().err.splitlines() == [
+        f"promptkit: worker {number} cannot be started, and is tried again in 10 s: "
+        "Resource temporarily unavailable"
+        for number in (1, 2)
+    ]
 
 
 def test_a_worker_that_hangs_is_killed(serve):
