@@ -35,7 +35,6 @@ LAZY = {
     "promptkit.catalog.examples",
     "promptkit.compiler.loading.configuration",
     "promptkit.testing",
-    "promptkit.transports.http",
     "promptkit.catalog.spellings",
     "promptkit.conversion.collisions",
     "promptkit.conversion.descriptions",
@@ -56,7 +55,6 @@ LAZY = {
     "tomllib",
     "typeguard",
     "unittest",
-    "uvicorn",
     "uritemplate",
     "watchfiles",
 }
