@@ -18,6 +18,7 @@ from promptkit.compiler.reloading import Reloader
 from promptkit.errors import standard_error
 from promptkit.errors.standard_error import say
 from promptkit.transports.http import listeners
+from promptkit.transports.http.balance import Balance
 from promptkit.transports.http.listeners import CannotListen, Listener
 from promptkit.transports.stdio import exit_now
 
@@ -29,6 +30,9 @@ __all__ = ["application_factory", "run"]
 
 #: How long running prompts are waited for when serving ends, in seconds: balancers expect some.
 GRACE_S: Final = 10.0
+
+#: More would be a typo.
+_MAX_WORKERS: Final = 256
 
 #: The extra `http`, but for uvloop, which is not everywhere: asyncio's own loop does its work there.
 _EXTRA: Final = ("httptools", "uvicorn")
@@ -103,6 +107,9 @@ def run(options: Namespace) -> int:
     if (options.workers or 1) > 1 and sys.platform == "win32":
         say("--workers needs another system than Windows, which cannot fork")
         return Exit.USAGE
+    if (options.workers or 1) > _MAX_WORKERS:
+        say(f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough")
+        return Exit.USAGE
     try:
         listening = _listen(options)
     except CannotListen as error:
@@ -137,6 +144,8 @@ def _listen(options: Namespace) -> list[Listener]:
 
 def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     """Compile the recipes, and serve them. Returns if they are not to be served."""
+    if options.compiled is not None:
+        say(f"{options.compiled!r} is not used over HTTP")
     standard_error.redirect()  # before recipes are imported, as they may keep the streams
     gc.disable()  # imports leave no garbage, and looking for it takes time
     import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
@@ -177,6 +186,8 @@ def _supervise(
 
     def run(number: int, lifeline: int) -> None:
         standard_error.resume()
+        for listener in listening:
+            listener.keep(number)
         work(number, lifeline)
         exit_now()
 
@@ -200,6 +211,7 @@ class _Work:
         self._listening = listening
         self._reloader = reloader
         self._make = make
+        self._balance = Balance(options.workers) if (options.workers or 1) > 1 else None
 
     def run(self, number: int, lifeline: int | None) -> None:
         """Serve as the worker of a number. Without a lifeline, there is no other."""
@@ -213,6 +225,7 @@ class _Work:
             grace=_grace(self._options),
             stop_connecting=partial(_stop_connecting, self._listening) if lifeline is None else bool,
             lifeline=lifeline,
+            share=None if self._balance is None else self._balance.of(number),
         )
         application.start()
         if self._options.watch:

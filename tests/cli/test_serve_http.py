@@ -137,6 +137,14 @@ class TestRefusals:
             "serve at 127.0.0.1, or say --no-auth if everybody may use these prompts\n"
         )
 
+    def test_too_many_workers(self, recipes):
+        """
+        A number that was not meant is refused.
+        """
+        said = refused("--http", "0", "--workers", "1000", recipes=recipes(greet=""))
+
+        assert said == "promptkit: --workers takes at most 256: a worker for each processor is enough\n"
+
     def test_a_port_that_is_taken(self, recipes):
         """
         It is said which, and what to do.

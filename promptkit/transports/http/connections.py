@@ -6,7 +6,7 @@ All deadlines are kept by one sweep a second over all connections, not by a time
 
 import select
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -66,6 +66,9 @@ class Connections(ServerState):
         limits:
             What they may be.
 
+        ended:
+            Called when a connection has ended.
+
     Attributes:
         now:
             The time of the last sweep, in seconds.
@@ -76,17 +79,29 @@ class Connections(ServerState):
 
     connections: set["BoundedConnection"]  # type: ignore[assignment]  # uvicorn names its own protocols
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, ended: Callable[[], object]) -> None:
         super().__init__()
+        self.ended = ended
         self.limits = limits
         self.now = 0.0
         self.draining = False
 
     def sweep(self, now: float) -> None:
         """End what has taken too long at the time *now*."""
-        self.now = now
+        # Whatever is waited for began up to one sweep later than it says: nothing may end too early.
+        before, self.now = self.now, now
         for connection in list(self.connections):
-            connection.check(now)
+            connection.check(before)
+
+    @property
+    def are_busy(self) -> bool:
+        """Whether each of them has a request that is still to be answered."""
+        return all(connection.is_busy for connection in self.connections)
+
+    def end_idle(self) -> None:
+        """End those without a request."""
+        for connection in list(self.connections):
+            connection.end_if_idle()
 
     def drain(self) -> None:
         """From now on, end each connection after a reply."""
@@ -116,6 +131,11 @@ class BoundedConnection(HttpToolsProtocol):
         self._stalled_since: float | None = None
         if len(self.connections) > self._limits.connections:
             self._refuse(503)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection; its work is cancelled."""
+        super().connection_lost(exc)
+        self.server_state.ended()
 
     @property
     def is_busy(self) -> bool:

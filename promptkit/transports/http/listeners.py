@@ -78,6 +78,12 @@ class Listener:
         """Return the socket of a worker, who are counted from 0."""
         return self._sockets[worker % len(self._sockets)]
 
+    def keep(self, worker: int) -> None:
+        """In a worker, close the sockets of the others: each is to end with the worker whose it is."""
+        for one in self._sockets:
+            if one is not self.of(worker):
+                one.close()
+
     def stop_connecting(self) -> None:
         """
         Let nobody connect from now on; who has connected waits in the queue and can be accepted.

@@ -104,8 +104,15 @@ class Supervisor:
             """Fork a worker into each free place whose pause is over."""
             now = time.monotonic()
             for number, slot in enumerate(self._slots):
-                if not slot.pid and slot.due <= now:
+                if slot.pid or slot.due > now:
+                    continue
+                try:
                     slot.pid, slot.since = self._fork(number), now
+                except OSError as error:  # too many processes, or too little memory
+                    slot.due = now + _LONGEST_PAUSE_S
+                    say(
+                        f"worker {number + 1} cannot be started, and is tried again in 10 s: {error.strerror}"
+                    )
 
         def _fork(self, number: int) -> int:
             # A signal that came before the worker has its own handlers would be lost. It unblocks them.

@@ -8,18 +8,21 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import suppress
 from email.utils import formatdate
 from types import FrameType
 from typing import Any, Final, Protocol, TypeAlias
 
+from msgspec.structs import replace
 from uvicorn.config import Config
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
+from promptkit.transports.http.balance import Share
 from promptkit.transports.http.connections import BoundedConnection, ConnectionLimits, Connections
 from promptkit.transports.stdio import exit_after
 
-__all__ = ["Application", "Worker"]
+__all__ = ["Application", "Worker", "die_of"]
 
 _Message: TypeAlias = MutableMapping[str, Any]
 
@@ -41,6 +44,9 @@ _FLUSH_S: Final = 0.5
 
 #: How much later than the grace the process ends in any case, in seconds.
 _EXIT_MARGIN_S: Final = 2.0
+
+#: How many files prompts may have open besides the connections.
+_OTHER_DESCRIPTORS: Final = 512
 
 _OF_TERMINALS: Final = [name for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
 _ENDING_SIGNALS: Final = ["SIGTERM", *_OF_TERMINALS]
@@ -97,6 +103,9 @@ class Worker:
 
         lifeline:
             A descriptor that can be read as soon as the parent process has ended.
+
+        share:
+            This worker's part in the balance among several.
     """
 
     def __init__(  # noqa: PLR0913 (a process is told that much)
@@ -108,15 +117,20 @@ class Worker:
         grace: float,
         stop_connecting: Callable[[], object] = bool,
         lifeline: int | None = None,
+        share: Share | None = None,
     ) -> None:
         self._application = application
         self._sockets = sockets
         self._grace = grace
         self._stop_connecting = stop_connecting
         self._lifeline = lifeline
-        self._connections = Connections(limits)
+        self._share = share
+        self._accepted = 0  # connections that are open, or being opened
+        self._connections = Connections(_within_descriptors(limits), self._closed)
+        self._opening: set[asyncio.Task[object]] = set()
         self._config = Config(
             application,
+            workers=1,
             http=BoundedConnection,
             interface="asgi3",
             ws="none",
@@ -132,8 +146,7 @@ class Worker:
 
     def run(self) -> None:
         """Serve until the process is told to end, and what was asked is answered. To be called once."""
-        factory = self._config.get_loop_factory() or asyncio.new_event_loop
-        self._loop = factory()
+        self._loop = self._new_loop()
         asyncio.set_event_loop(self._loop)
         self._ended = asyncio.Event()
         for name in _ENDING_SIGNALS:
@@ -145,6 +158,11 @@ class Worker:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [getattr(signal, name) for name in _ENDING_SIGNALS])
         # The loop is never closed: it would wait for threads that authors' code has left.
         self._loop.run_until_complete(self._serve())
+
+    def _new_loop(self) -> asyncio.AbstractEventLoop:
+        if sys.platform == "win32":  # the usual loop there cannot wait for a socket to be readable
+            return asyncio.SelectorEventLoop()
+        return (self._config.get_loop_factory() or asyncio.new_event_loop)()
 
     def end(self) -> None:
         """Begin to end. May be called in a signal handler."""
@@ -160,16 +178,65 @@ class Worker:
 
     async def _serve(self) -> None:
         self._tick()
-        servers = [await self._listen(one.dup()) for one in self._sockets]
+        for listening in self._sockets:
+            listening.settimeout(0)
+            self._loop.add_reader(listening, self._accept, listening)
+        if self._share is not None:
+            self._loop.add_reader(self._share.channel, self._take)
         if self._lifeline is not None:
             self._loop.add_reader(self._lifeline, self._orphaned)
         while not self._is_ending:
             self._tick()
             await _wait(self._ended.wait(), _SWEEP_EVERY_S)
-        await self._drain(servers)
+        await self._drain()
 
-    async def _listen(self, listening: socket.socket) -> asyncio.Server:
-        return await self._loop.create_server(self._connection, sock=listening, backlog=self._config.backlog)
+    def _accept(self, listening: socket.socket) -> None:
+        """Accept all that have connected, and hand some over to workers that have fewer."""
+        while True:
+            try:
+                accepted, _ = listening.accept()
+            except BlockingIOError:
+                return
+            except ConnectionError:  # this one has left already
+                continue
+            except OSError as error:
+                self._accept_later(listening, error)
+                return
+            if self._is_ending or self._share is None or not self._share.hand_over(accepted):
+                self._open(accepted)
+
+    def _accept_later(self, listening: socket.socket, error: OSError) -> None:
+        say(f"connections wait, as they cannot be accepted: {error.strerror or error}")
+        self._loop.remove_reader(listening)
+        if not self._is_ending:
+            self._loop.call_later(_SWEEP_EVERY_S, self._loop.add_reader, listening, self._accept, listening)
+
+    def _take(self) -> None:
+        """Take what other workers hand over."""
+        if self._share is not None:
+            for accepted in self._share.take():
+                self._open(accepted)
+
+    def _open(self, accepted: socket.socket) -> None:
+        self._count(1)
+        accepted.settimeout(0)
+        opening = self._loop.connect_accepted_socket(self._connection, accepted)
+        task: asyncio.Task[object] = self._loop.create_task(opening)
+        self._opening.add(task)
+        task.add_done_callback(self._opened)
+
+    def _opened(self, task: asyncio.Task[object]) -> None:
+        self._opening.discard(task)
+        if task.exception() is not None:  # the client has left
+            self._count(-1)
+
+    def _closed(self) -> None:
+        self._count(-1)
+
+    def _count(self, change: int) -> None:
+        self._accepted += change
+        if self._share is not None and not self._is_ending:
+            self._share.note(self._accepted)
 
     def _connection(self) -> BoundedConnection:
         return BoundedConnection(self._config, self._connections, {}, self._loop)
@@ -183,42 +250,31 @@ class Worker:
             self._loop.remove_reader(self._lifeline)
         self.end()
 
-    async def _drain(self, servers: Sequence[asyncio.Server]) -> None:
+    async def _drain(self) -> None:
         """Answer what was sent on any connection that exists or waits in the queue, then end them all."""
         until = self._loop.time() + self._grace
         self._application.draining = True
         self._connections.drain()
         self._stop_connecting()
+        if self._share is not None:
+            self._share.close()
         await asyncio.sleep(_SETTLE_S)
-        for server in servers:
-            server.close()
         for listening in self._sockets:
-            await self._accept_rest(listening)
+            self._loop.remove_reader(listening)
+            self._accept(listening)
+        self._take()
+        await asyncio.gather(*self._opening, return_exceptions=True)
         await self._end_idle(min(until, self._loop.time() + _LINGER_S))
         await self._close_application(until)
+        self._connections.end_idle()
         await self._look_until(lambda: not self._connections.connections, _FLUSH_S)
         for connection in list(self._connections.connections):
             connection.transport.abort()
 
-    async def _accept_rest(self, listening: socket.socket) -> None:
-        """Accept whoever has connected already."""
-        listening.settimeout(0)
-        while True:
-            try:
-                accepted, _ = listening.accept()
-            except (BlockingIOError, ConnectionError):
-                return
-            except OSError as error:
-                say(f"connections that wait cannot be accepted: {error}")
-                return
-            await self._loop.connect_accepted_socket(self._connection, accepted)
-
     async def _end_idle(self, until: float) -> None:
         """Let each connection send one more request, then end those that do not."""
-        busy = lambda: all(one.is_busy for one in self._connections.connections)  # noqa: E731
-        await self._look_until(busy, until - self._loop.time())
-        for connection in list(self._connections.connections):
-            connection.end_if_idle()
+        await self._look_until(lambda: self._connections.are_busy, until - self._loop.time())
+        self._connections.end_idle()
 
     async def _close_application(self, until: float) -> None:
         """Wait until what runs has ended. The application does that on a thread, as it may wait."""
@@ -238,6 +294,25 @@ class Worker:
         until = self._loop.time() + seconds
         while not holds() and self._loop.time() < until:  # noqa: ASYNC110 (connections set no event)
             await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+    """Raise the soft limit of open files to what is needed, or allow fewer connections if it cannot be."""
+    if sys.platform == "win32":
+        return limits
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + _OTHER_DESCRIPTORS
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < most:
+        with suppress(OSError, ValueError):  # the system may have another bound
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    allowed = soft - min(_OTHER_DESCRIPTORS, soft // 2)
+    return replace(limits, connections=min(limits.connections, allowed))
 
 
 async def _wait(awaitable: Awaitable[object], seconds: float) -> None:

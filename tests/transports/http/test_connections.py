@@ -1,7 +1,10 @@
 """What a client may send, and how slowly."""
 
 import socket
+import sys
 import time
+from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -22,8 +25,6 @@ def quick(serve):
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory):
     """A server with the usual limits, for all tests that leave it as it was."""
-    import sys
-
     from tests.transports.http.conftest import GREET, STAND_IN, Served
 
     folder = tmp_path_factory.mktemp("shared")
@@ -317,6 +318,31 @@ class TestReaders:
         assert served.get()["path"] == "/"
         for connection in connections:
             connection.socket.close()
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+    def test_more_connections_than_files(self, serve):
+        """
+        Where few files may be open, there are fewer connections, so that prompts can open files all the same.
+        """
+        import resource
+
+        limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (40, 40))
+        served = serve("--http", "0", preexec_fn=limited)
+        kept, statuses = [], []
+        for _ in range(24):
+            connection = served.connect()
+            statuses.append(connection.ask().status)
+            kept.append(connection)
+        again = [
+            connection.ask().status
+            for connection, status in zip(kept, statuses, strict=True)
+            if status == 200
+        ]
+        for connection in kept:
+            connection.socket.close()
+
+        assert Counter(statuses) == {200: 20, 503: 4}
+        assert again == [200] * 20
 
     def test_a_client_that_leaves_cancels_its_work(self, shared):
         """

@@ -1,5 +1,6 @@
 """Workers: how they share the load, die, and are replaced."""
 
+import errno
 import os
 import signal
 import sys
@@ -8,6 +9,7 @@ from collections import Counter
 
 import pytest
 
+from promptkit.transports.http.supervisor import Supervisor
 from tests.transports.http.conftest import PATIENCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
@@ -54,6 +56,20 @@ def test_workers_share_the_load(serve):
     """
     served = serve("--http", "0", "--workers", "2")
     counted = Counter(served.get()["pid"] for _ in range(2000))
+
+    assert len(counted) == 2
+    assert min(counted.values()) > 0.8 * max(counted.values())
+
+
+def test_workers_share_few_connections(serve):
+    """
+    Of the 32 connections of one client, too: chance alone would often leave a third to one of two.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    connections = [served.connect() for _ in range(32)]
+    counted = Counter(connection.ask().json["pid"] for connection in connections)
+    for connection in connections:
+        connection.socket.close()
 
     assert len(counted) == 2
     assert min(counted.values()) > 0.8 * max(counted.values())
@@ -152,6 +168,28 @@ def test_the_death_of_the_parent_ends_the_workers(serve):
     served.process.wait()
 
     assert all(wait_for_end(pid) < PATIENCE for pid in workers)
+    with pytest.raises(ConnectionRefusedError):
+        served.connect()
+
+
+def test_a_worker_that_cannot_be_started_is_tried_again(capsys):
+    """
+    If the system allows no more processes, that is said, and the others go on.
+    """
+
+    class Full(Supervisor):
+        def _fork(self, number):
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    supervisor = Full(2, print, stop_connecting=print, grace=0)
+    supervisor._replace()
+    supervisor._replace()
+
+    assert capsys.readouterr().err.splitlines() == [
+        f"promptkit: worker {number} cannot be started, and is tried again in 10 s: "
+        "Resource temporarily unavailable"
+        for number in (1, 2)
+    ]
 
 
 def test_a_worker_that_hangs_is_killed(serve):
