@@ -105,7 +105,13 @@ def _output(command: list[str], seconds: float) -> str:
 
 
 def run_typescript(
-    installed: Path, server: list[str] | str, folder: Path, mode: Any, calls: list[dict[str, Any]]
+    installed: Path,
+    server: list[str] | str,
+    folder: Path,
+    mode: Any,
+    calls: list[dict[str, Any]],
+    *,
+    revision: str | None = None,
 ) -> dict[str, Any]:
     """
     Return the revision that was agreed upon, what came of each call, and what the client minds.
@@ -125,8 +131,17 @@ def run_typescript(
 
         calls:
             The calls of the script.
+
+        revision:
+            The only revision that the client knows; by default it knows all.
     """
-    script = {"server": server, "folder": str(folder), "mode": mode, "calls": calls}
+    script = {
+        "server": server,
+        "folder": str(folder),
+        "mode": mode,
+        "revision": revision,
+        "calls": calls,
+    }
     sent = json.dumps({**script, "patience": PATIENCE * 1000})
     ran = _node(installed / "client.mjs", input=sent, timeout=RUNNING)
     assert ran.returncode == 0, ran.stderr

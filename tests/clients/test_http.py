@@ -32,6 +32,10 @@ CHANGES = [step for step in STEPS if "watch" in step.call]
 CHANGED = [step for step in STEPS[STEPS.index(CHANGES[0]) :] if step not in CHANGES]
 UNCHANGED = [step for step in STEPS if step not in CHANGED]
 
+#: What each older revision has as well. What it lacks is sent in another form.
+OLDER = [step for step in SESSIONLESS if step.call.get("params", {}).get("name") not in ("audio", "link")]
+OLDER = [step for step in OLDER if step.call.get("pages") != "prompts/list"]
+
 PYTHON_MODES = pytest.mark.parametrize(
     ("mode", "revision"),
     [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
@@ -83,8 +87,8 @@ def in_python(folder):
 def in_node(folder, typescript):
     """A function that carries out steps with the official TypeScript client."""
 
-    def carry_out(url, mode, steps):
-        came = run_typescript(typescript, url, folder, mode, [step.call for step in steps])
+    def carry_out(url, mode, steps, **only):
+        came = run_typescript(typescript, url, folder, mode, [step.call for step in steps], **only)
         return came["revision"], came["complaints"], told(steps, came["outcomes"])
 
     return carry_out
@@ -136,6 +140,19 @@ def test_the_typescript_client_gets_what_the_script_says(server, in_node, mode, 
     agreed, complaints, came = in_node(server, mode, steps)
     assert (agreed, complaints) == (revision, [])
     assert came == expected_in_node(steps, revision)
+
+
+@pytest.mark.installs
+@pytest.mark.timeout(PATIENT)
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-03-26", "2025-06-18"])
+def test_the_typescript_client_gets_it_in_each_older_revision(server, in_node, revision):
+    """
+    So it does where it knows an older revision only.
+    """
+    agreed, complaints, came = in_node(server, "legacy", OLDER, revision=revision)
+
+    assert (agreed, complaints) == (revision, [])
+    assert came == expected_in_node(OLDER, revision)
 
 
 def test_the_python_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_python):

@@ -1,9 +1,9 @@
 // The script of calls, carried out by the official TypeScript client.
 //
 // Standard input holds one JSON document: the server's command or its URL, the folder of its
-// recipes, the client's mode, the calls, and how long each may take in milliseconds. Standard
-// output gets another: the revision that was agreed upon, what came of each call, and what the
-// client minds.
+// recipes, the client's mode, the only revision that it knows if it does not know all, the calls,
+// and how long each may take in milliseconds. Standard output gets another: the revision that was
+// agreed upon, what came of each call, and what the client minds.
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
@@ -18,7 +18,7 @@ import {
 } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-const { server, folder, mode, calls, patience } = JSON.parse(await text(process.stdin));
+const { server, folder, mode, revision: only, calls, patience } = JSON.parse(await text(process.stdin));
 const options = { timeout: patience };
 const complaints = new Set(); // errors that no call has ended with
 const told = new Map(); // by method, what to call with the params of the next notification
@@ -27,7 +27,11 @@ let person;
 
 const client = new Client(
   { name: "script", version: "1.0.0" },
-  { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode } },
+  {
+    capabilities: { elicitation: { form: {} } },
+    versionNegotiation: { mode },
+    ...(only && { supportedProtocolVersions: [only] }),
+  },
 );
 client.onerror = (error) => complaints.add(error);
 client.setRequestHandler("elicitation/create", ({ params }) => {
