@@ -46,6 +46,10 @@ class Step:
 
         alone:
             Whether it may be the only call: it needs nothing of what came before, and no person.
+
+        session:
+            Whether a client with a handshake needs a server that keeps its session, and may ask and tell it
+            things. Over HTTP no session is kept.
     """
 
     claim: str
@@ -53,6 +57,7 @@ class Step:
     expected: dict[str, Any]
     modern: dict[str, Any] | None = None
     alone: bool = True
+    session: bool = False
 
     def expected_in(self, revision: str) -> dict[str, Any]:
         """Return what comes of it in *revision*."""
@@ -122,6 +127,16 @@ def pages(key: str, items: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what comes of a list, page by page."""
     starts = range(0, len(items), PAGE_SIZE)
     return {"pages": [{key: items[start : start + PAGE_SIZE]} for start in starts]}
+
+
+def told(steps: list[Step], outcomes: list[Any]) -> dict[str, Any]:
+    """Return what came of each of *steps*, by its claim."""
+    return {step.claim: plain(outcome) for step, outcome in zip(steps, outcomes, strict=True)}
+
+
+def expected_of(steps: list[Step], revision: str) -> dict[str, Any]:
+    """Return what has to come of each of *steps* in *revision*, by its claim."""
+    return {step.claim: step.expected_in(revision) for step in steps}
 
 
 def plain(outcome: Any) -> Any:

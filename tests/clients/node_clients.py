@@ -18,6 +18,9 @@ INSTALLING: Final = 180
 RUNNING: Final = 60
 PATIENCE: Final = 10
 
+#: What a test may take: installing what a client needs comes on top of the first run.
+PATIENT: Final = INSTALLING + 2 * RUNNING
+
 #: How to install: nothing that comes along is run, and npm overlooks that the Inspector asks for
 #: a newer Node than it needs here.
 CI_OPTIONS: Final = (
@@ -102,7 +105,13 @@ def _output(command: list[str], seconds: float) -> str:
 
 
 def run_typescript(
-    installed: Path, command: list[str], folder: Path, mode: Any, calls: list[dict[str, Any]]
+    installed: Path,
+    server: list[str] | str,
+    folder: Path,
+    mode: Any,
+    calls: list[dict[str, Any]],
+    *,
+    revision: str | None = None,
 ) -> dict[str, Any]:
     """
     Return the revision that was agreed upon, what came of each call, and what the client minds.
@@ -111,8 +120,8 @@ def run_typescript(
         installed:
             Where the client is.
 
-        command:
-            What starts the server.
+        server:
+            What starts the server, or its URL.
 
         folder:
             Where its recipes are.
@@ -122,12 +131,28 @@ def run_typescript(
 
         calls:
             The calls of the script.
+
+        revision:
+            The only revision that the client knows; by default it knows all.
     """
-    script = {"command": command, "folder": str(folder), "mode": mode, "calls": calls}
+    script = {
+        "server": server,
+        "folder": str(folder),
+        "mode": mode,
+        "revision": revision,
+        "calls": calls,
+    }
     sent = json.dumps({**script, "patience": PATIENCE * 1000})
     ran = _node(installed / "client.mjs", input=sent, timeout=RUNNING)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
+
+
+def in_typescript(outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return *outcome* as TypeScript has it: one code for a missing resource, in every revision."""
+    if outcome.get("error", {}).get("code") != -32002:
+        return outcome
+    return {"error": {**outcome["error"], "code": -32602}}
 
 
 def run_inspector(

@@ -1,6 +1,7 @@
 """The script of calls, carried out by the official Python client."""
 
 import warnings
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ RUNNING = 50
 PATIENCE = 10
 
 
-def run(command: list[str], folder: Path, mode: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
+def run(server: list[str] | str, folder: Path, mode: str, calls: list[dict[str, Any]]) -> dict[str, Any]:
     """
     Return the revision that was agreed upon, what came of each call, and what the client minds.
 
     Args:
-        command:
-            What starts the server.
+        server:
+            What starts the server, or its URL.
 
         folder:
             Where its recipes are.
@@ -32,12 +33,13 @@ def run(command: list[str], folder: Path, mode: str, calls: list[dict[str, Any]]
         calls:
             The calls of the script.
     """
-    return anyio.run(_run, command, folder, mode, calls)
+    return anyio.run(_run, server, folder, mode, calls)
 
 
-async def _run(command, folder, mode, calls):
+async def _run(server, folder, mode, calls):
     script = _Script(folder)
-    server = StdioServerParameters(command=command[0], args=command[1:])
+    if isinstance(server, list):
+        server = StdioServerParameters(command=server[0], args=server[1:])
     client = Client(server, mode=mode, elicitation_callback=script.answer, message_handler=script.note)
     with script.told, script.notifications, anyio.fail_after(RUNNING):
         async with client:
@@ -106,15 +108,12 @@ class _Script:
     async def watch(self, client, call):
         if client.protocol_version == "2026-07-28":
             return await self.listen(client, call)
-        with warnings.catch_warnings():
-            # The client says that the newest revision has no subscriptions to resources.
-            warnings.simplefilter("ignore", MCPDeprecationWarning)
-            if call["uri"]:
-                await client.subscribe_resource(call["uri"])
-            self.write(**call["write"])
-            told = await self.wait(call["watch"])
-            if call["uri"]:
-                await client.unsubscribe_resource(call["uri"])
+        if call["uri"]:
+            await _ask(client, "resources/subscribe", {"uri": call["uri"]})
+        self.write(**call["write"])
+        told = await self.wait(call["watch"])
+        if call["uri"]:
+            await _ask(client, "resources/unsubscribe", {"uri": call["uri"]})
         return {"told": told}
 
     async def listen(self, client, call):
@@ -146,6 +145,24 @@ async def _complete(client, ref, argument, context=None):
     return await client.complete(kinds[ref["type"]](**ref), argument, (context or {}).get("arguments"))
 
 
+async def _subscribe(client, uri):
+    with _older():
+        return await client.subscribe_resource(uri)
+
+
+async def _unsubscribe(client, uri):
+    with _older():
+        return await client.unsubscribe_resource(uri)
+
+
+@contextmanager
+def _older():
+    """Ignore that the client says of a method that the newest revision does not have it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MCPDeprecationWarning)
+        yield
+
+
 #: How a person who writes Python asks for each method.
 _METHODS = {
     "prompts/get": Client.get_prompt,
@@ -153,6 +170,8 @@ _METHODS = {
     "resources/list": Client.list_resources,
     "resources/templates/list": Client.list_resource_templates,
     "resources/read": Client.read_resource,
+    "resources/subscribe": _subscribe,
+    "resources/unsubscribe": _unsubscribe,
     "completion/complete": _complete,
 }
 

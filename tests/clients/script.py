@@ -198,11 +198,13 @@ STEPS: Final = [
         {**get("asked"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
         {"asked": [FORM], **messages("Plan a journey.", text("Plan 2 days in Kyoto."))},
         alone=False,
+        session=True,
     ),
     Step(
         "a person may decline to say",
         {**get("asked", days="3"), "answer": {"action": "decline"}},
         {"asked": [FORM], **refused(-32602, "prompt 'asked': 'town' is missing")},
+        session=True,
     ),
     Step(
         "nobody is asked for what is given",
@@ -220,6 +222,7 @@ STEPS: Final = [
         get("ended"),
         messages("Say how `wait` has ended, as soon as it has.", text("It was cancelled.")),
         alone=False,
+        session=True,
     ),
     Step(
         "an unknown prompt is refused",
@@ -270,12 +273,14 @@ STEPS: Final = [
         {"told": {"uri": "shelf://notice"}},
         modern={"honored": {"resourceSubscriptions": ["shelf://notice"]}, "told": {"uri": "shelf://notice"}},
         alone=False,
+        session=True,
     ),
     Step(
         "what was updated is read as it is now",
         request("resources/read", uri="shelf://notice"),
         {"result": {"contents": [{**NOTICE_TEXT, "text": "Closed on Tuesday."}]}},
         alone=False,
+        session=True,
     ),
     Step(
         "a client is told that prompts have changed",
@@ -283,17 +288,34 @@ STEPS: Final = [
         {"told": {}},
         modern={"honored": {"promptsListChanged": True}, "told": {}},
         alone=False,
+        session=True,
     ),
     Step(
         "the changed list is listed",
         {"pages": "prompts/list"},
         pages("prompts", [ADDED, *PROMPTS]),
         alone=False,
+        session=True,
     ),
     Step(
         "an added prompt is served",
         get("added"),
         messages("Come later.", text("Here I am.")),
         alone=False,
+        session=True,
+    ),
+]
+
+#: What comes of it for a client with a handshake if no session is kept.
+WITHOUT_SESSION: Final = [
+    Step(
+        "nobody is asked where the server cannot ask",
+        {**get("asked"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
+        refused(-32602, "prompt 'asked': 'town' is missing"),
+    ),
+    Step(
+        "nobody can subscribe where the server cannot tell",
+        request("resources/subscribe", uri="shelf://notice"),
+        refused(-32601, "method not found: resources/subscribe"),
     ),
 ]

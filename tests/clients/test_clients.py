@@ -4,37 +4,27 @@ The clients that people really use carry out one script of calls, in every mode 
 Where Node is missing, those that need it are skipped.
 """
 
-import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.clients import python_client
-from tests.clients.calls import PAGE_SIZE, plain
+from tests.clients.calls import PAGE_SIZE, expected_of, told
 from tests.clients.node_clients import (
-    INSTALLING,
-    RUNNING,
+    PATIENT,
     can_inspect,
+    in_typescript,
     install,
     run_inspector,
     run_typescript,
 )
-from tests.clients.script import RECIPES, STEPS
+from tests.clients.script import STEPS
 
 HERE = Path(__file__).parent
 
 #: What can be carried out by a process that does nothing else.
 INSPECTIONS = [step for step in STEPS if step.alone and can_inspect(step.call)]
-
-#: Installing what a client needs comes on top of the first run.
-with_node = pytest.mark.timeout(INSTALLING + 2 * RUNNING)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Recipes that may be edited."""
-    return shutil.copytree(RECIPES, tmp_path / "recipes", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 @pytest.fixture
@@ -44,32 +34,9 @@ def command(folder):
 
 
 @pytest.fixture(scope="session")
-def typescript(installations):
-    """Where the official TypeScript client is installed."""
-    return install(HERE / "typescript", installations)
-
-
-@pytest.fixture(scope="session")
 def inspector(installations):
     """Where the Inspector is installed."""
     return install(HERE / "inspector", installations)
-
-
-def told(steps, outcomes):
-    """Return what came of each of *steps*, by its claim."""
-    return {step.claim: plain(outcome) for step, outcome in zip(steps, outcomes, strict=True)}
-
-
-def expected_of(steps, revision):
-    """Return what has to come of each of *steps*, by its claim."""
-    return {step.claim: step.expected_in(revision) for step in steps}
-
-
-def in_typescript(outcome):
-    """Return *outcome* as TypeScript has it: one code for a missing resource, in every revision."""
-    if outcome.get("error", {}).get("code") != -32002:
-        return outcome
-    return {"error": {**outcome["error"], "code": -32602}}
 
 
 def inspected(outcome):
@@ -97,7 +64,8 @@ def test_the_python_client_gets_what_the_script_says(folder, command, mode, revi
     assert told(STEPS, came["outcomes"]) == expected_of(STEPS, revision)
 
 
-@with_node
+@pytest.mark.installs
+@pytest.mark.timeout(PATIENT)
 @pytest.mark.parametrize(
     ("mode", "revision"),
     [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ({"pin": "2026-07-28"}, "2026-07-28")],
@@ -114,7 +82,8 @@ def test_the_typescript_client_gets_what_the_script_says(typescript, folder, com
     assert told(STEPS, came["outcomes"]) == {claim: in_typescript(expected[claim]) for claim in expected}
 
 
-@with_node
+@pytest.mark.installs
+@pytest.mark.timeout(PATIENT)
 @pytest.mark.parametrize(
     ("era", "revision"),
     [("legacy", "2025-11-25"), ("modern", "2026-07-28")],

@@ -1,37 +1,56 @@
-"""A prompt that is never ready, and prompts that tell how it fares."""
+"""
+A prompt that is never ready, and prompts that tell how it fares.
+
+They may be rendered by several servers: what they know of each other lies beside the recipes.
+"""
 
 import asyncio
+from pathlib import Path
 
 from promptkit import prompt
 
-has_begun = asyncio.Event()
-has_ended = asyncio.Event()
-endings = []
+BESIDE = Path(__file__).parents[1]
+HAS_BEGUN = BESIDE / "wait.begun"
+HAS_ENDED = BESIDE / "wait.ended"
 
 
 @prompt(timeout=600)
 async def wait():
     """Wait for ever."""
-    has_begun.set()
+    HAS_BEGUN.touch()
+    ending = "left"
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:
-        endings.append("cancelled")
+        ending = "cancelled"
         raise
     finally:
-        has_ended.set()
+        write(HAS_ENDED, ending)
     return "It is over."
 
 
 @prompt(timeout=20)
 async def begun():
     """Say that `wait` waits, as soon as it does."""
-    await has_begun.wait()
+    await appearing(HAS_BEGUN)
     return "It waits."
 
 
 @prompt(timeout=20)
 async def ended():
     """Say how `wait` has ended, as soon as it has."""
-    await has_ended.wait()
-    return f"It was {' and '.join(endings)}."
+    await appearing(HAS_ENDED)
+    return f"It was {HAS_ENDED.read_text(encoding='utf-8')}."
+
+
+async def appearing(file):
+    """Wait until there is a file."""
+    while not file.exists():  # noqa: ASYNC110 (another process may write it)
+        await asyncio.sleep(0.01)
+
+
+def write(file, text):
+    """Write a file that is whole as soon as it is there."""
+    scratch = file.with_suffix(".part")
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(file)

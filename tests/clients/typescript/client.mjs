@@ -1,29 +1,39 @@
 // The script of calls, carried out by the official TypeScript client.
 //
-// Standard input holds one JSON document: the server's command, the folder of its recipes, the
-// client's mode, the calls, and how long each may take in milliseconds. Standard output gets
-// another: the revision that was agreed upon, what came of each call, and what the client minds.
+// Standard input holds one JSON document: the server's command or its URL, the folder of its
+// recipes, the client's mode, the only revision that it knows if it does not know all, the calls,
+// and how long each may take in milliseconds. Standard output gets another: the revision that was
+// agreed upon, what came of each call, and what the client minds.
 
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 
-import { Client, ProtocolError } from "@modelcontextprotocol/client";
+import {
+  Client,
+  ProtocolError,
+  SdkHttpError,
+  StreamableHTTPClientTransport,
+} from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
-const { command, folder, mode, calls, patience } = JSON.parse(await text(process.stdin));
+const { server, folder, mode, revision: only, calls, patience } = JSON.parse(await text(process.stdin));
 const options = { timeout: patience };
-const complaints = [];
+const complaints = new Set(); // errors that no call has ended with
 const told = new Map(); // by method, what to call with the params of the next notification
 let asked = [];
 let person;
 
 const client = new Client(
   { name: "script", version: "1.0.0" },
-  { capabilities: { elicitation: { form: {} } }, versionNegotiation: { mode } },
+  {
+    capabilities: { elicitation: { form: {} } },
+    versionNegotiation: { mode },
+    ...(only && { supportedProtocolVersions: [only] }),
+  },
 );
-client.onerror = (error) => complaints.push(String(error));
+client.onerror = (error) => complaints.add(error);
 client.setRequestHandler("elicitation/create", ({ params }) => {
   asked.push(params);
   return person;
@@ -112,6 +122,16 @@ async function outcome(call) {
   return { result: await ask(call) };
 }
 
+// A modern request for a method that there is not has the status 404, as the specification wants. The
+// client takes every status but 400 for a failure of its transport, with the error in its text.
+function failure(error) {
+  complaints.delete(error);
+  const told = error instanceof SdkHttpError && error.status === 404 ? JSON.parse(error.data.text).error : error;
+  return told !== error || error instanceof ProtocolError
+    ? { code: told.code, message: told.message }
+    : String(error);
+}
+
 async function carryOut(call) {
   asked = [];
   person = call.answer;
@@ -119,19 +139,21 @@ async function carryOut(call) {
   try {
     came = await outcome(call);
   } catch (error) {
-    came = {
-      error: error instanceof ProtocolError ? { code: error.code, message: error.message } : String(error),
-    };
+    came = { error: failure(error) };
   }
   return asked.length ? { ...came, asked } : came;
 }
 
-const [program, ...args] = command;
-await client.connect(new StdioClientTransport({ command: program, args }), options);
+const transport =
+  typeof server === "string"
+    ? new StreamableHTTPClientTransport(new URL(server))
+    : new StdioClientTransport({ command: server[0], args: server.slice(1) });
+await client.connect(transport, options);
 const outcomes = [];
 for (const call of calls) {
   outcomes.push(await carryOut(call));
 }
 const revision = client.getNegotiatedProtocolVersion();
+const minded = [...complaints].map(String);
 await client.close();
-console.log(JSON.stringify({ revision, outcomes, complaints }));
+console.log(JSON.stringify({ revision, outcomes, complaints: minded }));

@@ -1,0 +1,69 @@
+"""nginx, as a proxy in front of servers."""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+CONFIGURATION = Path(__file__).with_name("nginx.conf")
+
+#: How long it may take to start, and to end, in seconds.
+PATIENCE = 10
+
+
+@contextmanager
+def nginx(folder: Path, urls: list[str]) -> Iterator[str]:
+    """
+    Put nginx in front of servers, which take turns, and give the URL at which clients reach it.
+
+    The test is skipped if there is no nginx.
+
+    Args:
+        folder:
+            An empty folder, for what it writes.
+
+        urls:
+            Those of the servers.
+    """
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        pytest.skip("nginx is not installed")
+    port = _free_port()
+    servers = "".join(f"server {urlsplit(url).netloc};\n" for url in urls)
+    (folder / "servers.conf").write_text(servers, encoding="utf-8")
+    (folder / "listen.conf").write_text(f"listen 127.0.0.1:{port};\n", encoding="utf-8")
+    shutil.copy(CONFIGURATION, folder)
+    process = subprocess.Popen([program, "-e", "error.log", "-p", str(folder), "-c", CONFIGURATION.name])
+    try:
+        _connect(port)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def servers_of(folder: Path) -> set[str]:
+    """Return which servers have answered requests, as far as nginx has noted it."""
+    return set((folder / "access.log").read_text(encoding="utf-8").split())
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        return listening.getsockname()[1]
+
+
+def _connect(port: int) -> None:
+    """Wait until connections are taken."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        with suppress(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        time.sleep(0.01)
+    pytest.fail(f"nginx did not listen within {PATIENCE} seconds")

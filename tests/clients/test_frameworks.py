@@ -1,0 +1,50 @@
+"""
+The clients of frameworks list and get prompts over HTTP.
+
+Each is installed from PyPI, beside the official Python client that it needs. Where that cannot be had, it is
+skipped.
+"""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.clients.calls import PAGE_SIZE
+from tests.clients.python_packages import INSTALLING, install_packages
+from tests.clients.script import PROMPTS, RECIPES
+from tests.http_server import http_server
+
+FRAMEWORKS = Path(__file__).parent / "frameworks"
+
+#: What one framework may take, in seconds: most of it is its import.
+RUNNING = 90
+
+pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
+
+
+@pytest.fixture(scope="module")
+def server():
+    """The URL of a server."""
+    with http_server(RECIPES, page_size=PAGE_SIZE) as url:
+        yield url
+
+
+@pytest.mark.parametrize(
+    ("framework", "packages"),
+    [("fastmcp", "mcp_2"), ("pydantic-ai", "mcp_2"), ("langchain", "mcp_1")],
+)
+def test_it_lists_and_gets(server, installations, framework, packages):
+    """
+    It lists prompts page by page, gets one with its arguments, and tells people what is wrong with a name.
+    """
+    python = install_packages(FRAMEWORKS / f"{packages}.txt", installations)
+    command = [str(python), str(FRAMEWORKS / "ask.py"), framework, server]
+    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=RUNNING, check=False)
+    assert ran.returncode == 0, ran.stderr
+    came = json.loads(ran.stdout)
+
+    assert came["listed"] == [prompt["name"] for prompt in PROMPTS]
+    assert came["got"] == [{"role": "user", "text": "ferris, write 3 functions in rust."}]
+    assert "unknown prompt 'txet'; did you mean 'text'?" in came["missing"]
