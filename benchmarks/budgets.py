@@ -96,6 +96,17 @@ BUDGETS = (
         rows.get_of_files(20),
         most=2,
     ),
+    _against("mcp", rows.http_each(1), 9),
+    _against("asgi", rows.http_each(1), 0.65),
+    _against("mcp", rows.http_slowest(1), 10),
+    _growth(
+        "2 workers: work of the busier one, and of the other",
+        rows.http_share("busier"),
+        rows.http_share("other"),
+        most=1.2,
+    ),
+    _against("mcp", rows.http_memory(2), 2),
+    _against("mcp", rows.HTTP_OPENING, 2.5),
 )
 
 
