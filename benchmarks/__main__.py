@@ -2,22 +2,29 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from rich.console import Console
 
 from benchmarks import compiling, pictures, plots, recipes, report
 from benchmarks.budgets import judge
-from benchmarks.peers import OURS, PEERS, Absent, Peer
+from benchmarks.http import rounds as http
+from benchmarks.http.peers import HTTP_PEERS
+from benchmarks.peers import OURS, PEERS, Absent
 from benchmarks.rounds import Rounds
 from benchmarks.runner import FULL, QUICK, Runner
+from benchmarks.wire import MODERN
 
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 README = Path(__file__).parents[1] / "README.md"
 WIDTH = 250  # columns, where the output is no terminal
+STDIO, HTTP = "stdio", "http"
+T = TypeVar("T")
+NAMES = tuple(dict.fromkeys((*PEERS, *HTTP_PEERS)))
 
 
 def _options(arguments: Sequence[str] | None) -> Namespace:
@@ -27,9 +34,14 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     parser.add_argument(
         "--only",
         type=lambda names: names.split(","),
-        default=list(PEERS),
+        default=list(NAMES),
         metavar="NAMES",
-        help=f"the servers, with commas between them (default: {','.join(PEERS)})",
+        help=f"the servers, with commas between them (default: {','.join(NAMES)})",
+    )
+    parser.add_argument(
+        "--transport",
+        choices=(STDIO, HTTP),
+        help="measure over one transport alone (default: over both)",
     )
     parser.add_argument(
         "--output",
@@ -39,21 +51,22 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
         "what goes to the default stands in docs/performance.md and the README, too",
     )
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.only if name not in PEERS]
+    unknown = [name for name in options.only if name not in NAMES]
     if unknown:
-        parser.error(f"there is no server {', '.join(unknown)}; there are {', '.join(PEERS)}")
-    if options.output is None and not options.quick and options.only == list(PEERS):
+        parser.error(f"there is no server {', '.join(unknown)}; there are {', '.join(NAMES)}")
+    is_whole = options.only == list(NAMES) and options.transport is None
+    if options.output is None and not options.quick and is_whole:
         options.output = FOLDER
     options.rounds = options.rounds or (1 if options.quick else 5)
     return options
 
 
-def _start(names: Sequence[str], console: Console) -> list[Peer]:
+def _start(names: Sequence[str], makers: Mapping[str, Callable[[], T]], console: Console) -> list[T]:
     """The servers that can be started; the others are named on the console."""
     found = []
-    for name in names:
+    for name in filter(makers.__contains__, names):
         try:
-            found.append(PEERS[name]())
+            found.append(makers[name]())
         except Absent as reason:
             console.print(f"left out: {name}: {reason}", markup=False)
     return found
@@ -81,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _options(arguments)
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
-    peers = _start(options.only, console)
+    peers = _start(options.only, PEERS if options.transport != HTTP else {}, console)
+    http_peers = _start(options.only, HTTP_PEERS if options.transport != STDIO else {}, console)
     with TemporaryDirectory() as folder, Console(stderr=True).status("") as status:
         pictures.write(Path(folder))
         runner = Runner(QUICK if options.quick else FULL, Path(folder))
@@ -89,10 +103,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         recipes.write_files(runner.folder, runner.plan.files)
         rounds = Rounds(runner, peers, status.update)
         results = rounds.run(options.rounds)
+        plan = http.QUICK if options.quick else http.FULL
+        http_rounds = http.HttpRounds(plan, runner.folder, http_peers, status.update, rounds.notes)
+        results[MODERN.name] |= http_rounds.run(options.rounds)
         status.update("compiling")
-        compiled = compiling.measure()
+        compiled = compiling.measure() if peers else {}
     verdicts = judge(results)
-    content = report.as_json(peers, results, verdicts, rounds.notes, compiled)
+    content = report.as_json([*peers, *http_peers], results, verdicts, rounds.notes, compiled)
     console.print(report.shown(content))
     if options.output:
         _write(content, runner.plan.counts, options.output, console)

@@ -97,6 +97,7 @@ BUDGETS = (
         rows.get_of_files(20),
         most=2,
     ),
+<<<<<<< ours
     _growth(
         "a saved file until it is served, among 2,000 and among 20",
         rows.saved_file(2_000),
@@ -121,6 +122,19 @@ BUDGETS = (
         rows.import_of_files(2_000),
         most=2.5,
     ),
+=======
+    _against("mcp", rows.http_each(1), 9),
+    _against("asgi", rows.http_each(1), 0.65),
+    _against("mcp", rows.http_slowest(1), 10),
+    _growth(
+        "2 workers: work of the busier one, and of the other",
+        rows.http_share("busier"),
+        rows.http_share("other"),
+        most=1.2,
+    ),
+    _against("mcp", rows.http_memory(2), 2),
+    _against("mcp", rows.HTTP_OPENING, 2.5),
+>>>>>>> theirs
 )
 
 

@@ -16,6 +16,7 @@ from rich.markdown import Markdown
 from benchmarks import rows
 from benchmarks.budgets import Verdict
 from benchmarks.cases import TYPED
+from benchmarks.http.peers import HttpPeer
 from benchmarks.peers import OURS, Peer
 from benchmarks.rounds import Figure, Results
 from promptkit.version import VERSION
@@ -42,7 +43,7 @@ Content = Mapping[str, Any]
 def measure(value: float, unit: str) -> str:
     """A figure with three significant digits, in the unit that suits it."""
     if unit != "s":
-        return f"{value:,.1f} {unit}"
+        return f"{value:,.{0 if value >= 1000 else 1}f} {unit}"
     scale, name = next((each for each in UNITS if value >= each[0]), UNITS[-1])
     digits = 0 if value / scale >= 100 else 1 if value / scale >= 10 else 2
     return f"{value / scale:,.{digits}f} {name}"
@@ -55,7 +56,7 @@ def ratio(value: float) -> str:
 
 
 def as_json(
-    peers: Sequence[Peer],
+    peers: Sequence[Peer | HttpPeer],
     results: Results,
     verdicts: Sequence[Verdict],
     notes: Mapping[tuple[str, str], str],

@@ -4,7 +4,11 @@ import attrs
 
 from benchmarks.cases import Case
 
-PROCESS, REQUESTS = "Start, memory and growth", "Requests"
+PROCESS, REQUESTS, HTTP = (
+    "Start, memory and growth",
+    "Requests",
+    "Over HTTP, prompts/get with typed arguments",
+)
 
 
 @attrs.frozen
@@ -17,7 +21,7 @@ class Row:
             What it is.
 
         unit:
-            ``s``, ``MiB`` or ``KiB``.
+            ``s``, ``MiB``, ``KiB`` or ``a second``.
 
         table:
             Which table of docs/performance.md it is in.
@@ -31,6 +35,9 @@ class Row:
 OPENING = Row("start to the first reply", table=PROCESS)
 LOADED = Row("resident memory after images", "MiB", table=PROCESS)
 EXIT = Row("end of input to exit", table=PROCESS)
+
+HTTP_OPENING = Row("start to the first reply over HTTP", table=HTTP)
+HTTP_ALONE = Row("one connection: median", table=HTTP)
 
 
 def first_list(count: int) -> Row:
@@ -150,3 +157,56 @@ def size(case: Case) -> Row:
     Return the row of the size of a result of *case*.
     """
     return Row(f"{case.name}: size", "KiB", table=PROCESS)
+
+
+def http_rate(workers: int) -> Row:
+    """
+    Return the row of how many requests so many workers answer.
+    """
+    return Row(f"{_load(workers)}: requests", "a second", table=HTTP)
+
+
+def http_each(workers: int) -> Row:
+    """
+    Return the row of the time that each request takes of many sent at once.
+    """
+    return Row(f"{_load(workers)}: time for each", table=HTTP)
+
+
+def http_median(workers: int) -> Row:
+    """
+    Return the row of the median time from a request to its reply.
+    """
+    return Row(f"{_load(workers)}: median", table=HTTP)
+
+
+def http_slowest(workers: int) -> Row:
+    """
+    Return the row of the 99th percentile of the time from a request to its reply.
+    """
+    return Row(f"{_load(workers)}: 99th percentile", table=HTTP)
+
+
+def http_work(workers: int) -> Row:
+    """
+    Return the row of the processor time of a request.
+    """
+    return Row(f"{_load(workers)}: processor time of a request", table=HTTP)
+
+
+def http_memory(workers: int) -> Row:
+    """
+    Return the row of the memory of all processes, what they share counted once.
+    """
+    return Row(f"{_load(workers)}: proportional memory", "MiB", table=HTTP)
+
+
+def http_share(which: str) -> Row:
+    """
+    Return the row of the processor time of the busier of two workers, or of the other, in a second.
+    """
+    return Row(f"{_load(2)}: work of the {which} one in a second", table=HTTP)
+
+
+def _load(workers: int) -> str:
+    return f"{workers} {'worker' if workers == 1 else 'workers'}, 32 connections"

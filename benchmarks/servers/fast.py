@@ -10,6 +10,7 @@ from fastmcp.prompts import Message, Prompt
 from fastmcp.utilities.types import Image
 from mcp_types import CompletionArgument, CompletionContext, PromptReference, ResourceTemplateReference
 from pydantic import BaseModel
+from starlette.applications import Starlette
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
 LANGUAGES = ("python", "rust", "go")
@@ -98,4 +99,10 @@ def complete(
     return [language for language in LANGUAGES if language.startswith(argument.value)]
 
 
-server.run("stdio", show_banner=False)
+def over_http() -> Starlette:
+    """Return the application that answers over HTTP."""
+    return server.http_app(json_response=True)
+
+
+if __name__ == "__main__":
+    server.run("stdio", show_banner=False)

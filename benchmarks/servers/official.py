@@ -15,6 +15,7 @@ from mcp_types import (
     ResourceTemplateReference,
 )
 from pydantic import BaseModel, Json
+from starlette.applications import Starlette
 
 PICTURES = Path(os.environ["BENCHMARK_PICTURES"])
 LANGUAGES = ("python", "rust", "go")
@@ -103,4 +104,10 @@ async def complete(
     return Completion(values=[language for language in LANGUAGES if language.startswith(argument.value)])
 
 
-server.run("stdio")
+def over_http() -> Starlette:
+    """Return the application that answers over HTTP."""
+    return server.streamable_http_app(json_response=True)
+
+
+if __name__ == "__main__":
+    server.run("stdio")

@@ -1,9 +1,11 @@
-// The prompts, served by the official TypeScript SDK.
+// The prompts, served by the official TypeScript SDK: over HTTP at the port that is named, else over stdio.
 
 import { readFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 
-import { McpServer, completable } from "@modelcontextprotocol/server";
+import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from "@modelcontextprotocol/node";
+import { McpServer, completable, createMcpHandler } from "@modelcontextprotocol/server";
 import { serveStdio } from "@modelcontextprotocol/server/stdio";
 import * as z from "zod";
 
@@ -44,7 +46,7 @@ const picture = (description, name) => [
   ({ caption }) => ({ description, messages: [text(caption), image(read(name))] }),
 ];
 
-serveStdio(() => {
+const makeServer = () => {
   const server = new McpServer({ name: "benchmark", version: "1" });
   server.registerPrompt(
     "plain",
@@ -86,4 +88,16 @@ serveStdio(() => {
     server.registerPrompt(`generated_${String(number).padStart(5, "0")}`, ...review());
   }
   return server;
-});
+};
+
+const port = process.argv[2];
+if (port === undefined) {
+  serveStdio(makeServer);
+} else {
+  const validateHost = localhostHostValidation();
+  const validateOrigin = localhostOriginValidation();
+  const handle = toNodeHandler(createMcpHandler(makeServer, { responseMode: "json" }));
+  createServer((request, response) => {
+    if (validateHost(request, response) && validateOrigin(request, response)) handle(request, response);
+  }).listen(Number(port), "127.0.0.1");
+}

@@ -208,6 +208,7 @@ class Application:
         server = self.start()
         for request in posted.requests:
             server.drop(request)
+        posted.forget()
 
     async def _health(self, head: Head) -> Response:
         """Say that the process lives, or whether it is ready, and for which catalog."""

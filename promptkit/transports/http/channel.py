@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -84,7 +85,7 @@ class Posted:
             Whether the client takes a stream of events.
 
         requests:
-            The requests in it, once the server has them.
+            The requests in it, as long as the server has them.
 
         modern:
             Whether these name their revision.
@@ -131,7 +132,7 @@ class Posted:
         self.head = head
         self.receive = receive
         self.body = b""
-        self.requests: list[Request] = []
+        self.requests: Sequence[Request] = ()
         self.streams = self.modern = self.gone = self.is_over = self.is_streamed = False
         self.reader: asyncio.Task[object] | None = None
         self.watch: asyncio.Task[None] | None = None
@@ -150,12 +151,18 @@ class Posted:
     def add(self, reply: bytes) -> bytes:
         """Send the reply, and nothing after it."""
         self.is_over = True
+        self.forget()
         self._outbox.put(self, reply)
         return b""
 
     def sender(self, _send: Send) -> Send:
         """Return what sends a line before the reply, if the client takes a stream."""
         return self._send_earlier if self.streams else _drop
+
+    def forget(self) -> None:
+        """Let go of the requests, once they are answered or dropped."""
+        # They hold this channel, and Python's garbage collector does not look into requests.
+        self.requests = ()
 
     def respond(self, response: Response) -> None:
         """Send a response that needs no server."""

@@ -1,0 +1,169 @@
+"""Interleaved rounds over HTTP: every server in turn, with one worker and with two."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from benchmarks import recipes, rows
+from benchmarks.cases import TYPED
+from benchmarks.http.load import Load, find_wrk, load
+from benchmarks.http.peers import HttpPeer
+from benchmarks.http.server import HttpServer, Post, free_port
+from benchmarks.peers import OURS, Absent
+from benchmarks.rounds import Figure
+from benchmarks.rows import Row
+from benchmarks.runner import UNSET
+from benchmarks.session import Refused
+
+POST = Post(TYPED)
+COUNT = 10  # prompts that each server has
+
+#: How many bytes constant ones are if promptkit is not there to be imitated.
+REPLY_BYTES = 300
+
+
+@attrs.frozen
+class HttpPlan:
+    """
+    How long is measured.
+
+    Args:
+        warm_up:
+            How long a server works before that counts, in seconds.
+
+        seconds:
+            How long each load goes on, in seconds.
+    """
+
+    warm_up: int
+    seconds: int
+
+
+FULL = HttpPlan(warm_up=1, seconds=4)
+QUICK = HttpPlan(warm_up=1, seconds=1)
+
+
+def cores() -> tuple[set[int] | None, set[int] | None]:
+    """
+    Return the processors of a server with one worker, and of the load; None for any if there is but one.
+    """
+    if not hasattr(os, "sched_getaffinity") or len(found := sorted(os.sched_getaffinity(0))) < 2:
+        return None, None
+    return {found[0]}, {found[1]}
+
+
+@attrs.define
+class HttpRounds:
+    """
+    The rounds of one run.
+
+    Args:
+        plan:
+            How long is measured.
+
+        folder:
+            Where the images and the folders of recipes lie.
+
+        peers:
+            The servers.
+
+        say:
+            Is told what is measured now.
+
+        notes:
+            What was left out, and why.
+    """
+
+    plan: HttpPlan
+    folder: Path
+    peers: Sequence[HttpPeer]
+    say: Callable[[str], None]
+    notes: dict[tuple[str, str], str] = attrs.field(factory=dict)
+    _size: int = REPLY_BYTES
+    _values: dict[Row, dict[str, list[float]]] = attrs.field(factory=lambda: defaultdict(dict))
+
+    def run(self, count: int) -> dict[Row, dict[str, Figure]]:
+        """
+        Check every server, measure each *count* times, and return the figures.
+        """
+        if not self.peers:
+            return {}
+        try:
+            find_wrk()
+        except Absent as reason:
+            self.notes["wrk", "everything over HTTP"] = str(reason)
+            return {}
+        peers = [peer for peer in self.peers if self._answers(peer)]
+        for number in range(count):
+            self.say(f"round {number + 1} of {count}, over HTTP")
+            for workers in (1, 2):
+                for peer in peers:
+                    if workers <= peer.workers:
+                        self._keep(peer, workers)
+        return {
+            row: {name: Figure.of(values) for name, values in found.items()}
+            for row, found in self._values.items()
+        }
+
+    def _answers(self, peer: HttpPeer) -> bool:
+        """Whether *peer* answers as it should. It notes why not, and starts once without a clock."""
+        self.say(f"{peer.label}: what it answers over HTTP")
+        try:
+            with self._start(peer, 1, free_port()) as server:
+                if peer.content:
+                    server.check(POST)
+                if peer.name == OURS:
+                    self._size = len(server.reply)
+        except Refused as error:
+            self.notes[peer.name, "HTTP"] = str(error)
+            return False
+        return True
+
+    def _start(self, peer: HttpPeer, workers: int, port: int) -> HttpServer:
+        shell = {name: value for name, value in os.environ.items() if name not in UNSET}
+        own = {
+            "BENCHMARK_PROMPTS": str(COUNT),
+            "BENCHMARK_PICTURES": str(self.folder),
+            "BENCHMARK_BYTES": str(self._size),
+        }
+        command = peer.command_for(recipes.folder(self.folder, COUNT), port, workers)
+        processors = cores()[0] if workers == 1 else None
+        return HttpServer(command, {**shell, **own}, port, POST, processors)
+
+    def _keep(self, peer: HttpPeer, workers: int) -> None:
+        """Keep the figures of one server; note what cut them short."""
+        try:
+            for row, value in self._measure(peer, workers):
+                self._values[row].setdefault(peer.name, []).append(value)
+        except Refused as error:
+            self.notes[peer.name, f"HTTP with {workers} workers"] = str(error)
+
+    def _measure(self, peer: HttpPeer, workers: int) -> Iterator[tuple[Row, float]]:
+        port, processors = free_port(), cores()[1] if workers == 1 else None
+        with self._start(peer, workers, port) as server:
+            if workers == 1:
+                yield rows.HTTP_OPENING, server.opened
+            load(port, POST, seconds=self.plan.warm_up, processors=processors)
+            before = server.processor_times()
+            found = load(port, POST, seconds=self.plan.seconds, processors=processors)
+            spent = [after - then for after, then in zip(server.processor_times(), before, strict=True)]
+            yield from _figures(found, workers)
+            yield rows.http_work(workers), sum(spent) / found.requests
+            yield rows.http_memory(workers), server.memory()
+            if workers == 1:
+                one = load(port, POST, seconds=self.plan.warm_up, connections=1, processors=processors)
+                yield rows.HTTP_ALONE, one.median
+            else:
+                *_, other, busier = sorted(spent)
+                yield rows.http_share("busier"), busier / found.seconds
+                yield rows.http_share("other"), other / found.seconds
+
+
+def _figures(found: Load, workers: int) -> Iterator[tuple[Row, float]]:
+    yield rows.http_rate(workers), found.requests / found.seconds
+    yield rows.http_each(workers), found.seconds / found.requests
+    yield rows.http_median(workers), found.median
+    yield rows.http_slowest(workers), found.slowest

@@ -1,0 +1,109 @@
+"""The benchmark of HTTP: its servers are real, its load is wrk's."""
+
+import shutil
+
+import attrs
+import pytest
+
+from benchmarks import pictures, recipes, rows
+from benchmarks.budgets import BUDGETS
+from benchmarks.cases import TYPED
+from benchmarks.http.load import load
+from benchmarks.http.peers import HTTP_PEERS
+from benchmarks.http.rounds import COUNT, POST, HttpPlan, HttpRounds
+from benchmarks.http.server import Post, free_port
+from benchmarks.peers import OURS
+from benchmarks.session import Refused
+from benchmarks.wire import read_reply
+
+needs_wrk = pytest.mark.skipif(shutil.which("wrk") is None, reason="wrk is not installed")
+
+
+@pytest.fixture
+def rounds(tmp_path):
+    """Rounds of promptkit and the floor, as short as they can be."""
+    pictures.write(tmp_path)
+    recipes.write(tmp_path, (COUNT,))
+    found = [HTTP_PEERS[name]() for name in (OURS, "asgi")]
+    return HttpRounds(HttpPlan(warm_up=1, seconds=1), tmp_path, found, bool)
+
+
+def test_what_is_posted_is_answered(rounds):
+    """
+    With the words that every server has to say.
+    """
+    with rounds._start(rounds.peers[0], 1, free_port()) as server:
+        server.check(POST)
+
+        assert POST.case.says_all(read_reply(server.reply).result)
+        assert len(server.processor_times()) == 1
+        assert server.memory() > 1
+        assert server.opened > 0
+
+
+def test_a_server_that_says_something_else_is_refused(rounds):
+    """
+    The floor's bytes are as many as a reply has, but none.
+    """
+    rounds._answers(rounds.peers[0])
+    with rounds._start(rounds.peers[1], 1, free_port()) as server:
+        assert len(server.reply) == rounds._size > 200
+        with pytest.raises(Refused, match="its answer says something else"):
+            server.check(POST)
+
+
+def test_a_server_that_ends_is_left_out(rounds):
+    """
+    With its exit code.
+    """
+    broken = attrs.evolve(rounds.peers[0], name="broken", command=("false",))
+
+    assert not rounds._answers(broken)
+    assert rounds.notes == {("broken", "HTTP"): "it ended with 1, or does not listen"}
+
+
+def test_without_wrk_nothing_is_measured(rounds, monkeypatch):
+    """
+    And that is told.
+    """
+    monkeypatch.setenv("PATH", "")
+
+    assert rounds.run(1) == {}
+    assert rounds.notes == {
+        ("wrk", "everything over HTTP"): "it is not installed; Debian's package wrk has it"
+    }
+
+
+@needs_wrk
+def test_a_load_is_of_answered_requests(rounds):
+    """
+    Their number, how long they took, and the processor's time; other statuses end it.
+    """
+    port = free_port()
+    with rounds._start(rounds.peers[0], 1, port) as server:
+        found = load(port, POST, seconds=1, connections=2)
+
+        assert found.requests > 100
+        assert 0.9 < found.seconds < 5
+        assert 0 < found.median <= found.slowest
+        assert sum(server.processor_times()) > 0
+        with pytest.raises(Refused, match="requests failed beside"):
+            load(port, Post(attrs.evolve(TYPED, method="unknown")), seconds=1, connections=2)
+
+
+def test_the_budgets_over_http():
+    """
+    Those that are asked for, in rows that every run has.
+    """
+    found = {
+        (budget.peer, budget.ours.title): budget.least for budget in BUDGETS if budget.ours.table == rows.HTTP
+    }
+
+    assert found == {
+        ("mcp", "1 worker, 32 connections: time for each"): 9,
+        ("asgi", "1 worker, 32 connections: time for each"): 0.65,
+        ("mcp", "1 worker, 32 connections: 99th percentile"): 10,
+        (OURS, "2 workers, 32 connections: work of the busier one in a second"): 1 / 1.2,
+        ("mcp", "2 workers, 32 connections: proportional memory"): 2,
+        ("mcp", "start to the first reply over HTTP"): 2.5,
+    }
