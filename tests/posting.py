@@ -205,5 +205,6 @@ def application(
         Endpoint(identity, Sessions(ring), limits),
         Guard(hosts, origins),
         body_limit=body,
+        held_limit=limits.held,
         **options,
     )

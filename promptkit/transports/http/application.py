@@ -6,7 +6,8 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 
 import asyncio
 from collections.abc import Callable
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import Final
 
@@ -18,9 +19,10 @@ from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
 from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
 from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import InternalError
+from promptkit.protocol.limits import Limits
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.bodies import read_body
+from promptkit.transports.http.bodies import Held, Room, read_body
 from promptkit.transports.http.channel import Outbox, Posted, Said
 from promptkit.transports.http.sweep import Sweep
 
@@ -33,6 +35,7 @@ BODY_BYTES: Final = 4 * 1024 * 1024
 _MOST_AT_ONCE: Final = 64
 
 _JSON: Final = (b"content-type", JSON)
+_ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOSE,))
 _EVENTS: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -43,8 +46,9 @@ _EVENTS: Final = (
 class _LoopSide:
     """What belongs to one event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, room: int) -> None:
         self.loop = loop
+        self.room = Room(room)
         self.outbox = Outbox(loop)
         self.sweep = Sweep(loop)
 
@@ -68,6 +72,9 @@ class Application:
         body_limit:
             The longest body, in bytes.
 
+        held_limit:
+            How many bytes the bodies of requests that are not answered yet may take together.
+
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
@@ -80,17 +87,19 @@ class Application:
         guard: Guard,
         *,
         body_limit: int = BODY_BYTES,
+        held_limit: int = Limits().held,
     ) -> None:
         self.draining = False
         self._server = server
         self._endpoint = endpoint
         self._guard = guard
         self._body_limit = body_limit
+        self._held_limit = held_limit
         self._on_start: Callable[[], object] = bool
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
         self._lock = Lock()
-        self._is_started = False
+        self._is_started = self._is_closed = False
         endpoint.offer(server.capabilities)
 
     def when_started(self, call: Callable[[], object]) -> None:
@@ -106,8 +115,8 @@ class Application:
         """Start the threads of the server, unless they are. Nothing may be forked after this."""
         with self._lock:
             if not self._is_started:
-                self._is_started = True
                 self._server.handle_from(self._next_events, bool)
+                self._is_started = True
                 self._on_start()
 
     def close(self, grace: float) -> None:
@@ -118,8 +127,10 @@ class Application:
             grace:
                 How long to wait for running prompts, in seconds.
         """
+        self._is_closed = True
         self._inbox.put(None)
         self._server.close(grace)
+        self._refuse_rest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI wants it."""
@@ -144,11 +155,15 @@ class Application:
             await self._send(head, response, send)
             return
         side = self._loop_side()
-        body = await read_body(receive, side.sweep, self._body_limit)
-        if isinstance(body, bytes):
-            await self._post(side, head, body, receive, send)
-        elif body is not None:
-            await self._send(head, body, send)
+        held = Held(side.room)
+        try:
+            body = await read_body(receive, side.sweep, self._body_limit, held)
+            if isinstance(body, bytes):
+                await self._post(side, head, body, receive, send)
+            elif body is not None:
+                await self._send(head, body, send)
+        finally:
+            held.give_up()
 
     async def _post(self, side: _LoopSide, head: Head, body: bytes, receive: Receive, send: Send) -> None:
         """Have the server answer a message."""
@@ -157,6 +172,8 @@ class Application:
         side.sweep.begin_waiting(posted, receive)
         try:
             self._inbox.put(posted)
+            if self._is_closed:  # nobody may be left to take it
+                self._refuse_rest()
             said = await posted.next()
             if isinstance(said, Response):
                 await self._send(head, said, send)
@@ -170,10 +187,12 @@ class Application:
                 self._drop(posted)
 
     async def _send(self, head: Head, response: Response, send: Send) -> None:
-        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        headers = [*response.headers]
+        if response.status != 204:  # which has no body, not even an empty one
+            headers.append((b"content-length", b"%d" % len(response.body)))
         if b"origin" in head.fields:
             headers += self._guard.cors(head)
-        if self.draining:
+        if self.draining and CLOSE not in headers:
             headers.append(CLOSE)
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
@@ -210,7 +229,7 @@ class Application:
         side = self._side
         if side is None or side.loop is not loop:
             self.start()
-            self._side = side = _LoopSide(loop)
+            self._side = side = _LoopSide(loop, self._held_limit)
         return side
 
     def _next_events(self) -> list[Event] | None:
@@ -224,6 +243,14 @@ class Application:
             posted = self._inbox.get()
         self._inbox.put(None)  # it is still the end, for the next one who waits
         return events or None
+
+    def _refuse_rest(self) -> None:
+        """Answer what is posted after the end, or at the same moment. Whoever takes a message answers it."""
+        with suppress(Empty):
+            while True:
+                if (posted := self._inbox.get_nowait()) is not None:
+                    posted.respond(_ENDED)
+        self._inbox.put(None)
 
     def _receive(self, posted: Posted) -> list[Event]:
         if posted.gone:

@@ -94,6 +94,7 @@ def host(reloader: Reloader, catalog: Catalog, settings: Settings) -> Applicatio
         Endpoint(identity, Sessions(ring), settings.limits),
         Guard(settings.hosts, settings.origins),
         body_limit=settings.body_limit,
+        held_limit=settings.limits.held,
     )
     if watches:
         application.when_started(lambda: reloader.start(application.publish))
