@@ -46,11 +46,13 @@ _EVENTS: Final = (
 class _LoopSide:
     """What belongs to one event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, room: int) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, room: int, sweep: Callable[[asyncio.AbstractEventLoop], Sweep]
+    ) -> None:
         self.loop = loop
         self.room = Room(room)
         self.outbox = Outbox(loop)
-        self.sweep = Sweep(loop)
+        self.sweep = sweep(loop)
 
 
 class Application:
@@ -75,12 +77,15 @@ class Application:
         held_limit:
             How many bytes the bodies of requests that are not answered yet may take together.
 
+        sweep:
+            Makes what looks after the requests of an event loop.
+
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (an application has that many properties)
         self,
         server: SharedServer,
         endpoint: Endpoint,
@@ -88,6 +93,7 @@ class Application:
         *,
         body_limit: int = BODY_BYTES,
         held_limit: int = Limits().held,
+        sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
     ) -> None:
         self.draining = False
         self._server = server
@@ -95,6 +101,7 @@ class Application:
         self._guard = guard
         self._body_limit = body_limit
         self._held_limit = held_limit
+        self._sweep = sweep
         self._on_start: Callable[[], object] = bool
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
@@ -200,6 +207,15 @@ class Application:
     async def _stream(self, posted: Posted, said: Said | None, send: Send) -> None:
         """Send a stream of events, up to the reply."""
         posted.is_streamed = True
+        posted.streaming = task = asyncio.current_task()
+        try:
+            await self._send_events(posted, said, send)
+        except asyncio.CancelledError:
+            # A client that does not read may hold up `send` for ever. It is given up, and nobody else cancels.
+            if not posted.is_given_up or task is None or task.uncancel():
+                raise
+
+    async def _send_events(self, posted: Posted, said: Said | None, send: Send) -> None:
         headers = [*_EVENTS, *self._guard.cors(posted.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while said is not None:
@@ -229,7 +245,7 @@ class Application:
         side = self._side
         if side is None or side.loop is not loop:
             self.start()
-            self._side = side = _LoopSide(loop, self._held_limit)
+            self._side = side = _LoopSide(loop, self._held_limit, self._sweep)
         return side
 
     def _next_events(self) -> list[Event] | None:

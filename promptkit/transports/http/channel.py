@@ -97,6 +97,12 @@ class Posted:
 
         is_streamed:
             Whether its reply is a stream of events.
+
+        streaming:
+            The task that sends the stream.
+
+        is_given_up:
+            Whether that task was cancelled, as the client does not read.
     """
 
     def __init__(self, head: Head, body: bytes, outbox: Outbox, *, streams: bool) -> None:
@@ -104,7 +110,8 @@ class Posted:
         self.body = body
         self.requests: list[Request] = []
         self.modern = False
-        self.gone = self.is_over = self.is_streamed = False
+        self.gone = self.is_over = self.is_streamed = self.is_given_up = False
+        self.streaming: asyncio.Task[object] | None = None
         self._outbox = outbox
         self._streams = streams
         self._taken: deque[Said | Response] = deque()
@@ -142,10 +149,16 @@ class Posted:
         if isinstance(said, Said) and not said.ends:
             self._bytes += len(said.line)
             if len(self._taken) > _MAX_LINES or self._bytes > _MAX_BYTES:
-                self.leave()
+                self._give_up()
                 return
         self._taken.append(said)
         self._wake()
+
+    def _give_up(self) -> None:
+        if not self.gone and self.streaming is not None:
+            self.is_given_up = True
+            self.streaming.cancel()
+        self.leave()
 
     def leave(self) -> None:
         """Note that the client is gone. `next` returns None from now on."""

@@ -47,11 +47,20 @@ class Sweep:
 
         body_within:
             How long a body may take to arrive, in seconds.
+
+        comment_every:
+            How often something is said on a stream, in seconds.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, body_within: float = _BODY_WITHIN_S) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        body_within: float = _BODY_WITHIN_S,
+        comment_every: float = _COMMENT_EVERY_S,
+    ) -> None:
         self._loop = loop
         self._body_within = body_within
+        self._comment_every = comment_every
         self._reading: dict[asyncio.Task[object], float] = {}
         self._stopped: set[asyncio.Task[object]] = set()
         self._waiting: dict[Posted, _Waiting] = {}
@@ -103,7 +112,7 @@ class Sweep:
         for posted, waiting in self._waiting.items():
             if waiting.watch is None and now - waiting.since > _WATCH_AFTER_S:
                 waiting.watch = self._loop.create_task(_watch(posted, waiting.receive))
-            if posted.is_streamed and now - waiting.last_said > _COMMENT_EVERY_S:
+            if posted.is_streamed and now - waiting.last_said > self._comment_every:
                 waiting.last_said = now
                 posted.take(_COMMENT)
         if self._reading or self._waiting:
