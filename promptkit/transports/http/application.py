@@ -211,7 +211,7 @@ class Application:
         try:
             await self._send_events(posted, said, send)
         except asyncio.CancelledError:
-            # A client that does not read may hold up `send` for ever. It is given up, and nobody else cancels.
+            # A client that does not read may hold up `send` for ever. It is given up then.
             if not posted.is_given_up or task is None or task.uncancel():
                 raise
 

@@ -86,7 +86,7 @@ async def read_body(receive: Receive, sweep: Sweep, limit: int, held: Held) -> b
 
 async def _read(receive: Receive, limit: int, held: Held) -> bytes | Response | None:
     pieces: list[bytes] = []
-    size, more = 0, True
+    size, more, fits = 0, True, True
     while more and size <= limit + _READ_ON_BYTES:
         event = await receive()
         if event["type"] != "http.request":
@@ -94,15 +94,16 @@ async def _read(receive: Receive, limit: int, held: Held) -> bytes | Response | 
         piece: bytes = event.get("body", b"")
         more = event.get("more_body", False)
         size += len(piece)
-        if size > limit:
-            pieces.clear()
-            held.give_up()
-        elif held.take(len(piece)):
+        fits = fits and size <= limit and held.take(len(piece))
+        if fits:
             pieces.append(piece)
         else:
-            msg = "the bodies of other requests take all the memory there is for them: try again later"
-            return refuse(429, TooManyRequests(msg), headers=(CLOSE, RETRY))
+            pieces.clear()
+            held.give_up()
     if size > limit:
         msg = f"the body of a request has at most {limit:,} bytes"
         return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())
+    if not fits:
+        msg = "the bodies of other requests take all the memory there is for them: try again later"
+        return refuse(429, TooManyRequests(msg), headers=(RETRY,))
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)

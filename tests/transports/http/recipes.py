@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 
 from promptkit import Context, PromptError, prompt, resource
 from promptkit.compiler.compilation import compile
@@ -97,7 +98,8 @@ def interrupts():
 @prompt
 def forks():
     """Make another process, which comes back here."""
-    return "Forked." if os.fork() else "Child."
+    with warnings.catch_warnings(action="ignore"):  # Python warns of forks where there are threads
+        return "Forked." if os.fork() else "Child."
 
 
 @prompt(elicit=True)
