@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.posting import Caller, answer_to, application, body_of, encoded, post
+from tests.posting import KEY, Caller, answer_to, application, body_of, encoded, post
 from tests.transports.http import recipes
 from tests.wire import HANDSHAKES, MODERN, check, initialize, modern, notification, request
 
@@ -259,6 +259,34 @@ class TestNotServed:
             assert answer.header("access-control-allow-origin") == "https://chat.example"
             assert answer.header("vary") == "origin"
             assert answer_to(app, message).header("access-control-allow-origin") is None
+
+
+class TestTokensOfOthers:
+    @pytest.mark.parametrize(
+        "other",
+        [{"keys": [b"x" * 32]}, {"name": "another"}, {"keys": [b"x" * 32, KEY], "trusts": True}],
+        ids=["another key", "another name", "a ring that knows the key"],
+    )
+    def test_they_are_replayed(self, app, other):
+        """
+        What one server has sealed opens nothing at one with other keys, or with another name.
+        """
+        trusts = other.pop("trusts", False)
+        strange = application(recipes.catalog(), **other)
+        sealed = answer_to(app, initialize("2025-11-25")).header("mcp-session-id")
+        listed = answer_to(strange, request(1, "prompts/list"), mcp_session_id=sealed)
+        assert listed.status == (200 if trusts else 404)
+        forms = {"elicitation": {"form": {}}}
+        state = rendered(app, "asks", capabilities=forms).json["result"]["requestState"]
+        answers = {"arguments": {"action": "accept", "content": {"who": "Ada"}}}
+        again = {"name": "asks", "arguments": {}, "requestState": state, "inputResponses": answers}
+        answer = reply_to(strange, "prompts/get", again, capabilities=forms)
+        assert (answer.status, answer.code) == (200, None if trusts else -32602)
+        elsewhere = {**again, "arguments": {"who": "Eve"}}
+        assert reply_to(app, "prompts/get", elsewhere, capabilities=forms).code == -32602
+        session = {**again, "requestState": sealed}
+        assert reply_to(app, "prompts/get", session, capabilities=forms).code == -32602
+        strange.close(0)
 
 
 class TestLimits:

@@ -181,6 +181,7 @@ class TestLeaving:
 
         async def run():
             async with serving() as app:
+                await hello(app)
                 hold = app._server._in_flight.hold
                 callers = []
 
