@@ -97,7 +97,6 @@ BUDGETS = (
         rows.get_of_files(20),
         most=2,
     ),
-<<<<<<< ours
     _growth(
         "a saved file until it is served, among 2,000 and among 20",
         rows.saved_file(2_000),
@@ -122,7 +121,6 @@ BUDGETS = (
         rows.import_of_files(2_000),
         most=2.5,
     ),
-=======
     _against("mcp", rows.http_each(1), 9),
     _against("asgi", rows.http_each(1), 0.65),
     _against("mcp", rows.http_slowest(1), 10),
@@ -134,7 +132,6 @@ BUDGETS = (
     ),
     _against("mcp", rows.http_memory(2), 2),
     _against("mcp", rows.HTTP_OPENING, 2.5),
->>>>>>> theirs
 )
 
 

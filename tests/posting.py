@@ -187,11 +187,19 @@ def answer_to(app, message, **fields) -> Answer:
 
 
 def application(
-    catalog: Catalog, *, changes=False, hosts=(), origins=(), keys=(KEY,), body=BODY_BYTES, **options
+    catalog: Catalog,
+    *,
+    changes=False,
+    hosts=(),
+    origins=(),
+    keys=(KEY,),
+    body=BODY_BYTES,
+    name="tests",
+    **options,
 ) -> Application:
     """Return an application as `promptkit.asgi.app` puts it together, for a catalog that is compiled."""
     limits = Limits(**{name: options.pop(name) for name in list(options) if name in Limits.__annotations__})
-    identity, ring = ServerInfo("tests", "1.0"), KeyRing(keys, "tests")
+    identity, ring = ServerInfo(name, "1.0"), KeyRing(keys, name)
     server = SharedServer(
         catalog,
         lambda _line: None,
@@ -201,9 +209,10 @@ def application(
         signer=RequestStateSigner(ring),
     )
     return Application(
-        server,
+        lambda: server,
         Endpoint(identity, Sessions(ring), limits),
         Guard(hosts, origins),
         body_limit=body,
+        held_limit=limits.held,
         **options,
     )

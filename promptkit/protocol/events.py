@@ -23,6 +23,13 @@ class Channel(Protocol):
     Where the reply to a request goes, if not to the client by itself.
     """
 
+    @property
+    def gone(self) -> bool:
+        """
+        Whether the client is gone, so that nobody waits for the reply.
+        """
+        ...
+
     def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
         """
         Return *reply*, or a refusal if *reply* is too long for the channel.
@@ -64,6 +71,13 @@ class Batch:
         self._room = longest - len(b"[]\n")
         self._replies: list[memoryview] = []  # without their line ends, and not copied
         self._lock = Lock()  # replies may come from several threads
+
+    @property
+    def gone(self) -> bool:
+        """
+        Whether nobody waits for the replies.
+        """
+        return self._channel is not None and self._channel.gone
 
     def gather(self, events: "list[Event]") -> "list[Event]":
         """
@@ -162,6 +176,13 @@ class Request(Struct, gc=False):
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
                     say(f"a reply could not be noted: {error!r}")
         return reply if self.channel is None else self.channel.add(reply)
+
+    @property
+    def unwanted(self) -> bool:
+        """
+        Whether nobody waits for the reply any more.
+        """
+        return self.channel is not None and self.channel.gone
 
     def discard(self, reply: bytes = b"") -> None:
         """

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from promptkit.protocol.events import Event, Request
+from promptkit.server.exchange import Exchange
 from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import Leadership
@@ -55,14 +56,19 @@ class SharedServer(Server):
 
         self._leader_followers.start(read_on)
 
-    def drop(self, request: Request) -> bool:
+    def drop(self, request: Request) -> None:
         """
-        Stop the work on a request whose client is gone, and send no reply.
+        Stop the work on a request, and send no reply. Its channel has to say that the client is gone.
 
-        Returns:
-            Whether it was in flight. If not, it is answered already, not begun, or handled right now.
+        If it is not begun, it never is; if it is handled right now, it stops as soon as that takes long.
         """
-        return self._in_flight.drop(request)
+        self._in_flight.drop(request)
+
+    def _handle(self, event: Event) -> tuple[Exchange | None, bytes | None]:
+        if isinstance(event, Request) and event.unwanted:
+            event.discard()
+            return None, None
+        return super()._handle(event)
 
     def _make_in_flight(self) -> InFlight:
         return InFlight(self._send, self._wake, many_clients=True)

@@ -73,9 +73,9 @@ class Streams(Notifier):
         stream = Notifier(client, request.sender(_nowhere))
 
         def enter() -> None:
-            hold()
-            with self._lock:
+            with self._lock:  # first of all: a request in flight may be cancelled at any moment
                 self._open[id(request)] = request, stream
+            hold()
 
         stream.listen(request, enter)
 

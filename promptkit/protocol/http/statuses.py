@@ -7,12 +7,12 @@ from promptkit.protocol.http.messages import JSON, Response
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.outcomes import error_code
 
-__all__ = ["response_to", "status_of"]
+__all__ = ["RETRY", "response_to", "status_of"]
 
 _JSON: Final = (b"content-type", JSON)
 
 #: When a client may try again that has met a limit, in seconds.
-_RETRY: Final = (b"retry-after", b"1")
+RETRY: Final = (b"retry-after", b"1")
 
 #: What is wrong with the message itself. Clients of the older era take each such status for a broken
 #: connection, so there only what no client sends by chance has one.
@@ -69,4 +69,4 @@ def response_to(reply: bytes, *, modern: bool) -> Response:
             Whether the request names its revision.
     """
     status = status_of(reply, modern=modern)
-    return Response(status, reply[:-1], (_JSON,) if status != Code.TOO_MANY_REQUESTS else (_JSON, _RETRY))
+    return Response(status, reply[:-1], (_JSON,) if status != Code.TOO_MANY_REQUESTS else (_JSON, RETRY))

@@ -91,6 +91,9 @@ class Executor:
         self.check_room()
         worker = Worker(lambda: self._answer(job, work))
         job = self._in_flight.hold(self._job(exchange, worker, seconds, refusal))
+        if exchange.settled:  # its client is gone
+            self._leave()
+            return
         try:
             worker.start()
         except RuntimeError:  # there can be no more threads
@@ -169,6 +172,10 @@ class Executor:
         started: list[Future[T]] = []
         deadline = time.monotonic() + seconds
         job = self._in_flight.hold(Job(exchange, lambda: started and started[0].cancel(), refusal, deadline))
+        if exchange.settled:  # its client is gone, or its deadline has passed
+            coroutine.close()
+            self._leave()
+            return
         try:
             started.append(loop.start(coroutine, partial(self._done, job, finish), self._leave))
         except RuntimeError:  # an author's code has closed the loop

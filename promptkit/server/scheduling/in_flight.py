@@ -126,6 +126,9 @@ class InFlight:
             self._jobs[self._key(exchange.request)] = job
         if job.deadline is not None:
             self._timed()
+        # Its client may have gone a moment ago, when it was not in flight. `drop` looks in the other order.
+        if exchange.request.unwanted:
+            self._end(job, b"")
         return job
 
     def release(self, job: Job) -> bool:
@@ -184,12 +187,11 @@ class InFlight:
         if job is not None:
             self._end(job, b"")
 
-    def drop(self, request: Request) -> bool:
-        """Stop the work on a request, and send no reply; return whether it is in flight."""
+    def drop(self, request: Request) -> None:
+        """Stop the work on a request that is unwanted, if it is in flight, and send no reply."""
         job = self._jobs.get(self._key(request))
         if job is not None:
             self._end(job, b"")
-        return job is not None
 
     def expire(self, now: float) -> None:
         """Answer every request whose deadline is at or before *now*, by `time.monotonic`."""

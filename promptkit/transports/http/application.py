@@ -6,7 +6,8 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 
 import asyncio
 from collections.abc import Callable
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import Final
 
@@ -18,9 +19,10 @@ from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
 from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
 from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import InternalError, encode
+from promptkit.protocol.limits import Limits
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
-from promptkit.transports.http.bodies import read_body
+from promptkit.transports.http.bodies import Room, read_body
 from promptkit.transports.http.channel import Earlier, Outbox, Posted, Said
 from promptkit.transports.http.sweep import Sweep
 
@@ -33,6 +35,7 @@ BODY_BYTES: Final = 4 * 1024 * 1024
 _MOST_AT_ONCE: Final = 64
 
 _JSON: Final = (b"content-type", JSON)
+_ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOSE,))
 _EVENTS: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -44,10 +47,13 @@ _HEALTH: Final = frozenset(("/healthz", "/readyz"))
 class _LoopSide:
     """What belongs to one event loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, room: int, sweep: Callable[[asyncio.AbstractEventLoop], Sweep]
+    ) -> None:
         self.loop = loop
+        self.room = Room(room)
         self.outbox = Outbox(loop)
-        self.sweep = Sweep(loop)
+        self.sweep = sweep(loop)
 
 
 class Application:
@@ -70,22 +76,30 @@ class Application:
         body_limit:
             The longest body, in bytes.
 
+        held_limit:
+            How many bytes the bodies of requests that are not answered yet may take together.
+
         on_start:
             Called with the application once its threads are started.
+
+        sweep:
+            Makes what looks after the requests of an event loop.
 
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (an application has that many properties)
         self,
         make_server: Callable[[], SharedServer],
         endpoint: Endpoint,
         guard: Guard,
         *,
         body_limit: int = BODY_BYTES,
+        held_limit: int = Limits().held,
         on_start: "Callable[[Application], object]" = bool,
+        sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
     ) -> None:
         self.draining = False
         self._make_server = make_server
@@ -93,6 +107,9 @@ class Application:
         self._endpoint = endpoint
         self._guard = guard
         self._body_limit = body_limit
+        self._held_limit = held_limit
+        self._sweep = sweep
+        self._is_closed = False
         self._on_start = on_start
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
@@ -126,9 +143,11 @@ class Application:
             grace:
                 How long to wait for running prompts, in seconds.
         """
+        self._is_closed = True
         self._inbox.put(None)
         if self._server is not None:
             self._server.close(grace)
+        self._refuse_rest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI wants it."""
@@ -157,13 +176,14 @@ class Application:
         posted = Posted(head, receive, side.outbox)
         side.sweep.begin(posted)
         try:
-            body = await read_body(posted, side.sweep, self._body_limit)
+            body = await read_body(posted, side.sweep, side.room, self._body_limit)
             if isinstance(body, bytes):
                 await self._post(posted, body, send)
             elif body is not None:
                 await self._send(head, body, send)
         finally:
             side.sweep.end(posted)
+            side.room.give_back(posted)
             if not posted.is_over:
                 self._drop(posted)
 
@@ -173,6 +193,8 @@ class Application:
         posted.body = body
         _, posted.streams = accepts(head.get(b"accept") or b"*/*")
         self._inbox.put(posted)
+        if self._is_closed:  # nobody may be left to take it
+            self._refuse_rest()
         said = await posted.next()
         if isinstance(said, bytes):
             await self._send(head, response_to(said, modern=posted.modern), send)
@@ -182,10 +204,12 @@ class Application:
             await self._stream(posted, said, send)
 
     async def _send(self, head: Head, response: Response, send: Send) -> None:
-        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        headers = [*response.headers]
+        if response.status != 204:  # which has no body, not even an empty one
+            headers.append((b"content-length", b"%d" % len(response.body)))
         if b"origin" in head.fields:
             headers += self._guard.cors(head)
-        if self.draining:
+        if self.draining and CLOSE not in headers:
             headers.append(CLOSE)
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
@@ -193,6 +217,15 @@ class Application:
     async def _stream(self, posted: Posted, said: Said | None, send: Send) -> None:
         """Send a stream of events, up to the reply."""
         posted.is_streamed = True
+        posted.streaming = task = asyncio.current_task()
+        try:
+            await self._send_events(posted, said, send)
+        except asyncio.CancelledError:
+            # A client that does not read may hold up `send` for ever. It is given up then.
+            if not posted.is_given_up or task is None or task.uncancel():
+                raise
+
+    async def _send_events(self, posted: Posted, said: Said | None, send: Send) -> None:
         headers = [*_EVENTS, *self._guard.cors(posted.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while isinstance(said, Earlier):
@@ -226,7 +259,7 @@ class Application:
         side = self._side
         if side is None or side.loop is not loop:
             self.start()
-            self._side = side = _LoopSide(loop)
+            self._side = side = _LoopSide(loop, self._held_limit, self._sweep)
         return side
 
     def _next_events(self) -> list[Event] | None:
@@ -240,6 +273,14 @@ class Application:
             posted = self._inbox.get()
         self._inbox.put(None)  # it is still the end, for the next one who waits
         return events or None
+
+    def _refuse_rest(self) -> None:
+        """Answer what is posted after the end, or at the same moment. Whoever takes a message answers it."""
+        with suppress(Empty):
+            while True:
+                if (posted := self._inbox.get_nowait()) is not None:
+                    posted.respond(_ENDED)
+        self._inbox.put(None)
 
     def _receive(self, posted: Posted) -> list[Event]:
         if posted.gone:

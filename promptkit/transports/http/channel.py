@@ -105,6 +105,15 @@ class Posted:
         watch:
             The task that waits for the client to go away.
 
+        held:
+            How many bytes its body takes.
+
+        streaming:
+            The task that sends the stream.
+
+        is_given_up:
+            Whether that task was cancelled, as the client does not read.
+
         since:
             When the client began to wait for what it waits for now, by the clock of the event loop.
     """
@@ -117,6 +126,8 @@ class Posted:
         "body",
         "gone",
         "head",
+        "held",
+        "is_given_up",
         "is_over",
         "is_streamed",
         "modern",
@@ -124,6 +135,7 @@ class Posted:
         "receive",
         "requests",
         "since",
+        "streaming",
         "streams",
         "watch",
     )
@@ -133,7 +145,9 @@ class Posted:
         self.receive = receive
         self.body = b""
         self.requests: Sequence[Request] = ()
-        self.streams = self.modern = self.gone = self.is_over = self.is_streamed = False
+        self.held = 0
+        self.streams = self.modern = self.gone = self.is_over = self.is_streamed = self.is_given_up = False
+        self.streaming: asyncio.Task[object] | None = None
         self.reader: asyncio.Task[object] | None = None
         self.watch: asyncio.Task[None] | None = None
         self.since = 0.0
@@ -185,7 +199,7 @@ class Posted:
         if isinstance(said, Earlier):
             self._bytes += len(said.line)
             if len(self._queue) >= _MAX_LINES or self._bytes > _MAX_BYTES:
-                self.leave()
+                self._give_up()
                 return
         self._queue.append(said)
 
@@ -195,6 +209,12 @@ class Posted:
         self._queue = None
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+    def _give_up(self) -> None:
+        if not self.gone and self.streaming is not None:
+            self.is_given_up = True
+            self.streaming.cancel()
+        self.leave()
 
     async def next(self) -> Said | None:
         """Wait for what is said next; None if the client is gone."""

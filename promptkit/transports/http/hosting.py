@@ -106,6 +106,7 @@ def host(
         Endpoint(identity, Sessions(ring), settings.limits),
         Guard(settings.hosts, settings.origins),
         body_limit=settings.body_limit,
+        held_limit=settings.limits.held,
         on_start=on_start,
     )
 

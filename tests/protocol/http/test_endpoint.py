@@ -23,6 +23,8 @@ CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
 class Replies:
     """A channel that keeps what goes to it."""
 
+    gone = False
+
     def __init__(self):
         self.sent = []
 
