@@ -191,7 +191,7 @@ class Reloader:
             for changes in rounds:
                 paths = {path for _, path in changes}
                 if due := self._is_due(paths):
-                    self._reload_and_prepare()
+                    self._reload_and_prepare(paths)
                 self._watching = True
                 moved = not watched.is_in_place or not watched.folders.keys().isdisjoint(paths)
                 if moved or (due and self._known_files.folders_to_watch != watched.folders_to_watch):
@@ -208,6 +208,16 @@ class Reloader:
             return self._known_files
         return find_files(self._folder, self._read, self._suffix)
 
+    def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
+        """Find the files as they are now. If only known files have changed, no others are looked at."""
+        known = self._known_files
+        stamps = {path: stamp_of(path) for path in paths if known.concerns(path)}
+        if not stamps or not self._settled or not self._watching:
+            return self._find_files()
+        if None in stamps.values() or not stamps.keys() <= known.files.keys():
+            return self._find_files()
+        return structs.replace(known, files={**known.files, **stamps})
+
     def _has_changed(self) -> bool:
         return self._find_files().files != self._known_files.files
 
@@ -220,13 +230,16 @@ class Reloader:
         self._read = read if sound else self._read | read
         after = self._find_files()
         known = {path: stamps.get(path, stamp) for path, stamp in after.files.items()}
+        gone = {path for path in stamps.keys() - known.keys() if os.path.dirname(path) in after.scanned}
+        # Nobody may tell of what has changed besides: links to an edited file, or too much at once.
+        self._settled = self._settled and known == after.files and not any(stamps[path] for path in gone)
         self._known_files = structs.replace(after, files=known)
 
-    def _reload(self) -> None:
-        """Compile the recipes anew, and publish them unless nothing would be left."""
+    def _reload(self, paths: Iterable[str] = ()) -> None:
+        """Compile the recipes anew, and publish them unless nothing would be left. *paths* have changed."""
         from promptkit.compiler.last_good import merge  # not for the first load
 
-        before = self._find_files()
+        before = self._look_at(paths)
         self._settled = not before.is_being_written(_QUIET_MS / 1000)
         if not self._settled:
             return  # the next round tries again
@@ -298,8 +311,8 @@ class Reloader:
         self._last = loaded
         loaded.stamps = self._known_files.files
 
-    def _reload_and_prepare(self) -> None:
-        self._reload()
+    def _reload_and_prepare(self, paths: Iterable[str] = ()) -> None:
+        self._reload(paths)
         self._reloaded()
         self._prepare_reuse()
 

@@ -9,6 +9,7 @@ from itertools import count
 import pytest
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.compiler import reloading
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import lists_the_same, pages_of
@@ -39,6 +40,7 @@ class Author:
         self._seconds = count(1_000_000_000)
         self._reloader = None
         self.catalog = Catalog()
+        self.published = lambda: None
 
     def write(self, name, imports="", says="old"):
         """Write a module, as if some time ago."""
@@ -61,12 +63,18 @@ class Author:
 
     def _take(self, catalog):
         self.catalog = catalog
+        self.published()
 
-    def reload(self):
-        """Reload; return the modules that were executed, sorted."""
+    def reload(self, *told):
+        """Reload, told that some files have changed; return the modules that were executed, sorted."""
         sys.executed.clear()
-        self._reloader._reload()
+        self._reloader._reload([str(self.folder / name) for name in told])
         return sorted(sys.executed)
+
+    @property
+    def is_settled(self):
+        """Whether nothing is left to reload."""
+        return self._reloader._settled
 
     def modules(self):
         """The modules of the recipes, by their names in the package."""
@@ -171,6 +179,50 @@ def test_a_new_file_concerns_those_that_have_looked_for_it(author):
     removed = author.reload()
 
     assert (added, removed) == (["_h", "a"], ["a"])
+
+
+def test_only_files_are_looked_at_that_are_told_of(author, monkeypatch):
+    """
+    Until what follows from them is served. Files that are new, or gone, have all looked at.
+    """
+    for name in ("a", "b", "c"):
+        author.write(name)
+    author.start()
+    looks = []
+    find = reloading.find_files
+    monkeypatch.setattr(reloading, "find_files", lambda *args: looks.append("all") or find(*args))
+    author.published = lambda: looks.append("published")
+
+    author.write("b", says="new")
+    author.reload("b.py")
+    author.write("d")
+    author.reload("d.py")
+    (author.folder / "a.py").unlink()
+    author.reload("a.py")
+
+    assert looks == ["published", "all", *["all", "published", "all"] * 2]
+    assert author.texts() == {"b": "new", "c": "old", "d": "old"}
+
+
+def test_what_nobody_tells_of_is_found_all_the_same(author):
+    """
+    A link to a file that was edited has changed, too, and so has a file of which no news arrived.
+    """
+    for name in ("a", "b", "_c"):
+        author.write(name)
+    (author.folder / "c.py").symlink_to("_c.py")
+    author.start()
+
+    author.write("_c", says="new")
+    first = author.reload("_c.py")
+    left = author.is_settled
+    again = author.reload()
+    author.write("a", says="new")
+    author.write("b", says="new")
+    told = author.reload("b.py")
+
+    assert (first, left, again, author.is_settled) == ([], False, ["c"], False)
+    assert (told, author.reload(), author.is_settled) == (["b"], ["a"], True)
 
 
 def test_a_file_that_failed_is_tried_again(author):

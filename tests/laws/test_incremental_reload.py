@@ -106,6 +106,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.edited = set[str]()
         self._seconds = count(1_000_000_000)
 
     def edit(self, what, name, how):
@@ -116,12 +117,17 @@ class Folder:
         elif what == "write":
             self._write(path, source(str(self.path.name), name, how))
         elif path.exists() and what == "remove":
-            path.unlink()
+            self._remove(path)
         elif path.exists() and how != name:
             self._write(self.path / f"{how}.py", path.read_text())
-            path.unlink()
+            self._remove(path)
+
+    def _remove(self, path):
+        self.edited.add(str(path))
+        path.unlink()
 
     def _write(self, path, text):
+        self.edited |= {str(path), *(str(path.parent) for _ in range(not path.parent.exists()))}
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         moment = next(self._seconds)
@@ -189,15 +195,17 @@ class Incremental:
     def _take(self, catalog):
         self.catalog = catalog
 
-    def reload(self):
-        """Load what has changed."""
-        self._reloader._reload()
+    def reload(self, edited=()):
+        """Load what has changed, until nothing is left to do. Of some files, or of none, it is told."""
+        self._reloader._reload(edited)
+        while not self._reloader._settled:
+            self._reloader._reload()
 
 
 @settings(max_examples=40)
 @given(
     st.fixed_dictionaries(dict.fromkeys(NAMES[:5], modules), optional=dict.fromkeys(NAMES[5:], modules)),
-    st.lists(st.lists(edits, min_size=1, max_size=2), min_size=3, max_size=6),
+    st.lists(st.tuples(st.booleans(), st.lists(edits, min_size=1, max_size=2)), min_size=3, max_size=6),
 )
 def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
     """
@@ -215,9 +223,10 @@ def test_edits_one_by_one_lead_where_a_fresh_start_leads(first, steps):
         fresh, incremental = Fresh(folder.path), Incremental(folder.path)
         fresh.load()
         assert wire(incremental.catalog) == fresh.seen
-        for step in steps:
+        for is_told, step in steps:
+            folder.edited.clear()
             for edit in step:
                 folder.edit(*edit)
             fresh.load()
-            incremental.reload()
+            incremental.reload(folder.edited if is_told else ())
             assert wire(incremental.catalog) == fresh.seen, fresh.diagnostics

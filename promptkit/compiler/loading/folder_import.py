@@ -85,12 +85,17 @@ class FolderImport:
         self._root = root
         self._lock = RLock()  # a recipe may ask for another one
         self.package: Package | LoadedFile | None = None
-        self._found: dict[Path, ModuleType | LoadedFile] = {}
-        self.declared: dict[Path, LoadedFile] = {}
-        self.names: dict[Path, str] = {}
+        # By the stems of the files' names: paths are slow to look up.
+        self._found: dict[str, ModuleType | LoadedFile] = {}
+        self.declared: dict[str, LoadedFile] = {}
         self._recipes: set[str] = set()
         self._before = before if before is not None and before.folder == folder else None
         self._changed = frozenset(changed)
+        self.stems: tuple[str, ...] = ()
+        if self._before is not None and self._before.files == self.files:
+            self.stems = self._before.stems
+        else:
+            self.stems = tuple(file.name[:-3] for file in self.files)
 
     def load(self, file: Path) -> LoadedFile:
         """
@@ -101,8 +106,9 @@ class FolderImport:
         """
         alone = self._lock.acquire(timeout=_PATIENCE_S)
         try:
-            self._import(file)
-            return self._declared_in(file)
+            stem = file.name[:-3]
+            self._import(file, stem)
+            return self._declared_in(file, stem)
         finally:
             if alone:
                 self._lock.release()
@@ -116,29 +122,30 @@ class FolderImport:
         """
         with self._lock:
             package = self._open_package()
-            for file in self.files:
-                self._import(file)
+            for file, stem in zip(self.files, self.stems, strict=True):
+                if stem not in self._found:
+                    self._import(file, stem)
             by_file = [*self._declare(), *self._unreadable]
             read, read_before = self._read()
             self._before, self._importing = None, ignore  # neither is kept alive
             if isinstance(package, LoadedFile):
                 by_file.append(package)
-            elif self._attribute and isinstance(module := self._found[self.files[0]], ModuleType):
+            elif self._attribute and isinstance(module := self._found[self.stems[0]], ModuleType):
                 target = f"{self.files[0]}:{self._attribute}"
                 by_file = [named_declarations(target, self.files[0], module, self._attribute)]
             by_file.sort(key=lambda one: str(one.file))
             return Recipes(by_file=by_file, root=self._root, read=read, read_before=read_before)
 
-    def _import(self, file: Path) -> None:
+    def _import(self, file: Path, stem: str) -> None:
         package = self._open_package()
-        if file in self._found:
+        if stem in self._found:
             return
         if isinstance(package, LoadedFile):
-            self._found[file] = LoadedFile(file, diagnostics=package.diagnostics)
+            self._found[stem] = LoadedFile(file, diagnostics=package.diagnostics)
             return
-        name = self.names[file]
+        name = f"{package.name}.{stem}"
         execution = Execution(name)
-        self._found[file] = found = self._attempt(file, partial(package.import_file, file.stem), execution)
+        self._found[stem] = found = self._attempt(file, partial(package.import_file, stem), execution)
         if execution.made or execution.read:  # by a module that another loader has executed
             package.executions.add(execution)
         if isinstance(found, LoadedFile):
@@ -153,15 +160,11 @@ class FolderImport:
             init = self.folder / "__init__.py"
             self.package = package = self._attempt(init, call, Execution(init.stem))
             if isinstance(package, Package):
-                known = before.names if before is not None and package.kept else {}
-                self.names = {
-                    file: known.get(file) or f"{package.name}.{file.name[:-3]}" for file in self.files
-                }
-                self._recipes = set(self.names.values())
+                inside = f"{package.name}."
+                self._recipes = {inside + stem for stem in self.stems}
+                kept = {name: package.executions.module(name) for name in package.kept & self._recipes}
                 self._found = {
-                    file: module
-                    for file, name in self.names.items()
-                    if name in package.kept and (module := package.executions.module(name)) is not None
+                    stem: module for stem in self.stems if (module := kept.get(inside + stem)) is not None
                 }
         return self.package
 
@@ -173,7 +176,8 @@ class FolderImport:
     @property
     def failed(self) -> set[str]:
         """The paths of the files that could not be imported."""
-        return {str(file) for file, found in self._found.items() if isinstance(found, LoadedFile)}
+        found = (self._found.get(stem) for stem in self.stems)
+        return {str(file) for file, one in zip(self.files, found, strict=True) if isinstance(one, LoadedFile)}
 
     @property
     def made(self) -> MadePrompts:
@@ -197,22 +201,25 @@ class FolderImport:
 
     def _declare(self) -> list[LoadedFile]:
         """What each file declares. What is as before is the same object."""
-        same: Mapping[Path, LoadedFile] = {}
-        if self._before is not None:
-            now, then, kept = self.made, self._before.made, self._kept
+        same: Mapping[str, LoadedFile] = {}
+        if self._before is not None and isinstance(self.package, Package):
+            now, then, kept, inside = self.made, self._before.made, self._kept, f"{self.package.name}."
             same = {
-                file: declared
-                for file, declared in self._before.declared.items()
-                if (name := self.names.get(file, "")) in kept and now.get(name, ()) == then.get(name, ())
+                stem: declared
+                for stem, declared in self._before.declared.items()
+                if (name := inside + stem) in kept and now.get(name, ()) == then.get(name, ())
             }
-        self.declared = {file: same.get(file) or self._declared_in(file) for file in self.files}
+        self.declared = {
+            stem: same.get(stem) or self._declared_in(file, stem)
+            for file, stem in zip(self.files, self.stems, strict=True)
+        }
         return list(self.declared.values())
 
-    def _declared_in(self, file: Path) -> LoadedFile:
-        package, found = self._open_package(), self._found[file]
+    def _declared_in(self, file: Path, stem: str) -> LoadedFile:
+        package, found = self._open_package(), self._found[stem]
         if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
             return found if isinstance(found, LoadedFile) else LoadedFile(file)
-        return declared_in(file, found, self.names[file], self._recipes, self.made)
+        return declared_in(file, found, f"{package.name}.{stem}", self._recipes, self.made)
 
     @property
     def _kept(self) -> frozenset[str]:
@@ -224,8 +231,9 @@ class FolderImport:
         read, read_before = read_files()
         if isinstance(self.package, LoadedFile):
             read.add(str(self.folder / "__init__.py"))
-        kept = self._kept
-        read.update(str(file) for file in self.files if self.names.get(file) not in kept)
+        inside = f"{self.package.name}." if isinstance(self.package, Package) else ""
+        files, kept = zip(self.files, self.stems, strict=True), self._kept
+        read.update(str(file) for file, stem in files if inside + stem not in kept)
         return read, read_before - read
 
 
