@@ -54,4 +54,8 @@ def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str)
             yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
         finally:
             process.terminate()
-            process.wait(ENDING)
+            try:
+                process.wait(ENDING)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise

@@ -19,7 +19,7 @@ from tests.http_server import http_server
 FRAMEWORKS = Path(__file__).parent / "frameworks"
 
 #: What one framework may take, in seconds: most of it is its import.
-RUNNING = 90
+RUNNING = 120
 
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
 

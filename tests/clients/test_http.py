@@ -155,17 +155,18 @@ def test_the_typescript_client_gets_it_in_each_older_revision(server, in_node, r
     assert came == expected_in_node(OLDER, revision)
 
 
-def test_the_python_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_python):
+@pytest.mark.parametrize("mode", ["auto", "2026-07-28"])
+def test_the_python_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_python, mode):
     """
     So it does behind a proxy, where requests reach one server or another, and so do answers to questions.
     """
     revision = "2026-07-28"
 
-    agreed, complaints, came = in_python(proxy, "auto", UNCHANGED)
+    agreed, complaints, came = in_python(proxy, mode, UNCHANGED)
     assert (agreed, complaints) == (revision, [])
     assert came == expected_of(UNCHANGED, revision)
     wait_until_changed(servers)
-    agreed, complaints, came = in_python(proxy, "auto", CHANGED)
+    agreed, complaints, came = in_python(proxy, mode, CHANGED)
     assert (agreed, complaints) == (revision, [])
     assert came == expected_of(CHANGED, revision)
 
@@ -183,17 +184,18 @@ def test_the_python_client_does_not_notice_it_with_a_handshake(proxy, in_python)
 
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
-def test_the_typescript_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_node):
+@pytest.mark.parametrize("mode", ["auto", {"pin": "2026-07-28"}], ids=["auto", "pin"])
+def test_the_typescript_client_does_not_notice_how_many_servers_there_are(proxy, servers, in_node, mode):
     """
     Neither does the official TypeScript client.
     """
     revision = "2026-07-28"
 
-    agreed, complaints, came = in_node(proxy, "auto", UNCHANGED)
+    agreed, complaints, came = in_node(proxy, mode, UNCHANGED)
     assert (agreed, complaints) == (revision, [])
     assert came == expected_in_node(UNCHANGED, revision)
     wait_until_changed(servers)
-    agreed, complaints, came = in_node(proxy, "auto", CHANGED)
+    agreed, complaints, came = in_node(proxy, mode, CHANGED)
     assert (agreed, complaints) == (revision, [])
     assert came == expected_in_node(CHANGED, revision)
 
