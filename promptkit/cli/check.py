@@ -12,7 +12,6 @@ from promptkit.cli.diagnostics import print_diagnostics
 from promptkit.cli.loading import load_catalog, without_ignored
 from promptkit.cli.output import Output
 from promptkit.errors.diagnostics import Diagnostic, Severity
-from promptkit.errors.exceptions import ConfigurationError, nearest
 
 __all__ = ["run"]
 
@@ -25,8 +24,6 @@ def run(options: Namespace, output: Output) -> int:
 
     Raises:
         LoadError: If there is nothing at the target.
-
-        ConfigurationError: If the configuration names a client that is not known.
     """
     stale = None if options.compiled is None else _why_stale(options)
     clients = _clients(options)
@@ -72,20 +69,15 @@ def _why_stale(options: Namespace) -> str | None:
 
 def _clients(options: Namespace) -> Sequence[str]:
     """The clients that are named on the command line, or else by the configuration."""
-    chosen: Sequence[str] = options.client or options.clients
-    if not chosen:
-        return ()
-    from promptkit.compiler.lints.clients import CLIENTS  # few projects name clients
+    if options.client:
+        from promptkit.compiler.lints.client_profiles import UnknownClient, client_of  # if any is named
 
-    for name in chosen:
-        if name not in CLIENTS:
-            meant = nearest(name, CLIENTS)
-            hint = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CLIENTS)}"
-            reason = f"there is no client {name!r}: {hint}"
-            if options.client:
-                options.refuse(f"argument --client: {reason}")
-            raise ConfigurationError(options.configuration, f"[tool.promptkit] clients: {reason}")
-    return tuple(dict.fromkeys(chosen))
+        try:
+            for name in options.client:
+                client_of(name)
+        except UnknownClient as error:
+            options.refuse(f"argument --client: {error}")
+    return tuple(dict.fromkeys(options.client or options.clients))
 
 
 def _for_clients(clients: Sequence[str], catalog: Catalog) -> Iterable[Diagnostic]:

@@ -34,12 +34,8 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     if found.ignore:
         from promptkit.compiler.lints.suppressions import rule_of  # few projects ignore anything
 
-        try:
-            options.ignore = frozenset(map(rule_of, found.ignore))
-        except ValueError as error:
-            raise ConfigurationError(found.file, f"[tool.promptkit] ignore: {error}") from None
+        options.ignore = frozenset(map(rule_of, found.ignore))
     options.clients = found.clients
-    options.configuration = found.file
     return options
 
 

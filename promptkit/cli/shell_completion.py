@@ -55,7 +55,7 @@ class _Words(BaseCompleter):
         parsed_args: Namespace,
     ) -> Iterable[str]:
         if action.dest == "client":
-            from promptkit.compiler.lints.clients import CLIENTS
+            from promptkit.compiler.lints.client_profiles import CLIENTS
 
             return CLIENTS
         if parsed_args.command == "render" and not action.option_strings:

@@ -4,11 +4,11 @@ import json
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from promptkit.cli import main
+from promptkit.compiler.lints import client_profiles
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from tests.terminal import command, on_terminal
 
@@ -226,9 +226,9 @@ def clients(monkeypatch):
             if name == "narrow" and len(prompt.name) > 5
         ]
 
-    module = ModuleType("promptkit.compiler.lints.clients")
-    module.CLIENTS, module.lint_client = {"narrow": "", "wide": ""}, lint_client
-    monkeypatch.setitem(sys.modules, module.__name__, module)
+    known = {"narrow": client_profiles.Client("Narrow"), "wide": client_profiles.Client("Wide")}
+    monkeypatch.setattr(client_profiles, "CLIENTS", known)
+    monkeypatch.setattr("promptkit.compiler.lints.clients.lint_client", lint_client)
 
 
 @pytest.mark.usefixtures("clients")

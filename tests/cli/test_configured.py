@@ -166,6 +166,29 @@ def test_a_mistake_is_wrong_usage(table, said, argv, project):
     assert err.decode() == f"promptkit: {folder / 'pyproject.toml'}: {said}\n"
 
 
+@pytest.mark.parametrize("argv", [*COMMANDS, ["build"]], ids=lambda argv: argv[0])
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("clients = ['zedd']", "clients: there is no client 'zedd': did you mean 'zed'?"),
+        ("ignore = ['PK3111']", "ignore: there is no code 'PK3111'; did you mean 'PK311'?"),
+        ("serve = { timeot = 5 }", "has no setting 'timeot': did you mean 'timeout'?"),
+        ("targt = 'mine'", "has no setting 'targt': did you mean 'target'?"),
+    ],
+    ids=["clients", "ignore", "serve", "setting"],
+)
+def test_every_command_refuses_it(argv, table, said, project, capsys):
+    """
+    A mistake is told by whatever command reads the configuration, not only by the one that it concerns.
+    """
+    project(f"[tool.promptkit]\n{table}\n")
+
+    assert main(argv) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.endswith(f"{said}\n")
+
+
 def test_rules_are_what_is_ignored(project):
     """
     Commands are given rules, not texts.

@@ -7,7 +7,8 @@ import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.lints.clients import CLIENTS, UnknownClient, lint_client, lint_workflow
+from promptkit.compiler.lints.client_profiles import CLIENTS, UnknownClient
+from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.diagnostics import WARNINGS, Rule
 
@@ -319,7 +320,7 @@ class TestClients:
         """
         with pytest.raises(UnknownClient, match=re.escape("there is no client 'zde': did you mean 'zed'?")):
             lint_client("zde", compile(Recipes()))
-        with pytest.raises(UnknownClient, match="known are claude-code, claude-desktop, "):
+        with pytest.raises(UnknownClient, match="there are claude-code, claude-desktop, "):
             lint_client("qqqqqqqq", compile(Recipes()))
 
     def test_a_prompt_that_all_show(self, told):

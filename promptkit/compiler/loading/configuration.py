@@ -36,7 +36,7 @@ class Configuration(Struct, frozen=True):
             The clients that the prompts are meant for.
 
         ignore:
-            The codes of diagnostics that are not reported.
+            The codes of the warnings that are not reported.
 
         serve:
             The options of ``promptkit serve``, by their names without the dashes in front, as they
@@ -153,8 +153,28 @@ def _configuration(file: str, table: dict[str, Any]) -> Configuration:
         if not fits(value):
             raise ConfigurationError(file, f"[tool.promptkit] {key} takes {takes}, not {value!r}")
     lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
+    _check_names(file, **lists)
     target = table.get("target")
     return Configuration(file, target and _located(target, file), **lists, serve=table.get("serve", {}))
+
+
+def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -> None:
+    """Check that each client and each code is one. Few projects name any."""
+    setting = "clients"
+    try:
+        if clients:
+            from promptkit.compiler.lints.client_profiles import client_of
+
+            for name in clients:
+                client_of(name)
+        setting = "ignore"
+        if ignore:
+            from promptkit.compiler.lints.suppressions import rule_of
+
+            for code in ignore:
+                rule_of(code)
+    except ValueError as error:
+        raise ConfigurationError(file, f"[tool.promptkit] {setting}: {error}") from None
 
 
 def _located(target: str, file: str) -> str:
