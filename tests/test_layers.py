@@ -47,7 +47,6 @@ LAZY = {
     "zoneinfo",
     "promptkit.fragments.invisible",
     "pybase64",
-    "pyflakes",
     "random",
     "rich",
     "shutil",
