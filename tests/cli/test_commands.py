@@ -314,7 +314,7 @@ class TestDiagnosticsAreShown:
 #: Parameters, and how they are listed.
 TYPES_HEAD = """
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from enum import Enum
 from typing import Annotated, Literal, Optional
 from msgspec import Meta
@@ -342,6 +342,21 @@ TYPES = [
     ("x: Annotated[str, Arg('What for')]", "str, required: What for"),
     ("x: Point = Point(1)", "Point, default Point(x=1)"),
     ("x: bytes = b'a'", "bytes, default b'a'"),
+    ("x: Annotated[str, Arg(env='TEAM')]", "str, default from $TEAM"),
+    ("x: Annotated[int, Arg(env='DEPTH')] = 3", "int, default from $DEPTH, else 3"),
+    ("x: Annotated[str, Arg(env='KEY', secret=True)] = 'x'", "str, default from $KEY, else <secret>"),
+    (
+        "x: Annotated[datetime, Arg('When', timezone='UTC')]",
+        "datetime, required, in UTC unless it has an offset: When",
+    ),
+    (
+        "x: Annotated[datetime | None, Arg(timezone=timezone(timedelta(hours=1)))] = None",
+        "datetime | None, default None, in UTC+01:00 unless it has an offset",
+    ),
+    (
+        "x: Annotated[datetime, Arg(env='START', timezone=timezone.utc, secret=True)]",
+        "datetime, default from $START, in UTC unless it has an offset",
+    ),
     ("x: str = 'a   b\\n\u202ec'", r"str, default 'a   b\n\u202ec'"),
 ]
 
