@@ -1,7 +1,7 @@
 """``promptkit check``: report every fault in the recipes."""
 
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -12,6 +12,7 @@ from promptkit.cli.diagnostics import print_diagnostics
 from promptkit.cli.loading import load_catalog, without_ignored
 from promptkit.cli.output import Output
 from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["run"]
 
@@ -38,20 +39,10 @@ def run(options: Namespace, output: Output) -> int:
         found += [one for one in rendered if (one.rule, one.message) not in known]
     catalog = without_ignored(attrs.evolve(catalog, diagnostics=_remaining(found)), options.ignore)
     if options.json or options.format == "json":
-        left_out = {"not_rendered": skipped} if options.render else {}
-        built = {} if options.compiled is None else {"stale": stale}
-        output.print_json({**_data(catalog), **left_out, **built})
-    elif options.format == "github":
-        from promptkit.cli.github import print_annotations
-
-        print_annotations(catalog.diagnostics, output)
+        output.print_json(_data(options, catalog, skipped, stale))
     else:
-        print_diagnostics(catalog.diagnostics, output)
-        print(_summary(catalog), file=output)
-        if skipped:
-            print(f"not rendered, as they need examples: {', '.join(skipped)}", file=output)
-        if stale is not None:
-            print(f"{options.compiled} is stale, so run promptkit build again: {stale}", file=output)
+        notes = _notes(options, skipped, stale)
+        (_print_annotations if options.format == "github" else _print_text)(catalog, notes, output)
     return Exit.FINE if catalog.healthy and stale is None else Exit.FAULTY
 
 
@@ -94,12 +85,41 @@ def _remaining(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     return without_suppressed(found)
 
 
-def _data(catalog: Catalog) -> dict[str, Any]:
-    return {
+def _data(options: Namespace, catalog: Catalog, skipped: Sequence[str], stale: str | None) -> dict[str, Any]:
+    data: dict[str, Any] = {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
         "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
     }
+    if options.render:
+        data["not_rendered"] = skipped
+    if options.compiled is not None:
+        data["stale"] = stale
+    return data
+
+
+def _notes(options: Namespace, skipped: Sequence[str], stale: str | None) -> Mapping[str, str]:
+    """What is said beside the diagnostics, by how serious GitHub is to take it."""
+    notes = {}
+    if skipped:
+        notes["notice"] = f"not rendered, as they need examples: {', '.join(skipped)}"
+    if stale is not None:
+        notes["error"] = f"{options.compiled} is stale, so run promptkit build again: {stale}"
+    return notes
+
+
+def _print_text(catalog: Catalog, notes: Mapping[str, str], output: Output) -> None:
+    print_diagnostics(catalog.diagnostics, output)
+    for line in (_summary(catalog), *notes.values()):
+        print(escape_invisible(line), file=output)
+
+
+def _print_annotations(catalog: Catalog, notes: Mapping[str, str], output: Output) -> None:
+    from promptkit.cli.github import print_annotation, print_annotations
+
+    print_annotations(catalog.diagnostics, output)
+    for level, text in notes.items():
+        print_annotation(level, text, output)
 
 
 def _summary(catalog: Catalog) -> str:

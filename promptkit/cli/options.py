@@ -216,7 +216,11 @@ def _add_check(check: argparse.ArgumentParser) -> None:
         help="text for people, JSON for other programs, or annotations for GitHub Actions (default: text)",
     )
     _add_json(form, "short for --format json")
-    check.add_argument("--render", action="store_true", help="also render every prompt for its examples")
+    check.add_argument(
+        "--render",
+        action="store_true",
+        help="also render every prompt, and read every resource, for its examples",
+    )
     check.add_argument("--compiled", metavar="FILE", help="also report if what build wrote is stale")
 
 
