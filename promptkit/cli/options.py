@@ -58,10 +58,10 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     command.set_defaults(**(defaults or {}))
     options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset())
     options = command.parse(rest, options)
-    if name == "render":
-        from promptkit.cli.words import find_target
+    if name in ("render", "complete"):
+        from promptkit.cli.words import find_target, find_typed
 
-        find_target(options)
+        (find_target if name == "render" else find_typed)(options)
     options.has_target = options.target is not None
     if not options.has_target:
         options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
@@ -227,7 +227,14 @@ def _add_check(check: argparse.ArgumentParser) -> None:
 def _add_complete(complete: argparse.ArgumentParser) -> None:
     complete.add_argument("name", metavar="NAME", help="the prompt, or the URI template of a resource")
     complete.add_argument("argument", metavar="ARGUMENT", help="the argument, or the variable")
-    complete.add_argument("typed", metavar="TYPED", nargs="?", default="", help="what was typed so far")
+    complete.add_argument("typed", metavar="TYPED", nargs="?", help="what was typed so far")
+    complete.add_argument(
+        "arguments",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another argument that has been chosen, as for render; ARGUMENT=TYPED is what was typed, too",
+    )
     complete.add_argument("--target", type=target, metavar="TARGET", help=_TARGET_HELP)
     _add_json(complete, "print the JSON that a client receives")
 

@@ -13,7 +13,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
-from promptkit.cli.arguments import ArgumentSyntaxError, read_arguments, unread_secrets
+from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
 from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
 from promptkit.cli.formats import as_markdown, document_as_json, prompt_as_json
@@ -47,7 +47,7 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    request = _Request(options, _current_folder(), output)  # a recipe may change the folder
+    request = _Request(options, current_folder(), output)  # a recipe may change the folder
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
     if options.watch:
@@ -93,7 +93,7 @@ class _Request:
             if self._arguments is None:
                 self._arguments = self._read(catalog, prompt)
         except ArgumentSyntaxError as error:
-            print_error(unread_secrets(prompt, self._options.arguments).redacted(str(error)))
+            print_error(unread_secrets(prompt.arguments, self._options.arguments).redacted(str(error)))
             return Exit.USAGE
         redactor = Redactor.of(prompt.arguments, self._arguments)
         said = render_within_limit(prompt, self._arguments)
@@ -105,7 +105,7 @@ class _Request:
 
     def _read(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
         """The arguments of the command line, and what is missing, from the person if there is one."""
-        given = read_arguments(prompt, self._options.arguments, self._folder)
+        given = read_arguments(prompt.arguments, self._options.arguments, self._folder)
         missing = prompt.arguments.required - given.keys()
         if not missing or not self._options.asks or not (os.isatty(0) and os.isatty(2)):
             return given
@@ -152,13 +152,6 @@ class _Request:
         for file in files.values():
             print_error(f"wrote {file}")
         return files
-
-
-def _current_folder() -> Path:
-    try:
-        return Path.cwd()
-    except OSError:  # it was deleted: only absolute paths can be read
-        return Path()
 
 
 def _load(options: Namespace) -> Recipes:
