@@ -62,7 +62,7 @@ class _Words(BaseCompleter):
             return _complete_word(parsed_args.target, prefix)
         if action.dest == "target":
             return _TARGETS(prefix)
-        return _FILES(prefix) if action.dest in ("out", "audit") else ()
+        return _FILES(prefix) if action.dest in ("out", "audit", "compiled") else ()
 
 
 def _render_word(prefix: str) -> Iterator[str]:
@@ -104,8 +104,10 @@ def _complete_word(target: str | None, prefix: str) -> Iterator[str]:
 
 
 def _arguments(arguments: _Arguments, prefix: str, given: set[str]) -> Iterator[str]:
-    key, equals, _ = prefix.partition("=")
-    if equals:
+    key, equals, value = prefix.partition("=")
+    if value.startswith("@"):
+        yield from (f"{key}=@{file}" for file in _FILES(value.removeprefix("@")))
+    elif equals:
         yield from (f"{key}={value}" for value in arguments.get(key, ()))
     else:
         yield from (f"{name}=" for name in arguments if name not in given)

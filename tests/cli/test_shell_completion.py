@@ -132,6 +132,8 @@ def offered(typed, folder, **env):
         ("promptkit render report branch=", []),
         ("promptkit render report key=", []),
         ("promptkit render review code=", []),
+        ("promptkit render review code=@rec", ["@recipes/"]),
+        ("promptkit check --compiled rec", ["recipes/"]),
         ("promptkit render nothing ", []),
         ("promptkit complete re", ["report", "review"]),
         ("promptkit complete review t", ["tone"]),
