@@ -65,7 +65,12 @@ def run(options: Namespace, output: Output) -> int:
 
 def _arguments(catalog: Catalog, name: str) -> Arguments:
     """The arguments of a prompt, or the variables of a template. Raises if there is none of that name."""
-    return (catalog.template(name) if is_uri(name) else catalog[name]).arguments
+    if is_uri(name):
+        return catalog.template(name).arguments
+    uris = [resource.uri_template for resource in catalog.resources if resource.name == name]
+    if uris and name not in catalog:
+        raise UnknownPrompt(name, uris[0])  # people know it by the name that `list` shows
+    return catalog[name].arguments
 
 
 def _typed(options: Namespace, chosen: dict[str, str]) -> str:

@@ -39,7 +39,8 @@ def refuse_command(arguments: Sequence[str]) -> NoReturn:
     parser = program_parser()
     word = arguments[0] if arguments else ""
     if word and not word.startswith("-"):
-        parser.error(f"unknown command {word!r}{suggestion(word, COMMANDS)}")
+        hint = suggestion(word, (*COMMANDS, "help", "--version")) or f": there are {', '.join(COMMANDS)}"
+        parser.error(f"unknown command {word!r}{hint}")
     _, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.error(f"unknown option {unknown[0]!r}{suggestion(unknown[0], ('--help', '--version'))}")

@@ -21,6 +21,7 @@ from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
 from promptkit.cli.words import is_uri
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import (
     ArgumentErrors,
@@ -172,7 +173,8 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
         report_diagnostics(faults)
         print_error(f"prompt {options.name!r} cannot be rendered")
         return Exit.FAULTY
-    if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may not be a path at all)
+    place, _ = split_target(options.name)
+    if not options.has_target and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
         options.refuse(f"name a prompt in it, as in: promptkit render {options.name} NAME")
     print_error(_unknown_prompt(options, recipes, diagnostics))
     return Exit.USAGE
@@ -180,13 +182,14 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
 
 def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:
     names = [prompt.options.name for prompt in recipes.prompts]
-    meant = nearest(options.name, names)
+    uris = [resource.uri_template for resource in recipes.resources if resource.name == options.name]
+    meant = uris[0] if uris else nearest(options.name, names)
     message = str(UnknownPrompt(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         which = "a recipe" if broken == 1 else f"{broken} recipes"
         return f"{message} ({which} cannot be imported: see promptkit check)"
-    if not names:
+    if not names and not uris:
         return f"{message}: there is no prompt in {options.target!r}"
     if meant is None:
         target = f" {options.target}" if options.has_target else ""

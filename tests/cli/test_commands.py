@@ -699,15 +699,17 @@ class TestRenderABrokenPrompt:
         assert "'sound'" in err
         assert "(the first of two words is TARGET; arguments are written KEY=VALUE)" in err
 
-    def test_a_target_is_no_prompt(self, capsys):
+    @pytest.mark.parametrize("target", ["recipes", "recipes/sound.py", "recipes/sound.py:sound"])
+    def test_a_target_is_no_prompt(self, target, capsys):
         """
-        Of one word, it is the name; if it is a folder, one of its prompts is asked for.
+        Of one word, it is the name; if it is a folder, a file or an object, a prompt in it is asked for.
         """
         with pytest.raises(SystemExit) as ended:
-            main(["render", "recipes"])
+            main(["render", target])
 
         assert ended.value.code == 2
-        assert capsys.readouterr().err.endswith("name a prompt in it, as in: promptkit render recipes NAME\n")
+        hint = f"name a prompt in it, as in: promptkit render {target} NAME\n"
+        assert capsys.readouterr().err.endswith(hint)
 
 
 class TestStandardInput:

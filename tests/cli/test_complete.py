@@ -126,6 +126,7 @@ def test_control_characters_are_shown_and_not_obeyed(shelf):
         ),
         (["docs://{sectio}", "x"], 2, "unknown resource 'docs://{sectio}'; did you mean 'docs://{section}'?"),
         (["review", "bad"], 1, "ValueError: a bug"),
+        (["page", "section"], 2, "unknown prompt 'page'; did you mean 'docs://{section}'?"),
     ],
     ids=str,
 )

@@ -68,6 +68,21 @@ class TestTarget:
 
         assert main(["list"]) == 0
 
+    @pytest.mark.parametrize("argv", [*COMMANDS[:-1], ["build"]], ids=lambda argv: argv[0])
+    def test_there_is_none(self, argv, tmp_path, monkeypatch, capsys):
+        """
+        Where nothing is named and neither folder is there, it is said what to do. No module is taken instead.
+        """
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "elsewhere" / "recipes").mkdir(parents=True)
+        monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+
+        assert main(argv) == 2
+        assert capsys.readouterr().err == (
+            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
+            "target in [tool.promptkit]\n"
+        )
+
 
 class TestIgnore:
     def test_a_code_is_switched_off_everywhere(self, project, recipes, capsys):
@@ -193,6 +208,6 @@ def test_rules_are_what_is_ignored(project):
     """
     Commands are given rules, not texts.
     """
-    project('[tool.promptkit]\nignore = ["PK311", "PK205"]\n')
+    project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK311", "PK205"]\n')
 
     assert configure(parse(["check"]), ["check"]).ignore == {Rule.STRAY_DESCRIPTION, Rule.SAYS_NOTHING}

@@ -230,6 +230,7 @@ class TestResources:
         ("argv", "code", "said"),
         [
             (["docs://brokn"], 2, "unknown resource 'docs://brokn'; did you mean 'docs://broken'?"),
+            (["dot"], 2, "unknown prompt 'dot'; did you mean 'media://dot'?"),
             (["docs://intro/x"], 1, "resource 'page': 'page' is 'x', not a whole number"),
             (["docs://broken"], 1, "ValueError: a bug"),
         ],

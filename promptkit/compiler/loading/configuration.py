@@ -15,10 +15,15 @@ from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Configuration", "check_keys", "find_configuration", "find_target"]
+__all__ = ["NO_FOLDER", "Configuration", "check_keys", "find_configuration", "find_target"]
 
 #: Where recipes lie if nothing says so, by precedence.
 _FOLDERS: Final = ("recipes", "prompts")
+
+#: Why nothing can be loaded where nothing is named.
+NO_FOLDER: Final = (
+    f"there is no folder {' or '.join(_FOLDERS)} here: name one, or set target in [tool.promptkit]"
+)
 
 
 class Configuration(Struct, frozen=True):
@@ -92,8 +97,7 @@ def find_target(start: "str | Path" = ".") -> str:
     for name in _FOLDERS:
         if os.path.isdir(folder := os.path.join(start, name)):
             return folder
-    reason = f"there is no folder {' or '.join(_FOLDERS)} here: name one, or set target in [tool.promptkit]"
-    raise LoadError(os.path.join(start, _FOLDERS[0]), reason)
+    raise LoadError(os.path.join(start, _FOLDERS[0]), NO_FOLDER)
 
 
 def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name: str) -> None:
