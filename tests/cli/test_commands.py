@@ -699,7 +699,7 @@ class TestRenderABrokenPrompt:
         assert "'sound'" in err
         assert "(the first of two words is TARGET; arguments are written KEY=VALUE)" in err
 
-    @pytest.mark.parametrize("target", ["recipes", "recipes/sound.py", "recipes/sound.py:sound"])
+    @pytest.mark.parametrize("target", ["recipes", "recipes/broken.py", "recipes/broken.py:sound"])
     def test_a_target_is_no_prompt(self, target, capsys):
         """
         Of one word, it is the name; if it is a folder, a file or an object, a prompt in it is asked for.

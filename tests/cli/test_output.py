@@ -524,6 +524,32 @@ class TestTimeLimits:
 
         assert interrupted(*argv, cwd=tmp_path) == (130, b"")
 
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ["check", "prompts.py", "--render"],
+            ["check", "resources.py", "--render"],
+            ["check", "prompts.py", "--render", "--format", "github"],
+            ["complete", "hangs", "text", "--target", "prompts.py"],
+            ["complete", "slow://{text}", "text", "--target", "resources.py"],
+            ["render", "resources.py", "slow://x"],
+        ],
+        ids=" ".join,
+    )
+    def test_an_interrupted_call(self, argv, recipes, tmp_path):
+        """
+        Wherever a command calls an author's function, Ctrl-C ends it, and nothing is printed.
+        """
+        head = f"{dedent(SLOW).partition('@prompt')[0]}from typing import Annotated\n"
+        head += "from promptkit import Arg, resource\ndef hang(): begun(); time.sleep(60)\n"
+        text = "text: Annotated[str, Arg(complete=hang, examples=['x'])]"
+        recipes(".", prompts=f"{head}@prompt\ndef hangs({text}) -> str: return hang()\n")
+        recipes(
+            ".", resources=f"{head}@resource('slow://{{text}}')\ndef slow({text}) -> str: return hang()\n"
+        )
+
+        assert interrupted(*argv, cwd=tmp_path) == (130, b"")
+
     @pytest.mark.parametrize("command", ["list", "serve"])
     def test_while_the_command_itself_is_imported(self, command, tmp_path):
         """
