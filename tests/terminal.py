@@ -44,8 +44,13 @@ def in_shell(line, *, cwd, **env):
     return ran.returncode, ran.stdout, ran.stderr
 
 
-def on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
+def on_terminal(*argv, **how):
     """Run a command with one stream on a terminal; return what is shown there."""
+    return ended_on_terminal(*argv, **how)[1]
+
+
+def ended_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
+    """As `on_terminal`, but return the exit code, too, before what is shown."""
     pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
     import fcntl
     import struct
@@ -69,4 +74,4 @@ def on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
         pass
     process.communicate(timeout=20)
     os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    return process.returncode, shown.decode().replace("\r\n", "\n")
