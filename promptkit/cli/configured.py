@@ -57,6 +57,7 @@ def _find() -> Configuration:
 def _target(options: Namespace, found: Configuration) -> str:
     """The recipes where the command line names none: those of the configuration, else the usual folder."""
     if found.target is not None:
+        options.configuration = found.file
         return found.target
     # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
     if options.command != "serve" and not os.path.isdir(options.target):  # noqa: PTH112 (pathlib imports slowly)

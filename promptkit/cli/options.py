@@ -56,7 +56,7 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     name, *rest = arguments
     command = parser_of(name, helps=not {"-h", "--help"}.isdisjoint(rest))
     command.set_defaults(**(defaults or {}))
-    options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset())
+    options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset(), configuration="")
     options = command.parse(rest, options)
     if name in ("render", "complete"):
         from promptkit.cli.words import find_target, find_typed

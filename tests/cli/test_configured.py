@@ -83,6 +83,21 @@ class TestTarget:
             "target in [tool.promptkit]\n"
         )
 
+    @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
+    def test_it_names_nothing(self, argv, project):
+        """
+        The error says which file has named it, as nobody typed it.
+        """
+        folder = project('[tool.promptkit]\ntarget = "mien"\n')
+
+        code, out, err = command(*argv, cwd=folder)
+
+        assert (code, out) == (2, b"")
+        assert err.decode() == (
+            "promptkit: cannot load 'mien': there is no such folder, file or module; did you mean 'mine/'? "
+            f"(it is named by {folder / 'pyproject.toml'})\n"
+        )
+
 
 class TestIgnore:
     def test_a_code_is_switched_off_everywhere(self, project, recipes, capsys):
