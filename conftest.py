@@ -1,6 +1,11 @@
-"""What pytest is told on the command line."""
+"""What pytest is told on the command line, for the tests and for the recipes'."""
 
 import pytest
+from hypothesis import settings
+
+# On a busy machine an example takes what it takes.
+settings.register_profile("short", deadline=None)
+settings.register_profile("whole", deadline=None, max_examples=1000)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -12,6 +17,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run the fault tests and the laws of types whole, which takes minutes, and not shortened",
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """
+    Say how much hypothesis tries.
+    """
+    settings.load_profile("whole" if config.getoption("--whole") else "short")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from promptkit.language.arg import Arg
     from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
     from promptkit.language.context import Context
+    from promptkit.language.files import read_below
     from promptkit.language.icons import Icon
     from promptkit.language.media import Audio, Image
     from promptkit.language.messages import Message, Workflow
@@ -44,6 +45,7 @@ __all__ = [
     "__version__",
     "assistant",
     "prompt",
+    "read_below",
     "register_type",
     "resource",
     "user",
@@ -58,6 +60,7 @@ _MODULES: Final = {
     "language.arg": ("Arg",),
     "language.content": ("Content", "EmbeddedResource", "ResourceLink", "Text"),
     "language.context": ("Context",),
+    "language.files": ("read_below",),
     "language.icons": ("Icon",),
     "language.media": ("Audio", "Image"),
     "language.messages": ("Message", "Workflow"),

@@ -1,8 +1,8 @@
 """One aspect of a piece of code, looked at with evidence."""
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from promptkit import Text, prompt
+from promptkit import Arg, Text, prompt
 from promptkit.fragments import bullets, code_block, dedent, section, table
 
 from ._text import Language, given
@@ -40,7 +40,7 @@ RULES: Final = dedent("""
 
 @prompt(tags=["code"])
 def analyze_code(
-    code: str,
+    code: Annotated[str, Arg(examples=["def mean(xs): return sum(xs) / len(xs)"])],
     aspect: Literal["structure", "performance", "security"] = "structure",
     language: Language | None = None,
 ) -> Text:

@@ -4,12 +4,13 @@ import asyncio
 from pathlib import Path
 from typing import Annotated, Final
 
-from promptkit import Arg, PromptError, Workflow, prompt, resource, user
+from promptkit import Arg, PromptError, Workflow, prompt, read_below, resource, user
 from promptkit.fragments import bullets, dedent, section, tag, truncate
-from promptkit.language.files import read_below
 
 from ._files import folder
 from ._text import given, items
+
+SAMPLES: Final = Path(__file__).parent / "samples"
 
 METHOD: Final = dedent("""
     - Start from the log lines that bear on the question. Quote them with their timestamps.
@@ -31,7 +32,7 @@ FORM: Final = dedent("""
 @resource("project:///{+path}", mime_type="text/plain")
 def project_file(path: str) -> str:
     """A text file of the project; of a very long one, the end."""
-    data = read_below(path, folder("PROJECT_ROOT", Path.cwd()))
+    data = read_below(path, folder("PROJECT_ROOT", SAMPLES))
     if b"\0" in data:
         msg = f"The project file {path!r} is no text: name source code, or a log."
         raise PromptError(msg)
@@ -41,8 +42,10 @@ def project_file(path: str) -> str:
 @prompt(tags=["debugging", "project"], timeout=10)
 async def analyze_project(
     question: Annotated[str, Arg("What you want to know", examples=["Why do uploads fail?"])],
-    source: Annotated[str, Arg("A source file, relative to the project", examples=["src/upload.py"])],
-    logs: Annotated[str, Arg("Log files, relative to the project, separated by commas")] = "",
+    source: Annotated[str, Arg("A source file, relative to the project", examples=["upload.py"])],
+    logs: Annotated[
+        str, Arg("Log files, relative to the project, separated by commas", examples=["upload.log"])
+    ] = "",
 ) -> Workflow:
     """Answer a question about a project from one of its source files and its logs."""
     given(question, "question")

@@ -31,7 +31,9 @@ RULES: Final = dedent("""
 
 @prompt(tags=["code", "review"], version="1.0")
 def code_review(
-    code: Annotated[str, Arg("The code, or the diff, to review")],
+    code: Annotated[
+        str, Arg("The code, or the diff, to review", examples=["def mean(xs): return sum(xs) / len(xs)"])
+    ],
     language: Annotated[Language, Arg("The language of the code")] = "python",
     focus: Annotated[
         Literal["everything", "correctness", "security", "performance", "readability"],

@@ -50,7 +50,7 @@ RESULT: Final = dedent("""
 
 @prompt(tags=["multi-model", "planning"])
 def coordinate_models(
-    task: Annotated[str, Arg("What is to be done")],
+    task: Annotated[str, Arg("What is to be done", examples=["Translate the manual"])],
     models: Annotated[str, Arg("The models to use, separated by commas", examples=["gpt-5, sonnet-4"])],
     merge: Annotated[
         Literal["assemble", "compete", "relay"],

@@ -25,7 +25,10 @@ STEPS: Final = dedent("""
 
 @prompt(tags=["debugging"])
 def debug_error(
-    error: Annotated[str, Arg("The error message, with the stack trace if there is one")],
+    error: Annotated[
+        str,
+        Arg("The error message, with the stack trace if there is one", examples=["KeyError: 'user'"]),
+    ],
     tried: Annotated[str | None, Arg("What you have tried already, and what happened")] = None,
     screenshot: Annotated[bytes | None, Arg("A picture of the error")] = None,
 ) -> Iterator[Workflow]:

@@ -37,7 +37,7 @@ FORM: Final = dedent("""
 
 @prompt(tags=["code", "learning"])
 def explain_code(
-    code: Annotated[str, Arg("The code to explain")],
+    code: Annotated[str, Arg("The code to explain", examples=["xs[::-1]"])],
     reader: Annotated[Reader, Arg("Who the explanation is for")] = Reader.NEWCOMER,
 ) -> str:
     """Explain what a piece of code does, and how."""

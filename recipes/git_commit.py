@@ -12,10 +12,19 @@ SUBJECTS: Final = {
     "plain": "a capitalised sentence in the imperative (`Fix`, not `Fixed`), without a full stop",
 }
 
+#: What an example shows: one line, changed.
+DIFF: Final = """\
+--- a/app.py
++++ b/app.py
+@@ -1 +1 @@
+-retries = 3
++retries = 5
+"""
+
 
 @prompt(tags=["git", "writing"], version="1.0")
 def git_commit(
-    diff: Annotated[str, Arg("What `git diff --staged` prints")],
+    diff: Annotated[str, Arg("What `git diff --staged` prints", examples=[DIFF])],
     style: Annotated[Literal["conventional", "plain"], Arg("How to write the subject")] = "conventional",
     issue: Annotated[str | None, Arg("The issue that the change belongs to", examples=["#42"])] = None,
     *,

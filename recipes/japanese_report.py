@@ -35,8 +35,11 @@ RULES: Final = dedent("""
 
 @prompt(tags=["writing", "japanese"])
 def japanese_report(
-    subject: Annotated[str, Arg("What the report is about, in any language")],
-    material: Annotated[str, Arg("The notes, figures or text to report on, in any language")],
+    subject: Annotated[str, Arg("What the report is about, in any language", examples=["第1四半期の売上"])],
+    material: Annotated[
+        str,
+        Arg("The notes, figures or text to report on, in any language", examples=["Q1: 12M yen, +8%"]),
+    ],
     reader: Annotated[Literal["internal", "customer"], Arg("Who will read the report")] = "internal",
 ) -> Workflow:
     """Write a business report in Japanese, in the register and form that its readers expect."""

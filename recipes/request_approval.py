@@ -31,7 +31,9 @@ CHOICE: Final = dedent("""
 
 @prompt(tags=["workflow", "review"], version="1.0")
 def request_approval(
-    change: Annotated[str, Arg("What is to be done, and what for")],
+    change: Annotated[
+        str, Arg("What is to be done, and what for", examples=["Drop the table of old logins, to free space"])
+    ],
     environment: Annotated[
         Literal["development", "staging", "production"],
         Arg("Where the change takes effect"),

@@ -3,6 +3,7 @@
 import pytest
 
 from promptkit import ArgumentErrors, PromptError
+from promptkit.testing import Client
 from recipes.analyze_code import QUESTIONS, analyze_code
 
 
@@ -25,6 +26,14 @@ def test_typo_in_the_aspect_gets_a_hint() -> None:
     """An aspect that does not exist is refused with the one that was probably meant."""
     with pytest.raises(ArgumentErrors, match="did you mean 'security'"):
         analyze_code.render_wire({"code": "x = 1", "aspect": "securty"})
+
+
+def test_aspects_are_offered_while_one_types() -> None:
+    """A client completes the aspect, and offers all of them where nothing was typed."""
+    client = Client(analyze_code)
+
+    assert client.complete("analyze_code", "aspect", "perf").values == ("performance",)
+    assert client.complete("analyze_code", "aspect").values == tuple(QUESTIONS)
 
 
 def test_blank_code_is_refused() -> None:

@@ -5,13 +5,27 @@ from pathlib import Path
 import pytest
 
 from promptkit import EmbeddedResource, PromptError
+from promptkit.testing import Client
 from recipes.analyze_project import analyze_project, project_file
+
+#: A project of one source file and two logs.
+FILES = {"src/upload.py": "x = 1", "logs/a.log": "10:00 lost", "logs/b c.log": "ä"}
 
 ARGUMENTS = {
     "question": "Why do uploads fail?",
     "source": "src/upload.py",
     "logs": "logs/a.log, logs/b c.log",
 }
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make that project, and have the recipe read from it."""
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text, encoding="utf-8")
+    monkeypatch.setenv("PROJECT_ROOT", str(tmp_path))
+    return tmp_path
 
 
 def test_files_follow_the_question_as_resources() -> None:
@@ -25,6 +39,26 @@ def test_files_follow_the_question_as_resources() -> None:
         EmbeddedResource("project:///logs/a.log", text="10:00 lost", mime_type="text/plain"),
         EmbeddedResource("project:///logs/b%20c.log", text="ä", mime_type="text/plain"),
     ]
+
+
+def test_clients_may_read_the_files_themselves() -> None:
+    """What the prompt embeds, a client lists as a family of resources and reads by its URI."""
+    client = Client([analyze_project, project_file])
+    embedded = client.get_prompt("analyze_project", ARGUMENTS)[3].content
+
+    assert [one.uri_template for one in client.list_resource_templates()] == ["project:///{+path}"]
+    assert client.read_resource("project:///logs/b%20c.log") == embedded
+
+
+def test_samples_are_read_where_no_project_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without PROJECT_ROOT the example works, and nothing but the samples can be read."""
+    monkeypatch.delenv("PROJECT_ROOT")
+
+    assert "part 1: refused" in analyze_project.render_wire(
+        {"question": "Why do uploads fail?", "source": "upload.py", "logs": "upload.log"}
+    )
+    with pytest.raises(PromptError, match=r"leads out of|plain relative path"):
+        project_file("../conftest.py")
 
 
 def test_logs_are_optional() -> None:

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from promptkit import PromptError
+from promptkit.testing import Client
 from recipes.coordinate_models import MERGES, PLAN, coordinate_models
 
 
@@ -21,6 +22,18 @@ def test_models_are_listed_once() -> None:
     shown = str(coordinate_models("Port it", "a1, b2,, a1\nClaude Opus 4.1"))
 
     assert "- a1\n- b2\n- Claude Opus 4.1\n\n" in shown
+
+
+def test_client_sees_which_arguments_have_to_be_entered() -> None:
+    """The list asks for the task and the models, shows an example of both, and leaves the merging open."""
+    (listed,) = Client(coordinate_models).list_prompts()
+
+    assert [(one.name, one.required) for one in listed.arguments] == [
+        ("task", True),
+        ("models", True),
+        ("merge", False),
+    ]
+    assert "for example gpt-5, sonnet-4" in str(listed.arguments[1].description)
 
 
 def test_form_of_the_plan_is_json() -> None:

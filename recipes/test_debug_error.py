@@ -4,8 +4,10 @@ from base64 import b64encode
 from pathlib import Path
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from promptkit import Image, PromptError
+from promptkit.testing import Client
 from recipes._testing import foreign
 from recipes.debug_error import debug_error
 
@@ -23,6 +25,21 @@ def test_calling_it_gives_the_turns_one_by_one() -> None:
 
     assert len(turns) == 3
     assert "a restart" in str(turns[2])
+
+
+def test_all_of_it(promptkit_snapshot: SnapshotAssertion) -> None:
+    """The conversation reads as in the snapshot, where the picture is its type, size and digest."""
+    assert debug_error.render("boom", tried="a restart", screenshot=PNG) == promptkit_snapshot
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-11-25", "2026-07-28"])
+def test_every_client_receives_the_same_turns(revision: str) -> None:
+    """Text, turns and pictures are as old as the protocol: no revision loses any of them."""
+    client = Client(debug_error, revision=revision)
+
+    assert client.get_prompt("debug_error", {"error": "boom", "screenshot": PNG}) == debug_error.render(
+        "boom", screenshot=PNG
+    )
 
 
 def test_screenshot_arrives_as_an_image() -> None:

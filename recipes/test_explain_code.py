@@ -1,7 +1,10 @@
 """Tests of `explain_code`."""
 
 import pytest
+from hypothesis import assume, given
 
+from promptkit.fragments import code_block
+from promptkit.testing import wire_arguments
 from recipes.explain_code import Reader, explain_code
 
 
@@ -26,6 +29,14 @@ def test_each_reader_gets_another_explanation(reader: Reader) -> None:
     assert (
         str(explain_code.render_wire({"code": "x = 1", "reader": reader.name}).messages[0].content) == asked
     )
+
+
+@given(wire_arguments(explain_code))
+def test_any_code_is_one_block(sent: dict[str, str]) -> None:
+    """Whatever a client sends as code arrives as one block."""
+    assume(sent["code"].strip())
+
+    assert str(code_block(sent["code"])) in explain_code.render_wire(sent)
 
 
 def test_fences_in_the_code_do_not_end_the_block() -> None:

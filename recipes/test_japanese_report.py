@@ -3,8 +3,10 @@
 import re
 
 import pytest
+from hypothesis import assume, given
 
 from promptkit import PromptError
+from promptkit.testing import Client, wire_arguments
 from recipes._testing import foreign
 from recipes.japanese_report import HEADINGS, REGISTERS, japanese_report
 
@@ -31,6 +33,21 @@ def test_our_own_punctuation_is_full_width() -> None:
     shown = str(japanese_report("売上", "100"))
 
     assert not re.search(r"[\u3040-\u30ff\u4e00-\u9fff][,.:;!?()]", shown)
+
+
+def test_japanese_arrives_as_it_was_written() -> None:
+    """A client receives the same characters that the recipe composed, through every byte of the protocol."""
+    sent = {"subject": "売上", "material": "売上 1,200万円", "reader": "customer"}
+
+    assert Client(japanese_report).get_prompt("japanese_report", sent) == japanese_report.render_wire(sent)
+
+
+@given(wire_arguments(japanese_report))
+def test_any_material_stands_inside_its_delimiter(sent: dict[str, str]) -> None:
+    """Whatever the notes are made of, they are neither changed nor let out."""
+    assume(sent["subject"].strip() and sent["material"].strip())
+
+    assert foreign(japanese_report.render_wire(sent), "material") == sent["material"]
 
 
 def test_material_stands_inside_its_delimiter() -> None:

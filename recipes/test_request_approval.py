@@ -1,8 +1,10 @@
 """Tests of `request_approval`."""
 
 import pytest
+from syrupy.assertion import SnapshotAssertion
 
 from promptkit import PromptError
+from promptkit.testing import Client
 from recipes.code_review import code_review
 from recipes.request_approval import request_approval
 
@@ -29,6 +31,16 @@ def test_diff_is_reviewed_first() -> None:
 
     assert workflow[2:-1] == review
     assert "Now write the request" in str(workflow[-1])
+
+
+def test_all_of_it(promptkit_snapshot: SnapshotAssertion) -> None:
+    """What the person is asked reads as in the snapshot: nobody changes the choice unseen."""
+    assert request_approval("Drop the table", environment="staging") == promptkit_snapshot
+
+
+def test_environments_are_offered_while_one_types() -> None:
+    """A client completes where the change takes effect."""
+    assert Client(request_approval).complete("request_approval", "environment", "stag").values == ("staging",)
 
 
 def test_missing_diff_is_no_secret() -> None:

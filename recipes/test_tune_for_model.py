@@ -1,8 +1,12 @@
 """Tests of `tune_for_model`."""
 
+from typing import Any, get_args
+
 import pytest
+from hypothesis import assume, given
 
 from promptkit import ArgumentErrors
+from promptkit.testing import Client, call_arguments
 from recipes._testing import foreign
 from recipes.tune_for_model import PHRASINGS, Model, tune_for_model
 
@@ -55,6 +59,25 @@ def test_sonnet_gets_steps_and_opus_a_goal() -> None:
     assert "1. Quote the passages" in shown("sonnet-4")
     assert "Weigh several approaches" in shown("opus-4.1")
     assert "1. " not in shown("opus-4.1")
+
+
+@given(call_arguments(tune_for_model))
+def test_any_task_reaches_any_model(arguments: dict[str, Any]) -> None:
+    """Whichever parts are left out, the task arrives, and no part is empty."""
+    assume(arguments["task"].strip())
+    text = str(tune_for_model(**arguments))
+
+    assert "<task>" in text
+    assert "<form>" in text
+    assert ("<purpose>" in text) == bool(arguments.get("purpose"))
+
+
+def test_models_are_offered_while_one_types() -> None:
+    """Every model that has a phrasing is offered, in the order in which they are written."""
+    client = Client(tune_for_model)
+
+    assert client.complete("tune_for_model", "model").values == get_args(Model) == tuple(PHRASINGS)
+    assert client.complete("tune_for_model", "model", "op").values[0] == "opus-4.1"
 
 
 def test_unknown_model_is_refused() -> None:

@@ -108,8 +108,8 @@ PHRASINGS: Final[Mapping[Model, Callable[[Brief], Workflow]]] = {
 
 @prompt(tags=["multi-model", "writing"], version="1.0")
 def tune_for_model(
-    model: Annotated[Model, Arg("The model that will read the prompt")],
-    task: Annotated[str, Arg("What is to be done")],
+    model: Annotated[Model, Arg("The model that will read the prompt", examples=["gpt-5", "opus-4.1"])],
+    task: Annotated[str, Arg("What is to be done", examples=["Compare the two offers"])],
     form: Annotated[str | None, Arg("What the answer should look like; best with an example")] = None,
     purpose: Annotated[str | None, Arg("What the answer is needed for")] = None,
     material: Annotated[str | None, Arg("The text that the task is about")] = None,

@@ -35,7 +35,7 @@ CONSENSUS: Final = dedent("""
 
 @prompt(tags=["multi-model"], version="1.0")
 def wall_bounce(
-    question: Annotated[str, Arg("The question to settle")],
+    question: Annotated[str, Arg("The question to settle", examples=["Tabs or spaces?"])],
     models: Annotated[
         str,
         Arg("The models to ask, in this order, separated by commas"),

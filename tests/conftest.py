@@ -10,20 +10,14 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from hypothesis import settings
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 
-# On a busy machine an example takes what it takes.
-settings.register_profile("short", deadline=None)
-settings.register_profile("whole", deadline=None, max_examples=1000)
 
-
-def pytest_configure(config):
-    """How much hypothesis tries, and that no server writes into the cache of whoever runs the tests."""
+def pytest_configure():
+    """No server writes into the cache of whoever runs the tests."""
     os.environ["XDG_CACHE_HOME"] = os.devnull
-    settings.load_profile("whole" if config.getoption("--whole") else "short")
 
 
 def _chunk(kind: bytes, body: bytes) -> bytes:

@@ -1,11 +1,16 @@
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import promptkit
+from promptkit import fragments
 from tests.structure import MODULES, RANK, TREES, imported, imports_from_above, layer
 from tests.wire import initialize, line, request
+
+ROOT = Path(__file__).parents[1]
 
 BELOW = [name for name in MODULES if name != "promptkit"]
 
@@ -25,6 +30,8 @@ LAZY = {
     "promptkit.compiler.lints.catalogs",
     "promptkit.compiler.lints.prompts",
     "promptkit.server.elicitation.forms",
+    "promptkit.protocol.http",
+    "promptkit.protocol.key_ring",
     "promptkit.protocol.request_state",
     "promptkit.catalog.redaction",
     "promptkit.server.audit",
@@ -35,6 +42,7 @@ LAZY = {
     "promptkit.catalog.examples",
     "promptkit.compiler.loading.configuration",
     "promptkit.testing",
+    "promptkit.transports.state_keys",
     "promptkit.catalog.spellings",
     "promptkit.conversion.collisions",
     "promptkit.conversion.descriptions",
@@ -56,6 +64,28 @@ LAZY = {
     "unittest",
     "uritemplate",
     "watchfiles",
+    "promptkit.catalog.completion",
+    "promptkit.catalog.resources",
+    "promptkit.catalog.uri_expressions",
+    "promptkit.catalog.uri_positions",
+    "promptkit.catalog.uri_templates",
+    "promptkit.compiler.last_good",
+    "promptkit.compiler.loading.reuse",
+    "promptkit.compiler.resources",
+    "promptkit.compiler.returns",
+    "promptkit.conversion.choices",
+    "promptkit.errors.tracebacks",
+    "promptkit.language.base64",
+    "promptkit.language.context",
+    "promptkit.language.icons",
+    "promptkit.language.media",
+    "promptkit.language.mime",
+    "promptkit.language.return_remedies",
+    "promptkit.language.showable",
+    "promptkit.protocol.limit_checks",
+    "promptkit.protocol.partial_decoding",
+    "promptkit.server.lookup",
+    "promptkit.server.read_history",
 }
 
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
@@ -65,10 +95,11 @@ LISTING = """
     promptkit.errors.background_writer promptkit.errors.exceptions promptkit.errors.pending_output
     promptkit.errors.standard_error promptkit.protocol promptkit.protocol.capabilities
     promptkit.protocol.connection promptkit.protocol.digests promptkit.protocol.events
-    promptkit.protocol.framing promptkit.protocol.jsonrpc promptkit.protocol.limits
+    promptkit.protocol.jsonrpc promptkit.protocol.limits
     promptkit.protocol.methods promptkit.protocol.results promptkit.protocol.revisions
-    promptkit.protocol.subscriptions promptkit.protocol.wire promptkit.protocol.wire.requests
-    promptkit.protocol.wire.session promptkit.transports promptkit.transports.startup_cache
+    promptkit.protocol.session promptkit.protocol.subscriptions promptkit.protocol.wire
+    promptkit.protocol.wire.requests promptkit.protocol.wire.session promptkit.transports
+    promptkit.transports.startup_cache
     promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
     promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.store
     promptkit.transports.stdio promptkit.version
@@ -192,3 +223,21 @@ print(*sys.modules)
     ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
 
     assert set() == LAZY & set(ran.stdout.split())
+
+
+def test_recipes_import_what_authors_may():
+    """
+    Our own recipes need no name that is not public: everything that they do, any author can do.
+    """
+    public = {"promptkit": set(promptkit.__all__), "promptkit.fragments": set(fragments.__all__)}
+    recipes = [file for file in (ROOT / "recipes").glob("*.py") if not file.name.startswith("test_")]
+    used = [
+        (node.module, name.name)
+        for file in recipes
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("promptkit")
+        for name in node.names
+    ]
+
+    assert len(recipes) > 13
+    assert [(module, name) for module, name in used if name not in public.get(module, ())] == []

@@ -3,18 +3,20 @@
 import os
 from collections.abc import Container, Iterator, Mapping
 from reprlib import Repr
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 from msgspec import Struct, structs
 
-from promptkit.catalog.completion import Completer
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.conversion.kinds import is_constrained, plain
 from promptkit.conversion.parsing import Read
 from promptkit.conversion.scalars import Reader
 from promptkit.errors.exceptions import ArgumentErrors, Fault, nearest
 from promptkit.language.arg import NO_DEFAULT, Arg
+
+if TYPE_CHECKING:
+    from promptkit.catalog.completion import Completer  # many arguments have none
 
 __all__ = ["Argument", "Arguments", "short", "shortened"]
 
@@ -74,7 +76,7 @@ class Argument(Struct, frozen=True):
     title: str | None
     description: str | None
     arg: Arg
-    completer: Completer | None = None
+    completer: "Completer | None" = None
 
     @property
     def has_default(self) -> bool:
@@ -278,7 +280,7 @@ class Arguments:
     def _is_given(self, name: str, value: Any) -> bool:
         return value is not None and (value != "" or self.by_name[name].blank_is_value)
 
-    def completer(self, name: str) -> Completer | None:
+    def completer(self, name: str) -> "Completer | None":
         """The completer of an argument, if it has one. Raises `ArgumentErrors` for an unknown name."""
         if name not in self.by_name:
             raise ArgumentErrors(self.owner, (self._unknown(name),), self.kind)

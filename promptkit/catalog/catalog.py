@@ -6,19 +6,20 @@ The compiler makes it, and the server serves it; it knows neither.
 
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.resources import CompiledResource
-from promptkit.catalog.uri_expressions import Value
-from promptkit.catalog.uri_positions import MAX_URI_LENGTH, ScannedURI
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
 from promptkit.language.content import EmbeddedResource
 from promptkit.language.messages import Workflow
+
+if TYPE_CHECKING:  # most recipes hold no resources, and few requests complete a value
+    from promptkit.catalog.completion import Completer, Completion
+    from promptkit.catalog.resources import CompiledResource
+    from promptkit.catalog.uri_expressions import Value
 
 __all__ = ["Catalog"]
 
@@ -27,7 +28,7 @@ def _sorted(prompts: Iterable[CompiledPrompt]) -> tuple[CompiledPrompt, ...]:
     return tuple(sorted(prompts, key=lambda prompt: prompt.name))
 
 
-def _by_template(resources: Iterable[CompiledResource]) -> tuple[CompiledResource, ...]:
+def _by_template(resources: "Iterable[CompiledResource]") -> "tuple[CompiledResource, ...]":
     return tuple(sorted(resources, key=lambda resource: resource.uri_template))
 
 
@@ -49,9 +50,9 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     prompts: tuple[CompiledPrompt, ...] = attrs.field(default=(), converter=_sorted)
     diagnostics: tuple[Diagnostic, ...] = ()
-    resources: tuple[CompiledResource, ...] = attrs.field(default=(), converter=_by_template)
+    resources: "tuple[CompiledResource, ...]" = attrs.field(default=(), converter=_by_template)
     _by_name: Mapping[str, CompiledPrompt] = attrs.field(init=False, eq=False, repr=False)
-    _by_uri: Mapping[str, CompiledResource] = attrs.field(init=False, eq=False, repr=False)
+    _by_uri: "Mapping[str, CompiledResource]" = attrs.field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         by_name = {prompt.name: prompt for prompt in self.prompts}
@@ -85,7 +86,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def complete(
         self, name: str, argument: str, typed: str, chosen: Mapping[str, str] | None = None
-    ) -> Completion:
+    ) -> "Completion":
         """
         Complete the value of an argument.
 
@@ -111,10 +112,9 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
             Exception: Whatever the author's completer raises.
         """
-        completer = self[name].arguments.completer(argument)
-        return Completion() if completer is None else completer.complete(typed, chosen)
+        return _completion(self[name].arguments.completer(argument), typed, chosen)
 
-    def resource(self, uri: str) -> tuple[CompiledResource, Mapping[str, Value]]:
+    def resource(self, uri: str) -> "tuple[CompiledResource, Mapping[str, Value]]":
         """
         Find the resource at *uri*, and the values of its variables as the URI spells them.
 
@@ -126,6 +126,8 @@ class Catalog(Mapping[str, CompiledPrompt]):
         found = self._by_uri.get(uri)
         if found is not None and not found.is_template:
             return found, {}
+        from promptkit.catalog.uri_positions import MAX_URI_LENGTH, ScannedURI  # only for templates
+
         if len(uri) > MAX_URI_LENGTH:
             raise UnknownResource(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
         scanned = ScannedURI(uri)
@@ -134,7 +136,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
                 return resource, variables
         raise UnknownResource(uri, nearest(uri, self._by_uri))
 
-    def template(self, uri_template: str) -> CompiledResource:
+    def template(self, uri_template: str) -> "CompiledResource":
         """
         Find the resource that was declared with *uri_template*.
 
@@ -160,7 +162,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def complete_resource(
         self, uri_template: str, variable: str, typed: str, chosen: Mapping[str, str] | None = None
-    ) -> Completion:
+    ) -> "Completion":
         """
         Complete the value of a variable.
 
@@ -186,9 +188,17 @@ class Catalog(Mapping[str, CompiledPrompt]):
         """
         resource = self.template(uri_template)
         completer = resource.arguments.completer(variable) if resource.is_template else None
-        return Completion() if completer is None else completer.complete(typed, chosen)
+        return _completion(completer, typed, chosen)
 
     @property
     def healthy(self) -> bool:
         """Whether the compiler found no errors."""
         return not any(diagnostic.severity is Severity.ERROR for diagnostic in self.diagnostics)
+
+
+def _completion(completer: "Completer | None", typed: str, chosen: Mapping[str, str] | None) -> "Completion":
+    if completer is None:
+        from promptkit.catalog.completion import Completion
+
+        return Completion()
+    return completer.complete(typed, chosen)

@@ -1,17 +1,18 @@
 """One compiled prompt."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
-from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.rendering import Renderer
 from promptkit.errors.diagnostics import Location
-from promptkit.language.context import Context
-from promptkit.language.icons import Icon
 from promptkit.language.messages import Workflow
+
+if TYPE_CHECKING:
+    from promptkit.language.context import Context
+    from promptkit.language.icons import Icon
 
 __all__ = ["CompiledPrompt"]
 
@@ -58,7 +59,7 @@ class CompiledPrompt(Struct, frozen=True):
     name: str
     title: str | None
     description: str | None
-    icons: tuple[Icon, ...]
+    icons: "tuple[Icon, ...]"
     meta: Mapping[str, Any]
     arguments: Arguments
     context: str | None
@@ -75,9 +76,11 @@ class CompiledPrompt(Struct, frozen=True):
     @property
     def schema(self) -> dict[str, Any]:
         """The JSON Schema of its arguments."""
+        from promptkit.catalog.json_schema import schema_of  # only lists and forms show it
+
         return schema_of(self.arguments.ordered)
 
-    def bind(self, given: Mapping[str, Any] | None, context: Context | None = None) -> dict[str, Any]:
+    def bind(self, given: Mapping[str, Any] | None, context: "Context | None" = None) -> dict[str, Any]:
         """
         Return the keyword arguments for the author's function.
 
@@ -93,10 +96,12 @@ class CompiledPrompt(Struct, frozen=True):
         """
         values = self.arguments.read(given)
         if self.context is not None:
+            from promptkit.language.context import Context  # most prompts do without
+
             values[self.context] = context or Context()
         return values
 
-    def render(self, given: Mapping[str, Any] | None = None, context: Context | None = None) -> Workflow:
+    def render(self, given: Mapping[str, Any] | None = None, context: "Context | None" = None) -> Workflow:
         """
         Render with the arguments of a client.
 
@@ -121,7 +126,7 @@ class CompiledPrompt(Struct, frozen=True):
     async def render_async(
         self,
         given: Mapping[str, Any] | None = None,
-        context: Context | None = None,
+        context: "Context | None" = None,
     ) -> Workflow:
         """
         Render with the arguments of a client, on the running event loop.

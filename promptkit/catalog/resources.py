@@ -15,7 +15,7 @@ from promptkit.conversion.errors import ConversionError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
 from promptkit.language.content import EmbeddedResource, Text
-from promptkit.language.return_remedies import describe
+from promptkit.language.validation import describe
 
 __all__ = ["CompiledResource", "content_of"]
 

@@ -1,17 +1,20 @@
 """``promptkit check``: report every fault in the recipes."""
 
 from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
+from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_diagnostics
-from promptkit.cli.loading import load_catalog, without_ignored
+from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
-from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.compiler.checks import Checks, configured_checks, known_clients
+from promptkit.errors.diagnostics import Severity
 from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["run"]
@@ -27,17 +30,16 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If there is nothing at the target.
     """
     stale = None if options.compiled is None else _why_stale(options)
-    clients = _clients(options)
+    checks = _checks(options)
     catalog = load_catalog(options.target, lint=True)
-    found = [*catalog.diagnostics, *_for_clients(clients, catalog)]
+    found = [*checks.of_catalog(catalog)]
     skipped: Sequence[str] = ()
     if options.render:
         from promptkit.cli.examples import render_examples
 
-        rendered, skipped = render_examples(catalog, clients)
-        known = {(one.rule, one.message) for one in found}  # from the source, which is the better place
-        found += [one for one in rendered if (one.rule, one.message) not in known]
-    catalog = without_ignored(attrs.evolve(catalog, diagnostics=_remaining(found)), options.ignore)
+        rendered, skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
+        found += rendered
+    catalog = attrs.evolve(catalog, diagnostics=checks.kept(found))
     if options.json or options.format == "json":
         output.print_json(_data(options, catalog, skipped, stale))
     else:
@@ -58,31 +60,15 @@ def _why_stale(options: Namespace) -> str | None:
     return None
 
 
-def _clients(options: Namespace) -> Sequence[str]:
-    """The clients that are named on the command line, or else by the configuration."""
-    if options.client:
-        from promptkit.compiler.lints.client_profiles import UnknownClient, client_of  # if any is named
-
-        try:
-            for name in options.client:
-                client_of(name)
-        except UnknownClient as error:
-            options.refuse(f"argument --client: {error}")
-    return tuple(dict.fromkeys(options.client or options.clients))
-
-
-def _for_clients(clients: Sequence[str], catalog: Catalog) -> Iterable[Diagnostic]:
-    if not clients:
-        return ()
-    from promptkit.compiler.lints.clients import lint_client
-
-    return [diagnostic for client in clients for diagnostic in lint_client(client, catalog)]
-
-
-def _remaining(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    from promptkit.compiler.lints.suppressions import without_suppressed
-
-    return without_suppressed(found)
+def _checks(options: Namespace) -> Checks:
+    """What the configuration wants checked, for the clients that the command line names."""
+    checks = configured_checks(options.configuration)
+    try:
+        named = known_clients(options.client)
+    except ValueError as error:
+        options.refuse(f"argument --client: {error}")
+        raise
+    return structs.replace(checks, clients=named) if named else checks
 
 
 def _data(options: Namespace, catalog: Catalog, skipped: Sequence[str], stale: str | None) -> dict[str, Any]:

@@ -40,10 +40,10 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     if not options.has_target:
         options.target = _target(options, found)
     if found.ignore:
-        from promptkit.compiler.lints.suppressions import rule_of  # few projects ignore anything
+        from promptkit.compiler.checks import configured_ignore  # few projects ignore anything
 
-        options.ignore = frozenset(map(rule_of, found.ignore))
-    options.clients = found.clients
+        options.ignore = configured_ignore(found)
+    options.configuration = found
     return options
 
 
@@ -57,7 +57,7 @@ def _find() -> Configuration:
 def _target(options: Namespace, found: Configuration) -> str:
     """The recipes where the command line names none: those of the configuration, else the usual folder."""
     if found.target is not None:
-        options.configuration = found.file
+        options.target_named_by = found.file
         return found.target
     # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
     if options.command != "serve" and not os.path.isdir(options.target):  # noqa: PTH112 (pathlib imports slowly)
@@ -84,6 +84,8 @@ def _value(action: Action, name: str, value: object, file: str) -> Any:
         if not isinstance(value, bool):
             raise ConfigurationError(file, f"{where} takes true or false, not {value!r}")
         return action.const if value else action.default
+    if isinstance(value, list) and action.default is None and action.type is None:
+        return [_value(action, name, item, file) for item in value]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ConfigurationError(file, f"{where} takes text or a number, not {value!r}")
     if not callable(action.type):

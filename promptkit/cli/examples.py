@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
@@ -12,8 +12,6 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
-from promptkit.compiler.lints.clients import lint_workflow
-from promptkit.compiler.lints.messages import lint_first_message
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
 from promptkit.language.content import EmbeddedResource
@@ -26,8 +24,11 @@ __all__ = ["render_examples"]
 T = TypeVar("T")
 Subject = TypeVar("Subject", Arguments, CompiledResource)
 
+#: What returns all that is wrong with a rendering.
+Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
 
-def render_examples(catalog: Catalog, clients: Iterable[str]) -> tuple[Sequence[Diagnostic], Sequence[str]]:
+
+def render_examples(catalog: Catalog, findings_in: Findings) -> tuple[Sequence[Diagnostic], Sequence[str]]:
     """
     Render every prompt and read every resource, for its examples, or for its defaults if it requires nothing.
 
@@ -35,8 +36,8 @@ def render_examples(catalog: Catalog, clients: Iterable[str]) -> tuple[Sequence[
         catalog:
             The prompts and the resources.
 
-        clients:
-            The clients whose lints the renderings have to pass.
+        findings_in:
+            Returns what is wrong with a rendering.
 
     Returns:
         A diagnostic for each prompt or resource that fails, and for all that is found in renderings; and the
@@ -50,7 +51,7 @@ def render_examples(catalog: Catalog, clients: Iterable[str]) -> tuple[Sequence[
     for prompt in catalog.prompts:
         rounds = _examples(example_arguments, prompt.arguments)
         skipped += () if rounds else (prompt.name,)
-        found += _rendered(prompt, rounds, clients)
+        found += _rendered(prompt, rounds, findings_in)
     for resource in catalog.resources:
         uris = _examples(example_uris, resource)
         skipped += () if uris else (resource.uri_template,)
@@ -66,7 +67,7 @@ def _examples(examples_of: Callable[[Subject], Sequence[T]], subject: Subject) -
 
 
 def _rendered(
-    prompt: CompiledPrompt, rounds: Sequence[Mapping[str, str]], clients: Iterable[str]
+    prompt: CompiledPrompt, rounds: Sequence[Mapping[str, str]], findings_in: Findings
 ) -> Sequence[Diagnostic]:
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
     for arguments in rounds:
@@ -75,9 +76,7 @@ def _rendered(
             return [*found, _failed_prompt(prompt, arguments, outcome)]
         if (unsent := _refusal(partial(lowering_for(LATEST_HANDSHAKE).result, prompt, outcome))) is not None:
             return [*found, _failed_prompt(prompt, arguments, unsent)]
-        found |= dict.fromkeys(lint_first_message(prompt, outcome))
-        for client in clients:
-            found |= dict.fromkeys(lint_workflow(client, prompt, outcome))
+        found |= dict.fromkeys(findings_in(prompt, outcome))
     return list(found)
 
 

@@ -5,12 +5,11 @@ from threading import Thread
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.lazy_catalog import LazyCatalog
 from promptkit.compiler.lazy_import import LazyImport
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server import Server
-from promptkit.server.lazy_snapshot import LazySnapshot
+from promptkit.server.snapshot import Snapshot
 from promptkit.transports.startup_cache.early import HOLD_AFTER_END_S, EarlyServer
 
 __all__ = ["LazyServing"]
@@ -56,12 +55,13 @@ class LazyServing:
         self._thread: Thread | None = None
         self._error: BaseException | None = None
         connection = early.connection
-        self.snapshot = LazySnapshot(
-            LazyCatalog(self._import.find, self._import.whole),
+        self.snapshot = Snapshot(
+            self._import.catalog,
             connection.server_info,
             page_size,
-            connection.capabilities,
-            early.page,
+            changes=connection.capabilities.changes,
+            capabilities=connection.capabilities,
+            known_page=early.page,
         )
 
     def start(

@@ -3,7 +3,15 @@
 import argparse
 from typing import Final
 
-__all__ = ["number_or_zero", "positive_number", "server_name", "target", "whole_number"]
+__all__ = [
+    "address",
+    "descriptor",
+    "number_or_zero",
+    "positive_number",
+    "server_name",
+    "target",
+    "whole_number",
+]
 
 
 #: Larger values are typos, and would overflow clocks and counters.
@@ -60,6 +68,31 @@ def number_or_zero(text: str) -> float:
         msg = f"{text!r} is not a number from 0 to {_MAX_SECONDS:,}"
         raise argparse.ArgumentTypeError(msg)
     return number
+
+
+def address(text: str) -> tuple[str, int]:
+    """The host and the port of ``[HOST:]PORT``."""
+    host, colon, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
+        msg = f"{text!r} has no port: write [HOST:]PORT, with a port from 0 to 65535"
+        raise argparse.ArgumentTypeError(msg)
+    if colon and not host:
+        msg = f"{text!r} has no host before the colon: write {port}, or 0.0.0.0:{port} for all addresses"
+        raise argparse.ArgumentTypeError(msg)
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        msg = f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{port}"
+        raise argparse.ArgumentTypeError(msg)
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+
+
+def descriptor(text: str) -> int | str:
+    """The number of a descriptor, or the word ``systemd``."""
+    if text == "systemd":
+        return text
+    if not (text.isascii() and text.isdigit() and len(text) <= 6):
+        msg = f"{text!r} is neither the number of a descriptor nor systemd"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
 
 
 def _number(text: str) -> float:

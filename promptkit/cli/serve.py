@@ -1,5 +1,5 @@
 """
-``promptkit serve``: answer an MCP client on standard input and output.
+``promptkit serve``: answer an MCP client on standard input and output, or many over HTTP.
 
 Lists are answered from the start-up cache if possible; compiler and recipes are imported after that.
 """
@@ -10,18 +10,20 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from itertools import chain, repeat
 from math import inf
 from threading import main_thread
 from typing import TYPE_CHECKING, Final
 
 from promptkit.cli import Exit
+from promptkit.cli.options import HTTP_OPTIONS
 from promptkit.compiler.loading.targets import place_of
 from promptkit.errors.exceptions import LoadError
 from promptkit.errors.standard_error import say
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import InternalError
-from promptkit.protocol.limits import OPTIONS, Limits
+from promptkit.protocol.limits import GRACE_S, OPTIONS, Limits
 from promptkit.transports import stdio
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
@@ -33,9 +35,13 @@ if TYPE_CHECKING:
 
     from promptkit.catalog.catalog import Catalog
     from promptkit.cli.lazy_serving import LazyServing
+    from promptkit.compiler.reloading import Reloader
+    from promptkit.protocol.connection import Connection
+    from promptkit.server import Server
     from promptkit.server.audit import Audit
+    from promptkit.server.snapshot import Snapshot
 
-__all__ = ["run"]
+__all__ = ["limits_of", "run"]
 
 #: How long to wait for a request for a list before recipes are imported, in seconds.
 _FIRST_LIST_WAIT_S: Final = 0.05
@@ -48,6 +54,13 @@ def run(options: Namespace) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
+    if any(place is not None for place in (options.http, options.uds, options.fd)):
+        from promptkit.cli import serve_http
+
+        return serve_http.run(options)
+    if stray := sorted(HTTP_OPTIONS.keys() & options.told):
+        options.refuse(f"{stray[0]} is for HTTP: name an address with --http, --uds or --fd")
+    options.grace = GRACE_S if options.grace is None else options.grace
     try:
         wire = stdio.redirect_stdio(options.grace)
     except OSError as error:
@@ -86,7 +99,7 @@ def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | Non
     early = EarlyServer(
         listings,
         _server_info(options),
-        _limits(options),
+        limits_of(options),
         wire.write,
         importing=partial(_import_progress, options.target),
         changes=options.watch and place_of(options.target) is not None,
@@ -108,47 +121,23 @@ def _serve(
     early: EarlyServer,
 ) -> Exit:
     """Import the recipes, and serve them until the client hangs up."""
-    gc.disable()  # imports leave no garbage, and looking for it takes time
-    from promptkit.cli.loading import report_faults  # what the first list does not need
+    _import_the_rest()
     from promptkit.compiler.reloading import Reloader
-    from promptkit.server import Server
 
-    gc.freeze()  # imported modules stay, so the collector need not look at them again
-    gc.enable()
-    report = partial(report_faults, ignore=options.ignore)
-    reloader = Reloader(options.target, report)
+    reloader = Reloader(options.target, partial(_report_faults, options))
     names = cache.names() if cache and not options.strict else None
     lazy = None if names is None else _lazy_serving(options, early, names)
-    if lazy is None:
-        catalog = cache.load(reloader.load) if cache else reloader.load()
-        report(catalog)
-        if options.strict and not catalog.healthy:
-            say("nothing is served because of --strict: fix the faults above, or leave out the option")
-            return Exit.FAULTY
-    watches = options.watch and reloader.watches
-    server = Server(
-        lazy.snapshot if lazy else catalog,
-        wire.write,
-        identity=_server_info(options),
-        page_size=options.page_size,
-        changes=watches,
-        limits=_limits(options),
-        audit=audit,
-        connection=early.connection,
-    )
-
-    def imported(catalog: "Catalog") -> None:
-        if cache:
-            names = reloader.names_by_file if catalog.healthy else None
-            cache.verify_and_save(server, early.sent_pages, names)
-        if watches:
-            reloader.start(server.replace)
-
+    found = lazy.snapshot if lazy else _load(options, reloader, cache)
+    if found is None:
+        return Exit.FAULTY
+    changes = options.watch and reloader.watches
+    server = _server(options, found, wire, early.connection, audit, changes=changes)
+    imported = partial(_imported, server, reloader, cache, early)
     if lazy:
         lazy.start(reloader, server, imported, wire.end)
         read = _reading(early, wire, ended=partial(lazy.hold, options.grace))
     else:
-        read = _reading(early, wire, answered=partial(imported, catalog))
+        read = _reading(early, wire, answered=partial(imported, server.catalog))
     served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
     if lazy:
         lazy.finish(options.grace)
@@ -157,14 +146,76 @@ def _serve(
     return Exit.FINE if served else Exit.FAULTY
 
 
+def _import_the_rest() -> None:
+    """Import what the first list does not need."""
+    gc.disable()  # imports leave no garbage, and looking for it takes time
+    import_module("promptkit.compiler.reloading")
+    import_module("promptkit.server")
+    gc.freeze()  # imported modules stay, so the collector need not look at them again
+    gc.enable()
+
+
 def _lazy_serving(
     options: Namespace, early: EarlyServer, names: "Mapping[str, Sequence[str]]"
 ) -> "LazyServing":
     from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
-    from promptkit.cli.loading import report_faults
 
-    report = partial(report_faults, ignore=options.ignore)
-    return LazyServing(options.target, names, early, options.page_size, report)
+    return LazyServing(options.target, names, early, options.page_size, partial(_report_faults, options))
+
+
+def _load(options: Namespace, reloader: "Reloader", cache: CompiledSet | None) -> "Catalog | None":
+    """Import all recipes, and report their faults; None if they are not to be served because of these."""
+    catalog = cache.load(reloader.load) if cache else reloader.load()
+    _report_faults(options, catalog)
+    if options.strict and not catalog.healthy:
+        say("nothing is served because of --strict: fix the faults above, or leave out the option")
+        return None
+    return catalog
+
+
+def _report_faults(options: Namespace, catalog: "Catalog") -> None:
+    if catalog.diagnostics:
+        from promptkit.cli.loading import report_faults  # most recipes have none
+
+        report_faults(catalog, options.ignore)
+
+
+def _server(  # noqa: PLR0913 (a server has that many properties)
+    options: Namespace,
+    found: "Catalog | Snapshot",
+    wire: stdio.Wire,
+    connection: "Connection",
+    audit: "Audit | None",
+    *,
+    changes: bool,
+) -> "Server":
+    from promptkit.server import Server
+
+    return Server(
+        found,
+        wire.write,
+        identity=_server_info(options),
+        page_size=options.page_size,
+        changes=changes,
+        limits=limits_of(options),
+        audit=audit,
+        connection=connection,
+    )
+
+
+def _imported(
+    server: "Server",
+    reloader: "Reloader",
+    cache: CompiledSet | None,
+    early: EarlyServer,
+    catalog: "Catalog",
+) -> None:
+    """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
+    if cache:
+        names = reloader.names_by_file if catalog.healthy else None
+        cache.verify_and_save(server, early.sent_pages, names)
+    if server.capabilities.changes:
+        reloader.start(server.replace)
 
 
 def _reading(
@@ -244,6 +295,7 @@ def _open_audit(options: Namespace) -> "Audit | None":
     return Audit(options.audit)
 
 
-def _limits(options: Namespace) -> Limits:
+def limits_of(options: Namespace) -> Limits:
+    """Return the limits that the command line sets."""
     chosen = vars(options)
     return Limits(**{field: chosen[option.name.replace("-", "_")] for field, (_, option) in OPTIONS.items()})

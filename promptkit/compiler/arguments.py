@@ -1,10 +1,9 @@
 """How each parameter of a prompt or resource is read, and what clients are told about it."""
 
 from enum import Enum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened
-from promptkit.catalog.completion import Completer
 from promptkit.compiler.signature import Parameter, Signature
 from promptkit.conversion.kinds import fits, type_name
 from promptkit.conversion.readers import reader_of
@@ -12,6 +11,9 @@ from promptkit.conversion.scalars import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.arg import Arg
+
+if TYPE_CHECKING:
+    from promptkit.catalog.completion import Completer
 
 __all__ = ["compile_arguments"]
 
@@ -111,7 +113,7 @@ def _has_no_offset(value: Any) -> bool:
     return scalar is not None and not scalar.may_have_offset
 
 
-def _completer(parameter: Parameter, reader: Reader, report: Report) -> Completer | None:
+def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Completer | None":
     """Return the author's completions, or else those of the type. A secret is never completed."""
     source = reader.values if parameter.arg.complete is None else parameter.arg.complete
     if parameter.arg.secret:
@@ -120,6 +122,8 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> Complete
         return None
     if isinstance(source, tuple) and not source:
         return None
+    from promptkit.catalog.completion import Completer  # many arguments have none
+
     try:
         return Completer(source)
     except Exception as error:  # noqa: BLE001 (an author's values may raise anything when they are read)

@@ -7,16 +7,19 @@ One pass finds every error, and equal input gives an equal catalog.
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import attrs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.resources import CompiledResource
 from promptkit.compiler.composition import CompiledFile, Declaration, Definition, compose, is_sound
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from promptkit.catalog.resources import CompiledResource
 
 __all__ = ["compile", "compile_files"]
 

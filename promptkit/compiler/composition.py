@@ -5,17 +5,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.resources import CompiledResource
 from promptkit.compiler.loading.targets import display_path, recipes_near
 from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, Severity
+
+if TYPE_CHECKING:  # most recipes hold no resources
+    from promptkit.catalog.resources import CompiledResource
+    from promptkit.compiler.resources import Resource
 
 __all__ = [
     "CompiledFile",
@@ -23,13 +25,13 @@ __all__ = [
     "Definition",
     "Owners",
     "compose",
-    "find_winners",
     "is_sound",
     "owners_of",
+    "with_duplicates",
 ]
 
 #: What an author's decorator makes.
-Definition: TypeAlias = Prompt[..., Any] | Resource[..., Any]
+Definition: TypeAlias = "Prompt[..., Any] | Resource[..., Any]"
 
 #: What only one declaration may have: whether it is a prompt, and its name or URI template.
 Key: TypeAlias = tuple[bool, str]
@@ -51,7 +53,7 @@ class Declaration(Struct, frozen=True):
     """
 
     definition: Definition
-    compiled: CompiledPrompt | CompiledResource | None
+    compiled: "CompiledPrompt | CompiledResource | None"
 
     @property
     def key(self) -> Key:
@@ -131,7 +133,7 @@ def compose(
         root:
             The folder that the files are in.
     """
-    winners, duplicates = find_winners(files, owners)
+    winners, duplicates = _find_winners(files, owners)
     compiled = [declaration.compiled for _, _, declaration in _served(files, winners)]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
@@ -141,7 +143,7 @@ def compose(
     return Catalog(
         tuple(item for item in compiled if isinstance(item, CompiledPrompt)),
         tuple(dict.fromkeys(diagnostics)),
-        tuple(item for item in compiled if isinstance(item, CompiledResource)),
+        tuple(item for item in compiled if item is not None and not isinstance(item, CompiledPrompt)),
     )
 
 
@@ -165,8 +167,21 @@ class _LazyOwners(Mapping[Key, Path | None]):
 
     @cached_property
     def _by_key(self) -> Mapping[Key, Path | None]:
-        winners, _ = find_winners(self._files, {})
+        winners, _ = _find_winners(self._files, {})
         return {key: file.file for key, file, _ in _served(self._files, winners)}
+
+
+def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:
+    """Return *files*; one that declares what another has precedence for has an error of that."""
+    faults: dict[int, list[Diagnostic]] = {}
+    for file, fault in _find_winners(files, owners)[1]:
+        faults.setdefault(id(file), []).append(fault)
+    return [_with_faults(file, faults[id(file)]) if id(file) in faults else file for file in files]
+
+
+def _with_faults(file: CompiledFile, faults: Iterable[Diagnostic]) -> CompiledFile:
+    found = (*file.diagnostics, *faults)
+    return structs.replace(file, diagnostics=found, is_sound=is_sound(found))
 
 
 def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
@@ -174,7 +189,7 @@ def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
     return all(found.severity is not Severity.ERROR for found in diagnostics)
 
 
-def find_winners(
+def _find_winners(
     files: Sequence[CompiledFile], owners: Owners
 ) -> tuple[Mapping[Key, Claim], list[tuple[CompiledFile, Diagnostic]]]:
     """Who gets each key that several claim, and a diagnostic for each other claim of the same age."""

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from promptkit.compiler.composition import CompiledFile, Owners, find_winners, is_sound, owners_of
-from promptkit.errors.diagnostics import Diagnostic
+from promptkit.compiler.composition import CompiledFile, Owners, owners_of, with_duplicates
 
 __all__ = ["merge"]
 
@@ -31,16 +30,11 @@ def merge(
             Which file has served what, if that is known already.
     """
     served = {str(file.file): file for file in before}  # paths are slow to compare
-    faults: dict[int, list[Diagnostic]] = {}
-    for file, fault in find_winners(after, owners_of(before) if owners is None else owners)[1]:
-        faults.setdefault(id(file), []).append(fault)
     merged = []
-    for file in after:
-        now, was = file, served.get(str(file.file))
-        if id(file) in faults:
-            found = (*file.diagnostics, *faults[id(file)])
-            now = structs.replace(file, diagnostics=found, is_sound=is_sound(found))
+    for now in with_duplicates(after, owners_of(before) if owners is None else owners):
+        was = served.get(str(now.file))
         if was is not None and not now.is_sound and (was.is_sound or was.served - now.served):
-            now = structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1)
-        merged.append(now)
+            merged.append(structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1))
+        else:
+            merged.append(now)
     return merged

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
@@ -15,14 +15,69 @@ from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.compiler.reloading import LoadedRecipes
+from promptkit.errors.diagnostics import Diagnostic
 
-__all__ = ["LazyImport"]
+if TYPE_CHECKING:
+    from promptkit.catalog.resources import CompiledResource
+
+__all__ = ["LazyCatalog", "LazyImport"]
 
 #: The pause after each file, in which another thread gets Python's lock if it wants it.
 _PAUSE_S: Final = 0.0005
 
 #: How long a file that is asked for waits for the one that is being imported, in seconds.
 _PATIENCE_S: Final = 0.05
+
+
+class LazyCatalog(Catalog):
+    """
+    A catalog in which a prompt is found as soon as its own file is imported. All else waits for all files.
+
+    Args:
+        find:
+            Returns the prompt of a name, once its file is imported.
+
+        whole:
+            Returns the whole catalog, once all files are imported.
+    """
+
+    __slots__ = ("_find", "_whole")
+
+    _find: Callable[[str], CompiledPrompt]
+    _whole: Callable[[], Catalog]
+
+    def __init__(self, find: Callable[[str], CompiledPrompt], whole: Callable[[], Catalog]) -> None:
+        object.__setattr__(self, "_find", find)
+        object.__setattr__(self, "_whole", whole)
+
+    def __getitem__(self, name: str) -> CompiledPrompt:
+        """Raises `UnknownPrompt` if no prompt has this name."""
+        return self._find(name)
+
+    # What follows takes the place of what a whole catalog holds, so that all else is inherited.
+
+    @property
+    def prompts(self) -> tuple[CompiledPrompt, ...]:
+        """The compiled prompts."""
+        return self._whole().prompts
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The errors and warnings of the compiler."""
+        return self._whole().diagnostics
+
+    @property
+    def resources(self) -> "tuple[CompiledResource, ...]":
+        """The compiled resources."""
+        return self._whole().resources
+
+    @property
+    def _by_name(self) -> Mapping[str, CompiledPrompt]:
+        return self._whole()._by_name  # noqa: SLF001 (of the same class)
+
+    @property
+    def _by_uri(self) -> "Mapping[str, CompiledResource]":
+        return self._whole()._by_uri  # noqa: SLF001 (of the same class)
 
 
 class LazyImport:
@@ -38,9 +93,14 @@ class LazyImport:
         names:
             By the name of each recipe file: the names of the prompts that it is known to declare. What
             it declares in truth is served, if that is something else.
+
+    Attributes:
+        catalog:
+            What is imported, before all of it is.
     """
 
     def __init__(self, target: str | Path, names: Mapping[str, Iterable[str]]) -> None:
+        self.catalog = LazyCatalog(self.find, self.whole)
         self._target = target
         self._file_of = {name: file for file, declared in names.items() for name in declared}
         self._asked: dict[str, Event] = {}

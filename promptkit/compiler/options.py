@@ -3,15 +3,16 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 import msgspec
 
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.language.icons import Icon
-from promptkit.language.return_remedies import describe
-from promptkit.language.validation import optional_text
+from promptkit.language.validation import describe, optional_text
+
+if TYPE_CHECKING:
+    from promptkit.language.icons import Icon
 
 __all__ = ["Options", "check_options"]
 
@@ -31,11 +32,15 @@ _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"
 _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
 
-def _icons(icons: Iterable[Icon | str]) -> tuple[Icon, ...]:
+def _icons(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
     if isinstance(icons, str):
         msg = f"icons takes several icons: write icons=[{icons!r}]"
         raise TypeError(msg)
-    return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in icons)
+    if not (found := tuple(icons)):
+        return ()
+    from promptkit.language.icons import Icon  # few prompts have one
+
+    return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in found)
 
 
 def _tags(tags: Iterable[str]) -> tuple[str, ...]:
@@ -77,7 +82,7 @@ class Options:
     name: str = attrs.field(validator=optional_text)
     title: str | None = attrs.field(default=None, validator=optional_text)
     description: str | None = attrs.field(default=None, validator=optional_text)
-    icons: tuple[Icon, ...] = attrs.field(default=(), converter=_icons)
+    icons: "tuple[Icon, ...]" = attrs.field(default=(), converter=_icons)
     tags: tuple[str, ...] = attrs.field(default=(), converter=_tags)
     version: str | None = attrs.field(default=None, validator=optional_text)
     timeout: float | None = attrs.field(default=None, validator=_seconds)

@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cached_property
 from types import CodeType, MappingProxyType
-from typing import Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, get_args, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    NoReturn,
+    ParamSpec,
+    TypeVar,
+    get_args,
+    overload,
+)
 
 import attrs
 
@@ -15,16 +26,17 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.rendering import Renderer
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.options import Options, check_options
-from promptkit.compiler.returns import check_return
 from promptkit.compiler.signature import Parameter, Signature, copied_attributes, read_signature
+from promptkit.conversion.annotations import read_return
 from promptkit.conversion.kinds import fits, is_literal, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
-from promptkit.language.context import Context
-from promptkit.language.icons import Icon
 from promptkit.language.messages import Workflow
-from promptkit.language.return_remedies import describe
+from promptkit.language.validation import describe
+
+if TYPE_CHECKING:
+    from promptkit.language.icons import Icon
 
 __all__ = ["Prompt", "declared_prompts", "prompt"]
 
@@ -150,7 +162,10 @@ class Prompt(Generic[P, R]):
         check_options(options, self.function, report)
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
-        check_return(self.function, self.names, report)
+        if (promised := read_return(self.function, self.names)) is not Any and promised is not str:
+            from promptkit.compiler.returns import check_return  # most prompts promise text, or nothing
+
+            check_return(self.function, promised, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
             return None, tuple(report.found)
         compiled = CompiledPrompt(
@@ -195,6 +210,8 @@ class Prompt(Generic[P, R]):
             kwargs = {**self._in_environment.environment_values(given), **kwargs}
         if context is None:
             return kwargs
+        from promptkit.language.context import Context  # most prompts do without
+
         if not isinstance(given.get(context, Context()), Context | None):
             self._refuse(Parameter(context, Context), given[context])
         return kwargs if context in given else {**kwargs, context: Context()}
@@ -217,7 +234,7 @@ def prompt(
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
-    icons: Iterable[Icon | str] = (),
+    icons: "Iterable[Icon | str]" = (),
     tags: Iterable[str] = (),
     version: str | None = None,
     timeout: float | None = None,
@@ -232,7 +249,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
-    icons: Iterable[Icon | str] = (),
+    icons: "Iterable[Icon | str]" = (),
     tags: Iterable[str] = (),
     version: str | None = None,
     timeout: float | None = None,

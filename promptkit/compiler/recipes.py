@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 from msgspec import Struct
 
 from promptkit.compiler.prompts import Prompt
-from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Diagnostic
+
+if TYPE_CHECKING:  # most recipes hold no resources
+    from promptkit.compiler.resources import Resource
 
 __all__ = ["LoadedFile", "Recipes"]
 
@@ -35,7 +37,7 @@ class LoadedFile(Struct, frozen=True):
 
     file: Path | None = None
     prompts: tuple[Prompt[..., Any], ...] = ()
-    resources: tuple[Resource[..., Any], ...] = ()
+    resources: "tuple[Resource[..., Any], ...]" = ()
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -68,7 +70,7 @@ class Recipes:
     def __init__(
         self,
         prompts: Iterable[Prompt[..., Any]] = (),
-        resources: Iterable[Resource[..., Any]] = (),
+        resources: "Iterable[Resource[..., Any]]" = (),
         *,
         by_file: Iterable[LoadedFile] = (),
         root: Path | None = None,
@@ -84,7 +86,7 @@ class Recipes:
         return tuple(dict.fromkeys(prompt for found in self.by_file for prompt in found.prompts))
 
     @property
-    def resources(self) -> tuple[Resource[..., Any], ...]:
+    def resources(self) -> "tuple[Resource[..., Any], ...]":
         """All resources, without duplicates."""
         return tuple(dict.fromkeys(resource for found in self.by_file for resource in found.resources))
 

@@ -12,8 +12,7 @@ from msgspec import Struct, structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile_files
-from promptkit.compiler.composition import CompiledFile, compose, owners_of
-from promptkit.compiler.last_good import merge
+from promptkit.compiler.composition import CompiledFile, compose, owners_of, with_duplicates
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, ModuleImport, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
@@ -113,7 +112,7 @@ class Reloader:
         """
         self._known_files = before = self._find_files()
         loaded = self._importer.run_here(load)
-        self._served = merge((), loaded.files)
+        self._served = with_duplicates(loaded.files, owners={})
         self._note(before, loaded.recipes, self._served)
         self._keep(loaded)
         catalog = compose(self._served, root=loaded.recipes.root)
@@ -216,6 +215,8 @@ class Reloader:
 
     def _reload(self) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left."""
+        from promptkit.compiler.last_good import merge  # not for the first load
+
         before = self._find_files()
         self._settled = not before.is_being_written(_QUIET_MS / 1000)
         if not self._settled:

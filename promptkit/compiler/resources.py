@@ -19,8 +19,7 @@ from promptkit.conversion.annotations import FORWARD
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.content import EmbeddedResource, ResourceLink
-from promptkit.language.return_remedies import describe
-from promptkit.language.validation import optional_text
+from promptkit.language.validation import describe, optional_text
 
 __all__ = ["Resource", "resource"]
 

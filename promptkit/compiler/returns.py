@@ -8,12 +8,10 @@ from io import BytesIO, IOBase
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args, get_origin
 
-from promptkit.conversion.annotations import read_return
 from promptkit.conversion.kinds import is_literal, is_union, plain, type_name
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.content import Content
 from promptkit.language.messages import Message
-from promptkit.language.return_remedies import remedy_for
 
 __all__ = ["check_return"]
 
@@ -55,7 +53,7 @@ _EXAMPLES: Final[tuple[tuple[tuple[type, ...], tuple[object, ...]], ...]] = (
 )
 
 
-def check_return(function: Callable[..., Any], names: Mapping[str, Any], report: Report) -> None:
+def check_return(function: Callable[..., Any], annotation: Any, report: Report) -> None:
     """
     Report a return annotation that promises what no message can hold.
 
@@ -65,15 +63,14 @@ def check_return(function: Callable[..., Any], names: Mapping[str, Any], report:
         function:
             The author's function.
 
-        names:
-            The local names around its definition, for annotations that are strings.
+        annotation:
+            The type that it is annotated to return.
 
         report:
             Receives the error.
     """
     if inspect.unwrap(function) is not function:
         return
-    annotation = read_return(function, names)
     if _generates(function) and not _is_kind_of(annotation, abc.Iterable, abc.AsyncIterable):
         return  # this annotation does not say what the generator yields
     try:
@@ -90,6 +87,8 @@ def check_return(function: Callable[..., Any], names: Mapping[str, Any], report:
 
 
 def _remedy_for_type(annotation: Any) -> str:
+    from promptkit.language.return_remedies import remedy_for  # few annotations promise such a value
+
     values = next(values for kinds, values in _EXAMPLES if _is_kind_of(annotation, *kinds))
     return "; or ".join(map(remedy_for, values))
 

@@ -1,6 +1,7 @@
 """Reads the signature of an author's function: its parameters, their types and their descriptions."""
 
 import inspect
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -16,7 +17,6 @@ from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, 
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest
 from promptkit.language.arg import NO_DEFAULT, Arg
-from promptkit.language.context import Context
 
 __all__ = ["Parameter", "Signature", "copied_attributes", "read_signature"]
 
@@ -234,6 +234,11 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
 def _is_context(annotation: Any) -> bool:
     bare, _ = _split_annotated(annotation)
     members = typing.get_args(bare) if typing.get_origin(bare) in (typing.Union, types.UnionType) else [bare]
+    # Who names the class has loaded it, which takes a while. Most prompts do without.
+    if "promptkit.language.context" not in sys.modules:
+        return False
+    from promptkit.language.context import Context
+
     return Context in members
 
 

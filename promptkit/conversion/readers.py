@@ -14,7 +14,6 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 from msgspec import inspect as mi
 
-from promptkit.conversion.choices import enum_reader, literal_reader
 from promptkit.conversion.errors import MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
 from promptkit.conversion.kinds import (
     bare,
@@ -46,6 +45,18 @@ def reader_of(annotation: Any) -> Reader | None:
         if recognises(annotation):
             return make_reader(annotation)
     return None
+
+
+def _enum_reader(annotation: Any) -> Reader | None:
+    from promptkit.conversion.choices import enum_reader
+
+    return enum_reader(annotation)
+
+
+def _literal_reader(annotation: Any) -> Reader | None:
+    from promptkit.conversion.choices import literal_reader
+
+    return literal_reader(annotation)
 
 
 def _union_reader(annotation: Any) -> Reader | None:
@@ -303,8 +314,8 @@ def _may_be_key(tree: mi.Type) -> bool:
 #: that recognises a type counts; what makes the reader may still decline, with None.
 _FACTORIES: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any], Reader | None]], ...]] = (
     (is_constrained, _constrained_reader),
-    (is_enum, enum_reader),
-    (is_literal, literal_reader),
+    (is_enum, _enum_reader),
+    (is_literal, _literal_reader),
     (is_list, _list_reader),
     (is_union, _union_reader),
     (has_parts, _json_reader),

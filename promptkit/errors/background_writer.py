@@ -69,6 +69,12 @@ class BackgroundWriter:
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
         self.pending = PendingOutput(capacity)
+        self.resume()
+
+    def resume(self) -> None:
+        """
+        Write in the background: from the beginning, and again in a forked child that goes on to serve.
+        """
         # Held while something is taken out of the queue and written.
         self._turn = threading.RLock()
         self._is_writing = False

@@ -165,6 +165,7 @@ class PendingOutput:
         self._lock = threading.RLock()
         self._lines = {}
         self._queue.clear()
+        self.done = self.accepted
 
     def _append(self, line: _Line, data: bytes) -> None:
         before, _ = self._lines.pop(line, (b"", 0.0))

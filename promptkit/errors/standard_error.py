@@ -15,7 +15,7 @@ from typing import Any, Final, TextIO
 from promptkit.errors.background_writer import BackgroundWriter
 from promptkit.errors.pending_output import Redact
 
-__all__ = ["finish", "is_redirected", "redact_with", "redirect", "say", "stderr_stream"]
+__all__ = ["finish", "is_redirected", "redact_with", "redirect", "resume", "say", "stderr_stream"]
 
 #: How long the process waits at its end for a reader that reads nothing, in seconds.
 _FLUSH_AT_EXIT_S: Final = 1.0
@@ -109,6 +109,14 @@ def redirect() -> None:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_writer.forget)
     atexit.register(_end)
+
+
+def resume() -> None:
+    """
+    In a forked child that goes on to serve: write in the background again, as after `redirect`.
+    """
+    if _writer is not None:
+        _writer.resume()
 
 
 def _end() -> None:

@@ -10,8 +10,6 @@ from typing import TypedDict, final
 
 import attrs
 
-from promptkit.language.base64 import base64_text
-from promptkit.language.mime import human_size, sniff
 from promptkit.language.validation import (
     Role,
     checked_audience,
@@ -32,7 +30,6 @@ __all__ = [
     "Role",
     "Text",
     "plain_text",
-    "summary",
 ]
 
 
@@ -47,7 +44,11 @@ class Annotations(TypedDict, total=False):
 
 
 def _short(value: object) -> str:
-    return f"<{human_size(len(value))}>" if isinstance(value, bytes) else repr(value)
+    if not isinstance(value, bytes):
+        return repr(value)
+    from promptkit.language.mime import human_size  # most content is text
+
+    return f"<{human_size(len(value))}>"
 
 
 @attrs.frozen(repr=False)
@@ -199,15 +200,6 @@ def _join(before: str, after: str) -> str:
     return f"{before}\n\n{after}" if after.strip() else before
 
 
-def summary(mime_type: str, data: bytes) -> str:
-    """
-    Return what a transcript shows in place of bytes: ``<image/png 20 kB sha256:0a1b2c3d>``.
-    """
-    from hashlib import sha256
-
-    return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
-
-
 @final
 @attrs.frozen(repr=False)
 class EmbeddedResource(Content):
@@ -260,6 +252,8 @@ class EmbeddedResource(Content):
             msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"
             raise ValueError(msg)
         if self.mime_type is None:
+            from promptkit.language.mime import sniff
+
             # Clients fail on a blob without a type.
             object.__setattr__(self, "mime_type", sniff(blob) or "application/octet-stream")
 
@@ -272,6 +266,8 @@ class EmbeddedResource(Content):
 
     def __str__(self) -> str:
         if self.blob is not None:
+            from promptkit.language.mime import summary
+
             return f"[{self.uri}] {summary(str(self.mime_type), self.blob)}"
         return f"[{self.uri}]\n{self.text}"
 
@@ -280,6 +276,8 @@ class EmbeddedResource(Content):
         """
         The *blob* in base64, encoded once; ``""`` for text.
         """
+        from promptkit.language.base64 import base64_text
+
         return base64_text(self.blob or b"")
 
 

@@ -9,12 +9,22 @@ from stat import S_ISREG
 from typing import BinaryIO, Final
 
 from promptkit.errors.exceptions import MediaError, shortened
-from promptkit.language.mime import MAX_AUDIO_BYTES, too_large_message
 
-__all__ = ["MAX_PATH_LENGTH", "confine", "files_read", "read_authors_file", "read_below", "source_folder"]
+__all__ = [
+    "MAX_FILE_BYTES",
+    "MAX_PATH_LENGTH",
+    "confine",
+    "files_read",
+    "read_authors_file",
+    "read_below",
+    "source_folder",
+]
 
 #: The longest path that a client may send, in characters; no common system opens longer ones.
 MAX_PATH_LENGTH: Final = 4096
+
+#: The most that is read of a file unless a limit is given: that of recordings.
+MAX_FILE_BYTES: Final = 20 * 1024 * 1024
 
 #: While the loader imports a module, this collects the files that the module reads.
 files_read: Final[ContextVar[list[Path] | None]] = ContextVar("files_read", default=None)
@@ -88,14 +98,28 @@ def _no_file(text: str, root: Path) -> str:
     return f"there is no file {shortened(text)!r} in {root.name!r}"
 
 
-def read_below(path: str | Path, root: Path, limit: int = MAX_AUDIO_BYTES) -> bytes:
+def read_below(path: str | Path, root: str | Path, limit: int = MAX_FILE_BYTES) -> bytes:
     """
-    Return the bytes of the file that an untrusted *path* names below *root*.
+    Return the bytes of the file that *path*, which may come from an argument, names below *root*.
+
+    Args:
+        path:
+            A relative path: no ``..``, no drive, and no link that leads out of *root*.
+
+        root:
+            A folder that *path* may not leave, relative to that of the recipe that calls this.
+
+        limit:
+            How many bytes the file may have; 20 MiB if left out.
+
+    Returns:
+        The whole file.
 
     Raises:
-        MediaError: If *path* is refused by `confine`, or the file cannot be read or has more than
-            *limit* bytes.
+        MediaError: If *path* leaves *root*, or names no regular file there, or if that cannot be read or
+            is larger than *limit*. It is a `PromptError`: the client sees its message.
     """
+    root = source_folder(1) / root
     found = confine(path, root)
     try:
         with open(found, "rb", opener=partial(_open_below, root.resolve())) as file:
@@ -136,5 +160,7 @@ def _read(file: BinaryIO, path: str | Path, limit: int) -> bytes:
         if len(data) <= limit:
             return data
         size = len(data)
+    from promptkit.language.mime import too_large_message
+
     msg = f"{shortened(str(path))!r}: {too_large_message(size, limit)}"
     raise MediaError(msg)

@@ -8,9 +8,16 @@ import attrs
 
 from promptkit.errors.exceptions import MediaError
 from promptkit.language.base64 import base64_text
-from promptkit.language.content import Annotations, Content, summary
+from promptkit.language.content import Annotations, Content
 from promptkit.language.files import read_authors_file, read_below, source_folder
-from promptkit.language.mime import AUDIO_TYPES, IMAGE_TYPES, MAX_AUDIO_BYTES, MAX_IMAGE_BYTES, checked_type
+from promptkit.language.mime import (
+    AUDIO_TYPES,
+    IMAGE_TYPES,
+    MAX_AUDIO_BYTES,
+    MAX_IMAGE_BYTES,
+    checked_type,
+    summary,
+)
 from promptkit.language.showable import Showable, png_of
 from promptkit.language.validation import optional_text
 

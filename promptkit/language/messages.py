@@ -2,15 +2,15 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from io import IOBase
-from typing import Any, Final, Literal, NoReturn, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias, overload
 
 import attrs
 
 from promptkit.language.content import Content, Role, Text, plain_text
-from promptkit.language.media import Image
-from promptkit.language.return_remedies import Unsendable, describe, is_role_tuple
-from promptkit.language.showable import Showable, png_of
-from promptkit.language.validation import checked_role
+from promptkit.language.validation import Unsendable, checked_role, describe, is_role_tuple
+
+if TYPE_CHECKING:
+    from promptkit.language.showable import Showable
 
 __all__ = [
     "Joinable",
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 #: What `user` and `assistant` take. ``None``, ``False`` and blank text are left out.
-Part: TypeAlias = str | Content | Showable | Literal[False] | None
+Part: TypeAlias = "str | Content | Showable | Literal[False] | None"
 
 #: What ``+`` joins with a message or a workflow. Text and content become user turns.
 Joinable: TypeAlias = "str | Content | Message | Workflow"
@@ -46,7 +46,11 @@ def block_of(value: object) -> Content | None:
         return value
     if value is None or value is False:
         return None
+    from promptkit.language.showable import png_of  # most prompts show neither an image nor a figure
+
     if (png := png_of(value)) is not None:
+        from promptkit.language.media import Image
+
         return Image(png)
     raise Unsendable(value)
 
@@ -330,14 +334,16 @@ def messages_of(value: Any, path: tuple[int, ...] = ()) -> list[Message]:
         return list(value.messages)
     if isinstance(value, Message):
         return [value]
-    try:
-        block = block_of(value)
-    except Unsendable:
-        # Not sets, which have no order, and not files, whose lines are not messages.
-        is_sequence = isinstance(value, Sequence | Iterator)
-        if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
-            raise Unsendable(value, path) from None
-        if isinstance(value, tuple) and is_role_tuple(value):
-            raise Unsendable(value, path) from None
-        return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]
-    return [] if block is None else [message_of("user", block)]
+    if type(value) is not list:  # what generators yield is in a list
+        try:
+            block = block_of(value)
+        except Unsendable:
+            # Not sets, which have no order, and not files, whose lines are not messages.
+            is_sequence = isinstance(value, Sequence | Iterator)
+            if not is_sequence or isinstance(value, bytes | bytearray | memoryview | range | IOBase):
+                raise Unsendable(value, path) from None
+            if isinstance(value, tuple) and is_role_tuple(value):
+                raise Unsendable(value, path) from None
+        else:
+            return [] if block is None else [message_of("user", block)]
+    return [message for i, item in enumerate(value) for message in messages_of(item, (*path, i))]

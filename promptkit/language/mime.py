@@ -13,6 +13,7 @@ __all__ = [
     "checked_type",
     "human_size",
     "sniff",
+    "summary",
     "too_large_message",
 ]
 
@@ -63,6 +64,15 @@ def sniff(data: bytes) -> str | None:
 
     mime: str | None = filetype.guess_mime(data)
     return _CANONICAL.get(mime, mime) if mime else None
+
+
+def summary(mime_type: str, data: bytes) -> str:
+    """
+    Return what a transcript shows in place of bytes: ``<image/png 20 kB sha256:0a1b2c3d>``.
+    """
+    from hashlib import sha256
+
+    return f"<{mime_type} {human_size(len(data))} sha256:{sha256(data).hexdigest()[:8]}>"
 
 
 def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], limit: int) -> str:

@@ -1,69 +1,17 @@
-"""Values that no message can hold: how an error describes them, and what to write instead."""
+"""Values that no message can hold: what authors write instead."""
 
-import inspect
-from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
 from enum import Enum
 from io import IOBase
 from pathlib import Path
-from reprlib import repr as short_repr
 from typing import Any, Final
 
-__all__ = ["Unsendable", "describe", "is_role_tuple", "remedy_for"]
+from promptkit.language.validation import is_role_tuple
 
-#: The roles of vendors' APIs. A tuple that begins with one is meant as a turn.
-_ROLES: Final = frozenset(
-    ("user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function", "placeholder")
-)
+__all__ = ["remedy_for"]
 
 _TURN: Final = "write user(...) or assistant(...) for a turn, or a list for several parts"
 _NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
-
-
-class Unsendable(TypeError):
-    """
-    A value that no message can hold.
-
-    Args:
-        value:
-            The value.
-
-        path:
-            Its position in the result, outermost index first.
-    """
-
-    def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
-        super().__init__(value, path)
-        self.value = value
-        self.path = path
-        if isinstance(value, Coroutine):
-            value.close()  # or Python would warn that it was never awaited
-
-    def __str__(self) -> str:
-        return f"{describe(self.value)}: {remedy_for(self.value)}"
-
-
-def describe(value: object) -> str:
-    """
-    Describe *value* for an error: ``an int (3)``.
-    """
-    if value is None:
-        return "None"
-    kind = type(value).__name__
-    if (inspect.isroutine(value) or isinstance(value, type)) and hasattr(value, "__name__"):
-        return f"the {'class' if isinstance(value, type) else 'function'} {value.__name__!r}"
-    article = "an" if kind[:1].lower() in "aeiou" else "a"
-    return f"{article} {kind} ({short_repr(value)})"
-
-
-def is_role_tuple(value: tuple[object, ...]) -> bool:
-    """
-    Return whether a tuple looks like a role and its content, as in other libraries.
-
-    Two strings always do, since the first may be a role that is not listed here.
-    """
-    if len(value) < 2 or not isinstance(value[0], str):
-        return False
-    return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in _ROLES
 
 
 def _is_vendors_message(value: object) -> bool:

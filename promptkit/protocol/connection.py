@@ -1,74 +1,113 @@
 """
-One client's connection, sans I/O: bytes in, replies or requests out.
+One client's connection, sans I/O: bytes in, replies or requests out; and requests to the client.
 
-A `Connection` answers the handshake and refuses invalid requests by itself. It returns all other requests
-with their protocol revision, for the server. It never blocks, and knows nothing about prompts.
+See `promptkit.protocol.session` for what the messages mean.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.events import Batch, Cancelled, Event, MemoryBudget, Request, Response
-from promptkit.protocol.framing import PREFIX_BYTES, LineBuffer, OverlongLine
-from promptkit.protocol.jsonrpc import (
-    UNREADABLE,
-    Incoming,
-    InvalidRequest,
-    ParseError,
-    ProtocolError,
-    RequestId,
-    encode_error,
-    encode_notification,
-    encode_request,
-    encode_result,
-)
-from promptkit.protocol.limits import LARGE_MESSAGE, Limits
-from promptkit.protocol.methods import METHODS, Method
-from promptkit.protocol.results import ResultEncoder
-from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
-from promptkit.protocol.subscriptions import Subscriptions
+from promptkit.protocol.events import Event, Response
+from promptkit.protocol.jsonrpc import UNREADABLE, RequestId, encode_notification, encode_request
+from promptkit.protocol.limits import PREFIX_BYTES, Limits, OutOfMemoryLine, OverlongLine
+from promptkit.protocol.session import Session
 
-if TYPE_CHECKING:
-    from promptkit.protocol.partial_decoding import RawArray
+__all__ = ["Connection", "LineBuffer"]
 
-__all__ = ["Connection"]
-
-#: The first byte of an array, as an int, which is faster to find in a line than a byte string.
-_ARRAY: Final = ord("[")
-
-_decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
 _decode_any: Final = msgspec.json.Decoder().decode
-_decode_id: Final = msgspec.json.Decoder(int | str).decode
-_decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
 
 
-# Code that only refusals, batches and large messages need is imported when first used: a client waits for the
-# first list, which needs none of it.
-class Connection:
+class LineBuffer:
     """
-    One client, from its first byte to its last. The `capabilities` may be replaced at any time.
+    Splits the bytes that arrive into lines.
 
-    Attributes:
-        observe:
-            Called with each request that the connection answers by itself, and the reply.
+    Args:
+        limit:
+            The longest line, in bytes. A longer one is returned as an `OverlongLine` as soon as its
+            length is known, and the rest of it is dropped.
 
-        revision:
-            The revision that was agreed upon in a handshake; None before.
+    See Also:
+        https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#stdio
+    """
 
-        client:
-            The client's name and version, from the handshake.
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._pending = bytearray()  # a list of tiny chunks would take many times their size
+        self._dropping = False
 
-        client_capabilities:
-            What the client declared in the handshake.
+    def receive_data(self, data: bytes) -> list[bytes]:
+        """
+        Take bytes as they arrive, and return every line that is now complete, without its newline.
 
-        subscriptions:
-            What the client wants to be notified of.
+        Args:
+            data:
+                Any number of bytes. ``b""`` is the end of the stream, which also ends the last line.
+        """
+        if not data:
+            data = b"\n"
+        elif b"\n" not in data:
+            return self._keep(data)
+        first: list[bytes] = []
+        if self._dropping or self._pending:
+            end = data.index(b"\n")
+            first = self._keep(data[:end])
+            if not self._dropping:
+                first = [self._pop()]
+            self._dropping = False
+            data = data[end + 1 :]
+        *lines, rest = data.split(b"\n")
+        if len(data) > self._limit:
+            lines = [
+                line if len(line) <= self._limit else OverlongLine(line[:PREFIX_BYTES]) for line in lines
+            ]
+        if first:
+            lines = first + lines
+        return lines + self._keep(rest) if rest else lines
+
+    def _keep(self, data: bytes) -> list[bytes]:
+        """Keep the beginning of a line; return it instead if it is already too long."""
+        if self._dropping:
+            return []
+        try:
+            if len(self._pending) + len(data) <= self._limit:
+                self._pending += data
+                return []
+            kind: type[OverlongLine] = OverlongLine
+        except MemoryError:
+            kind = OutOfMemoryLine
+        self._dropping = True
+        beginning = self._pending[:PREFIX_BYTES] + data[:PREFIX_BYTES]
+        self._pending = bytearray()
+        return [kind(beginning[:PREFIX_BYTES])]
+
+    def _pop(self) -> bytes:
+        try:
+            return bytes(self._pending)
+        except MemoryError:
+            return OutOfMemoryLine(self._pending[:PREFIX_BYTES])
+        finally:
+            self._pending = bytearray()
+
+
+class Connection(Session):
+    """
+    One client, from its first byte to its last: a session with a message on each line.
+
+    Args:
+        server_info:
+            The server's name and version.
+
+        capabilities:
+            What the server declares that it can do.
+
+        limits:
+            How much the client may send.
     """
 
     def __init__(
@@ -77,20 +116,8 @@ class Connection:
         capabilities: Capabilities | None = None,
         limits: Limits = Limits(),  # noqa: B008 (it is immutable)
     ) -> None:
-        self.server_info = server_info
-        self.capabilities = capabilities or Capabilities()
-        self.observe: Callable[[Request, bytes], object] | None = None
-        self.revision: Revision | None = None
-        self.client: wire.ClientInfo | None = None
-        self.client_capabilities: dict[str, Any] = {}
-        self.subscriptions = Subscriptions()
-        self._limits = limits
+        super().__init__(server_info, capabilities, limits)
         self._lines = LineBuffer(limits.line)
-        # A line of at most this length, without arrays, is complete, and cannot be nested too deeply.
-        self._shallow = min(limits.line, PREFIX_BYTES - 1, limits.depth * len('{"":}'))
-        # Params of at most this length cannot exceed the limits on arguments and values.
-        self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values)
-        self._budget = MemoryBudget(limits.held)
         self._expected: set[RequestId] = set()
         self._numbers = count(1)
 
@@ -105,7 +132,7 @@ class Connection:
         events: list[Event] = []
         for line in self._lines.receive_data(data):
             try:
-                events += self._receive_line(line)
+                events += self._receive(line)
             except Exception as error:  # noqa: BLE001 (memory may be short: go on with the next line)
                 from promptkit.protocol.refusals import refuse_unread
 
@@ -132,193 +159,6 @@ class Connection:
         self._expected.discard(request_id)
         return encode_notification("notifications/cancelled", wire.CancelledParams(request_id))
 
-    def _receive_line(self, line: bytes, batch: Batch | None = None) -> Iterable[Event]:
-        if ((size := len(line)) > self._shallow or _ARRAY in line) and (refusal := self._excess(line, size)):
-            return self._receive_other(line, batch, refusal)
-        try:
-            if size > LARGE_MESSAGE:
-                return self._receive_large(line, batch)
-            if not line.isascii():
-                str(line, "utf-8")  # the decoder does not check the UTF-8 of what it skips
-            incoming = _decode_incoming(line)
-        except msgspec.ValidationError:
-            return self._receive_other(line, batch)
-        except UNREADABLE:  # an incomplete object may also be nested too deeply
-            return self._receive_other(line, batch, self._excess(line, size))
-        event = self._receive_message(incoming, batch)
-        return () if event is None else (event,)
-
-    def _excess(self, line: bytes, size: int) -> ProtocolError | None:
-        """Return the error for a line that exceeds a limit; None if it does not."""
-        limits = self._limits
-        if not isinstance(line, OverlongLine):
-            # These are upper bounds: brackets and commas in strings are counted, too.
-            depth = line.count(b"{") + line.count(b"[")
-            if depth <= limits.depth and (size <= limits.values or line.count(b",") + depth <= limits.values):
-                return None
-        from promptkit.protocol.limit_checks import find_excess
-
-        return find_excess(line, limits)
-
-    def _receive_large(self, line: bytes, batch: Batch | None) -> Iterable[Event]:
-        from promptkit.protocol.partial_decoding import check_text, decode_large
-
-        is_ascii = line.isascii()
-        if not is_ascii:
-            check_text(line)
-        event = self._receive_message(decode_large(line), batch)
-        if isinstance(event, Request):
-            number: Any = event.id
-            event.id = _decode_id(number) if isinstance(number, Raw) else number
-            # Decoded, non-ASCII text takes up to four times as much memory.
-            if not self._budget.take(event, len(line) * (1 if is_ascii else 4)):
-                from promptkit.protocol.refusals import refuse_over_budget
-
-                refused = encode_error(event.id, refuse_over_budget(self._limits))
-                if self.observe is not None:
-                    self.observe(event, refused)
-                return (refused,)
-        return () if event is None else (event,)
-
-    def _receive_message(self, incoming: Incoming, batch: Batch | None) -> Event | None:
-        if incoming.id is UNSET:
-            return self._receive_notification(incoming)
-        event: Event
-        try:
-            event = self._receive_request(incoming, incoming.id, batch)
-        except ProtocolError as error:
-            event = encode_error(incoming.id, error)
-        if self.observe is not None and isinstance(event, bytes):
-            self._note(self.observe, incoming, event)
-        return event
-
-    def _note(self, observe: Callable[[Request, bytes], object], incoming: Incoming, reply: bytes) -> None:
-        from promptkit.protocol.envelope import decode_sender
-        from promptkit.protocol.partial_decoding import decode_beginning
-
-        sender = decode_sender(incoming.params) if incoming.method != "initialize" else None
-        revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
-        known: Any = incoming.id
-        number = decode_beginning(known) if isinstance(known, Raw) else known
-        observe(Request(number, incoming.method, wire.Params(), revision, client, {}), reply)
-
-    def _receive_notification(self, incoming: Incoming) -> Cancelled | bytes | None:
-        """Drop a notification that is unknown or malformed."""
-        if incoming.method == "notifications/cancelled":
-            try:
-                return Cancelled(_decode_cancelled(incoming.params).request_id)
-            except UNREADABLE:
-                return None
-        if incoming.method == "notifications/initialized" and self.revision is not None:
-            return self.subscriptions.ready() or None
-        return None
-
-    def _receive_request(self, incoming: Incoming, request_id: RequestId, batch: Batch | None) -> Event:
-        """Return the request for the server, or the reply. Raises ProtocolError if it cannot be served."""
-        name = incoming.method
-        method = METHODS.get(name)
-        if method is None:
-            from promptkit.protocol.refusals import refuse_unknown
-
-            raise refuse_unknown(name, incoming.params)
-        if large := len(incoming.params) > self._harmless:
-            from promptkit.protocol.limit_checks import check_choices, check_params
-
-            check_params(method.params, incoming.params, self._limits)
-            check_choices(incoming.params)
-        params: wire.Params | None = None
-        try:  # noqa: SIM105 (each request would pay for `suppress`)
-            params = method.decode(incoming.params)
-        except UNREADABLE:
-            pass
-        if params is None:  # not in `except`: the error, which may quote a very long text, is freed by now
-            from promptkit.protocol.envelope import convert_params
-
-            params = convert_params(name, method, incoming.params)
-        meta = params.meta
-        if meta and meta.protocol_version is not UNSET and method.enveloped:
-            revision = self._named_revision(name, method, meta, batch)
-            client, capabilities = meta.client_info or None, meta.client_capabilities or {}
-        else:
-            revision = self._session_revision(name, method)
-            client, capabilities = self.client, self.client_capabilities
-        if method.served:
-            return Request(request_id, name, params, revision, client, capabilities, batch, None, large)
-        if batch is not None and not method.enveloped:
-            from promptkit.protocol.refusals import not_in_a_batch
-
-            raise not_in_a_batch(name)
-        if method.static is not None:
-            return encode_result(request_id, method.static)
-        if isinstance(params, wire.InitializeParams):
-            return encode_result(request_id, self._initialize(params))
-        return encode_result(request_id, self._discover(revision))
-
-    def _named_revision(self, name: str, method: Method, meta: wire.Meta, batch: Batch | None) -> Revision:
-        """Return the revision that a request names. Raises ProtocolError if it cannot be used."""
-        revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
-        if batch is None and revision is not None and method.modern and meta.client_capabilities is not UNSET:
-            return revision
-        from promptkit.protocol.refusals import refuse_envelope
-
-        raise refuse_envelope(name, meta, in_batch=batch is not None)
-
-    def _session_revision(self, name: str, method: Method) -> Revision:
-        """Return the session's revision. Raises ProtocolError if there is none, or it lacks the method."""
-        if self.revision is None and method.opens:
-            return LATEST_HANDSHAKE
-        if self.revision is not None and method.handshake:
-            return self.revision
-        from promptkit.protocol.refusals import method_not_found, no_session
-
-        raise no_session(name) if self.revision is None else method_not_found(name)
-
-    def _initialize(self, params: wire.InitializeParams) -> bytes:
-        """Agree on a revision. A second handshake may change it."""
-        self.revision = negotiate(params.protocol_version)
-        self.client, self.client_capabilities = params.client_info, params.capabilities
-        self.subscriptions.open_session(self.capabilities)
-        result = wire.InitializeResult(
-            self.revision.date,
-            self.capabilities.declared(self.revision),
-            wire.Implementation(self.server_info.name, self.server_info.version),
-            self.server_info.instructions or UNSET,
-        )
-        return ResultEncoder(self.revision, self.server_info).encode(result)
-
-    def _discover(self, revision: Revision) -> bytes:
-        result = wire.DiscoverResult(
-            list(MODERN),
-            self.capabilities.declared(revision),
-            self.server_info.instructions or UNSET,
-        )
-        encoder = ResultEncoder(revision, self.server_info)
-        return encoder.encode_kept(result, changes=self.capabilities.changes)
-
-    def _receive_other(
-        self, line: bytes, batch: Batch | None, refusal: ProtocolError | None = None
-    ) -> Iterable[Event]:
-        """Receive a response or a batch, or refuse the line."""
-        from promptkit.protocol.partial_decoding import RawArray, RawMessage, decode_raw, leading_id
-
-        try:  # no element of a refused array is decoded
-            is_decoded = refusal is None or line.lstrip().startswith(b"{")
-            found, fault = decode_raw(line) if is_decoded else (None, None)
-        except UNREADABLE:
-            refused = refusal or ParseError("this line is not JSON")
-            return (encode_error(leading_id(line) if refusal else UNSET, refused),) if line.strip() else ()
-        fault = refusal or fault
-        if isinstance(found, RawArray) and batch is None and refusal is None:
-            return self._receive_array(found)
-        if not isinstance(found, RawMessage):
-            return (encode_error(UNSET, refusal or InvalidRequest("a message must be a JSON object")),)
-        request_id = found.id_on(line)
-        if found.is_response:
-            return self._receive_response(request_id, UNSET if fault else found.result)
-        if fault and found.id is UNSET and (incoming := found.incoming()):
-            return filter(None, (self._receive_notification(incoming),))
-        return (encode_error(request_id, fault or InvalidRequest(found.fault)),)
-
     def _receive_response(
         self, request_id: RequestId | Raw | UnsetType, result: Raw | UnsetType
     ) -> Iterable[Event]:
@@ -331,18 +171,3 @@ class Connection:
         except UNREADABLE:  # a number may be too large: handled like an error
             found = None
         return (Response(request_id, found),)
-
-    def _receive_array(self, elements: "RawArray") -> Iterable[Event]:
-        if (
-            self.revision is None
-            or not self.revision.batches
-            or not 0 < len(elements) <= self._limits.messages
-        ):
-            from promptkit.protocol.refusals import refuse_batch
-
-            return (encode_error(UNSET, refuse_batch(self.revision, len(elements), self._limits)),)
-        batch = Batch(self._limits.reply)
-        events: list[Event] = []
-        for element in elements:
-            events += self._receive_line(element, batch)
-        return batch.gather(events)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import inf
 from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -12,7 +12,34 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InternalError, RequestId, encode_error
 from promptkit.protocol.revisions import Revision
 
-__all__ = ["Batch", "Cancelled", "Event", "MemoryBudget", "Request", "Response"]
+__all__ = ["Batch", "Cancelled", "Channel", "Event", "MemoryBudget", "Request", "Response", "Send"]
+
+#: Takes whole lines to be sent. It may be called from several threads.
+Send: TypeAlias = Callable[[bytes], None]
+
+
+class Channel(Protocol):
+    """
+    Where the reply to a request goes, if not to the client by itself.
+    """
+
+    def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
+        """
+        Return *reply*, or a refusal if *reply* is too long for the channel.
+        """
+        ...
+
+    def add(self, reply: bytes) -> bytes:
+        """
+        Take a reply; ``b""`` if there is none. Return what its caller has to send.
+        """
+        ...
+
+    def sender(self, send: Send) -> Send:
+        """
+        Return what sends a line that comes before the reply. The client's own way is *send*.
+        """
+        ...
 
 
 class Batch:
@@ -23,12 +50,16 @@ class Batch:
         longest:
             The longest line that they may make, in bytes.
 
+        channel:
+            Where that line goes.
+
     See Also:
         https://modelcontextprotocol.io/specification/2025-03-26/basic#batching
     """
 
-    def __init__(self, longest: float = inf) -> None:
+    def __init__(self, longest: float = inf, channel: Channel | None = None) -> None:
         self.awaited = 0
+        self._channel = channel
         self._longest = longest
         self._room = longest - len(b"[]\n")
         self._replies: list[memoryview] = []  # without their line ends, and not copied
@@ -38,8 +69,9 @@ class Batch:
         """
         Collect the replies among *events*, and return the other events.
 
-        If no reply is missing, the whole line is returned, too. Room is reserved for refusing each request;
-        if even that is too long, a single refusal takes the place of them all.
+        If no reply is missing, the whole line is returned, too, and nothing goes to the channel. Room is
+        reserved for refusing each request; if even that is too long, a single refusal takes the place of them
+        all.
         """
         replies = [event for event in events if isinstance(event, bytes)]
         requests = [event for event in events if isinstance(event, Request)]
@@ -47,9 +79,11 @@ class Batch:
         self.awaited = len(replies) + len(requests)
         self._room -= sum(len(self._refusal(request.id)) for request in requests) + sum(map(len, replies))
         if self._room < 0:
+            for request in requests:
+                request.discard()
             rest: list[Event] = [event for event in others if not isinstance(event, Request)]
             return [self._refusal(UNSET), *rest]
-        lines = [self.add(reply) for reply in replies]
+        lines = [self._collect(reply) for reply in replies]
         return [line for line in lines if line] + others
 
     def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
@@ -67,6 +101,10 @@ class Batch:
         """
         Collect one reply. After the last one return the whole line, before that ``b""``.
         """
+        line = self._collect(reply)
+        return line if self._channel is None or not line else self._channel.add(line)
+
+    def _collect(self, reply: bytes) -> bytes:
         with self._lock:
             self.awaited -= 1
             if reply:
@@ -74,6 +112,12 @@ class Batch:
             if self.awaited or not self._replies:
                 return b""
             return b"".join((b"[", *self._replies[1:], b"]\n"))
+
+    def sender(self, send: Send) -> Send:
+        """
+        Return what sends a line that comes before the replies.
+        """
+        return send if self._channel is None else self._channel.sender(send)
 
     def _refusal(self, request_id: RequestId | UnsetType) -> bytes:
         msg = f"the replies to the batch would have more than {self._longest:,} bytes together"
@@ -91,7 +135,7 @@ class Request(Struct, gc=False):
     revision: Revision
     client: wire.ClientInfo | None
     capabilities: dict[str, Any]
-    batch: Batch | None = None
+    channel: Channel | None = None
     awaited: list[Callable[[bytes], object]] | None = None
     large: bool = False  # its arguments may hold many values
 
@@ -105,17 +149,32 @@ class Request(Struct, gc=False):
 
     def answer(self, reply: bytes) -> bytes:
         """
-        Return what to send for *reply*, one line, or ``b""`` for a request that was cancelled.
+        Return what the caller has to send for *reply*, which is one line; ``b""`` for a cancelled request.
+
+        ``b""`` is also returned if a channel takes the reply.
         """
-        if self.batch is not None:
-            reply = self.batch.fitting(self.id, reply)
+        if self.channel is not None:
+            reply = self.channel.fitting(self.id, reply)
         if self.awaited is not None:
             for call in self.awaited:
                 try:
                     call(reply)
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
                     say(f"a reply could not be noted: {error!r}")
-        return reply if self.batch is None else self.batch.add(reply)
+        return reply if self.channel is None else self.channel.add(reply)
+
+    def discard(self, reply: bytes = b"") -> None:
+        """
+        Note the *reply* to a request that is answered in another way, or not at all.
+        """
+        self.channel = None
+        self.answer(reply)
+
+    def sender(self, send: Send) -> Send:
+        """
+        Return what sends a line that comes before the reply. The client's own way is *send*.
+        """
+        return send if self.channel is None else self.channel.sender(send)
 
 
 class MemoryBudget:

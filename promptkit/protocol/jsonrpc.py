@@ -17,6 +17,7 @@ __all__ = [
     "CLIENT_ERRORS",
     "UNREADABLE",
     "Code",
+    "HeaderMismatch",
     "Incoming",
     "InternalError",
     "InvalidParams",
@@ -51,6 +52,7 @@ class Code(IntEnum):
     INVALID_PARAMS = -32602
     INTERNAL_ERROR = -32603
     RESOURCE_NOT_FOUND = -32002
+    HEADER_MISMATCH = -32020
     MISSING_CAPABILITY = -32021
     UNSUPPORTED_VERSION = -32022
     #: Our own, outside of what JSON-RPC and MCP reserve; HTTP has it for the same.
@@ -104,6 +106,12 @@ class ResourceNotFound(ProtocolError):
     """
 
 
+class HeaderMismatch(ProtocolError):
+    """
+    What the head of a request says is not what its body says.
+    """
+
+
 class MissingCapability(ProtocolError):
     """
     The client did not declare a capability that the request needs.
@@ -139,6 +147,7 @@ CODES: Final[dict[type[PromptkitError], Code]] = {
     PromptError: Code.INVALID_PARAMS,
     InternalError: Code.INTERNAL_ERROR,
     ResourceNotFound: Code.RESOURCE_NOT_FOUND,
+    HeaderMismatch: Code.HEADER_MISMATCH,
     MissingCapability: Code.MISSING_CAPABILITY,
     UnsupportedVersion: Code.UNSUPPORTED_VERSION,
     TooManyRequests: Code.TOO_MANY_REQUESTS,

@@ -13,7 +13,6 @@ from msgspec.json import Decoder
 
 from promptkit.errors.exceptions import shortened
 from promptkit.protocol import wire
-from promptkit.protocol.framing import OutOfMemoryLine, OverlongLine
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     InternalError,
@@ -22,7 +21,7 @@ from promptkit.protocol.jsonrpc import (
     ParseError,
     ProtocolError,
 )
-from promptkit.protocol.limits import Limits
+from promptkit.protocol.limits import Limits, OutOfMemoryLine, OverlongLine
 from promptkit.protocol.partial_decoding import count_characters
 
 __all__ = ["check_arguments", "check_choices", "check_params", "find_excess"]
@@ -39,16 +38,16 @@ def find_excess(line: bytes, limits: Limits) -> ProtocolError | None:
     Return what a line has too much of; None if it is within the limits.
     """
     if isinstance(line, OutOfMemoryLine):
-        return InternalError("the line is not read: there is not enough memory for it")
+        return InternalError("the message is not read: there is not enough memory for it")
     if isinstance(line, OverlongLine):
-        return InvalidRequest(f"the line is not read: it is longer than {limits.line:,} bytes")
+        return InvalidRequest(f"the message is not read: it is longer than {limits.line:,} bytes")
     from promptkit.conversion.json_extent import extent  # few of these lines need a closer look
 
     for depth, values in extent(line):
         if depth > limits.depth:
-            return ParseError(f"the line is not read: it is nested more than {limits.depth:,} deep")
+            return ParseError(f"the message is not read: it is nested more than {limits.depth:,} deep")
         if values > limits.values:
-            return InvalidRequest(f"the line is not read: it holds more than {limits.values:,} values")
+            return InvalidRequest(f"the message is not read: it holds more than {limits.values:,} values")
     return None
 
 

@@ -5,7 +5,17 @@ from typing import Annotated, Any, Final, get_args
 
 from msgspec import Struct, structs
 
-__all__ = ["GRACE_S", "LARGE_MESSAGE", "OPTIONS", "PAGE_SIZE", "Limits", "Option"]
+__all__ = [
+    "GRACE_S",
+    "LARGE_MESSAGE",
+    "OPTIONS",
+    "PAGE_SIZE",
+    "PREFIX_BYTES",
+    "Limits",
+    "Option",
+    "OutOfMemoryLine",
+    "OverlongLine",
+]
 
 #: How many prompts or resources one page of a list holds.
 PAGE_SIZE: Final = 100
@@ -15,6 +25,26 @@ LARGE_MESSAGE: Final = 1 << 16
 
 #: How long running prompts are waited for when serving ends, in seconds.
 GRACE_S: Final = 1.0
+
+
+#: How much of a line that is too long is kept: enough to find the id of the request.
+PREFIX_BYTES: Final = 4096
+
+
+class OverlongLine(bytes):
+    """
+    The beginning of a line that is too long to be read.
+    """
+
+    __slots__ = ()
+
+
+class OutOfMemoryLine(OverlongLine):
+    """
+    The beginning of a line that did not fit into memory.
+    """
+
+    __slots__ = ()
 
 
 class Option(Struct, frozen=True):

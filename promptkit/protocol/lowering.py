@@ -8,24 +8,25 @@ refused.
 from collections.abc import Callable
 from datetime import UTC
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.catalog.resources import CompiledResource
-from promptkit.language.base64 import base64_json
 from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
-from promptkit.language.icons import Icon
-from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.revisions import Revision
+
+if TYPE_CHECKING:  # most prompts hold nothing but text
+    from promptkit.catalog.completion import Completion
+    from promptkit.catalog.resources import CompiledResource
+    from promptkit.language.icons import Icon
+    from promptkit.language.media import Audio, Image
 
 __all__ = ["Lowering", "lowering_for"]
 
@@ -73,9 +74,9 @@ class Lowering:
     def _content(self, content: Content) -> wire.Content:
         if type(content) is Text and not content.annotated:
             return wire.TextContent(content.text)
-        return self._kinds[type(content)](self, content)
+        return self._kinds[type(content).__name__](self, content)
 
-    def completion(self, completion: Completion) -> bytes:
+    def completion(self, completion: "Completion") -> bytes:
         """Encode the result of ``completion/complete``."""
         offered = wire.Completion(completion.values, completion.total, completion.has_more)
         return self.results.encode(wire.CompleteResult(offered))
@@ -102,11 +103,11 @@ class Lowering:
             meta=_meta(prompt) or UNSET if has.metadata else UNSET,
         )
 
-    def resource(self, resource: CompiledResource) -> wire.Resource:
+    def resource(self, resource: "CompiledResource") -> wire.Resource:
         """A resource without variables, as listed."""
         return wire.Resource(resource.uri_template, *self._described(resource))
 
-    def template(self, resource: CompiledResource) -> wire.ResourceTemplate:
+    def template(self, resource: "CompiledResource") -> wire.ResourceTemplate:
         """A resource with variables, as listed."""
         return wire.ResourceTemplate(resource.uri_template, *self._described(resource))
 
@@ -123,7 +124,7 @@ class Lowering:
             moment.astimezone(UTC).isoformat().replace("+00:00", "Z") if moment else UNSET,
         )
 
-    def _described(self, resource: CompiledResource) -> tuple[str, Any, Any, Any]:
+    def _described(self, resource: "CompiledResource") -> tuple[str, Any, Any, Any]:
         """The listed members of a resource or a template, except its URI."""
         title = _set(resource.title) if self.revision.titles else UNSET
         return resource.name, title, _set(resource.description), _set(resource.mime_type)
@@ -143,31 +144,33 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     return {**schema, **prompt.meta}
 
 
-def _icon(icon: Icon) -> wire.Icon:
+def _icon(icon: "Icon") -> wire.Icon:
     return wire.Icon(icon.src, _set(icon.mime_type), icon.sizes or UNSET, _set(icon.theme))
+
+
+def _base64(data: bytes) -> Raw:
+    from promptkit.language.base64 import base64_json
+
+    return Raw(base64_json(data))
 
 
 def _text(lowering: Lowering, content: Text) -> wire.Content:
     return wire.TextContent(content.text, lowering.annotations(content))
 
 
-def _image(lowering: Lowering, content: Image) -> wire.Content:
-    return wire.ImageContent(
-        Raw(base64_json(content.data)), str(content.mime_type), lowering.annotations(content)
-    )
+def _image(lowering: Lowering, content: "Image") -> wire.Content:
+    return wire.ImageContent(_base64(content.data), str(content.mime_type), lowering.annotations(content))
 
 
-def _audio(lowering: Lowering, content: Audio) -> wire.Content:
-    return wire.AudioContent(
-        Raw(base64_json(content.data)), str(content.mime_type), lowering.annotations(content)
-    )
+def _audio(lowering: Lowering, content: "Audio") -> wire.Content:
+    return wire.AudioContent(_base64(content.data), str(content.mime_type), lowering.annotations(content))
 
 
-def _audio_as_resource(lowering: Lowering, content: Audio) -> wire.Content:
+def _audio_as_resource(lowering: Lowering, content: "Audio") -> wire.Content:
     from hashlib import sha256
 
     uri = f"urn:sha256:{sha256(content.data).hexdigest()}"
-    contents = wire.ResourceContents(uri, str(content.mime_type), blob=Raw(base64_json(content.data)))
+    contents = wire.ResourceContents(uri, str(content.mime_type), blob=_base64(content.data))
     return wire.EmbeddedContent(contents, lowering.annotations(content))
 
 
@@ -175,7 +178,7 @@ def _contents(content: EmbeddedResource) -> wire.ResourceContents:
     # The specification asks for a MIME type. If none was given, send the most general one.
     if content.text is None:
         mime_type = content.mime_type or "application/octet-stream"
-        return wire.ResourceContents(content.uri, mime_type, blob=Raw(base64_json(content.blob or b"")))
+        return wire.ResourceContents(content.uri, mime_type, blob=_base64(content.blob or b""))
     return wire.ResourceContents(content.uri, content.mime_type or "text/plain", text=content.text)
 
 
@@ -202,13 +205,14 @@ def _link_as_text(lowering: Lowering, content: ResourceLink) -> wire.Content:
 _Available = Callable[[Revision], bool]
 _Lower = Callable[[Lowering, Any], wire.Content]
 
-#: For each kind of content: whether a revision has it, what lowers it if so, and the fallback.
-KINDS: Final[dict[type[Content], tuple[_Available, _Lower, _Lower]]] = {
-    Text: (lambda _: True, _text, _text),
-    Image: (lambda _: True, _image, _image),
-    Audio: (lambda revision: revision.audio, _audio, _audio_as_resource),
-    EmbeddedResource: (lambda _: True, _embedded, _embedded),
-    ResourceLink: (lambda revision: revision.resource_links, _link, _link_as_text),
+#: For each kind of content, by its class's name: whether a revision has it, what lowers it if so, and the
+#: fallback.
+KINDS: Final[dict[str, tuple[_Available, _Lower, _Lower]]] = {
+    "Text": (lambda _: True, _text, _text),
+    "Image": (lambda _: True, _image, _image),
+    "Audio": (lambda revision: revision.audio, _audio, _audio_as_resource),
+    "EmbeddedResource": (lambda _: True, _embedded, _embedded),
+    "ResourceLink": (lambda revision: revision.resource_links, _link, _link_as_text),
 }
 
 

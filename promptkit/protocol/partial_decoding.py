@@ -190,14 +190,14 @@ def decode_raw(line: bytes) -> tuple[RawMessage | RawArray | None, ProtocolError
     try:
         check_text(line)
     except UnicodeDecodeError:
-        fault = ParseError("the line is not UTF-8")
+        fault = ParseError("the message is not UTF-8")
     try:
         found = _decode_object_or_array(line)
         decoded = line
     except msgspec.DecodeError:
         decoded = _without_surrogates(line)
         found = _decode_object_or_array(decoded)
-        msg = "the line holds half of a surrogate pair, which is not a character"
+        msg = "the message holds half of a surrogate pair, which is not a character"
         fault = fault or InvalidRequest(msg)
     return (RawArray(found, decoded, line) if isinstance(found, list) else found), fault
 

@@ -38,10 +38,10 @@ def refuse_unread(line: bytes, error: Exception) -> bytes:
     Return the reply to a line if reading it raised an exception.
     """
     if isinstance(error, MemoryError):
-        reason = "the line is not read: there is not enough memory for it"
+        reason = "the message is not read: there is not enough memory for it"
     else:
         say(f"a line of {len(line):,} bytes could not be read: {error!r}")
-        reason = "this line could not be read"
+        reason = "the message could not be read"
     return encode_error(leading_id(line), InternalError(reason))
 
 
@@ -49,7 +49,7 @@ def not_in_a_batch(method: str) -> InvalidRequest:
     """
     The error for a method that sessions do not have, or that opens one: only sessions have batches.
     """
-    return InvalidRequest(f"{method} cannot be part of a batch here: send it on a line of its own")
+    return InvalidRequest(f"{method} cannot be part of a batch here: send it by itself")
 
 
 def refuse_envelope(method: str, meta: wire.Meta, *, in_batch: bool) -> ProtocolError:
@@ -107,7 +107,7 @@ def refuse_batch(revision: Revision | None, size: int, limits: Limits) -> Invali
     The error for an array of *size* messages where there are no batches, or none of that size.
     """
     if revision is None or not revision.batches:
-        return InvalidRequest("there are no batches here: send one message a line")
+        return InvalidRequest("there are no batches here: send each message by itself")
     if not size:
         return InvalidRequest("the batch is empty")
     return InvalidRequest(f"the batch has {size:,} messages: at most {limits.messages:,} are taken")

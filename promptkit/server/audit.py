@@ -26,6 +26,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.outcomes import error_code, is_question
 from promptkit.server.lookup import RequestTarget, target_of
 
 if sys.platform != "win32":
@@ -39,12 +40,6 @@ MOST: Final = 64
 
 #: How long to wait for another process that has locked the file. Then the line is lost.
 _WAIT_FOR_LOCK_S: Final = 0.5
-
-#: How a reply begins that is an error, or a question. The rest may be long, and is not looked at. The
-#: repetitions are possessive: an id may be long, and backtracking takes memory.
-_BEGIN: Final = rb'\{"jsonrpc":"2\.0","id":(?:-?\d++|"[^"\\]*+(?:\\.[^"\\]*+)*+"),'
-_ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
-_QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}(?=:)")
 
@@ -251,9 +246,9 @@ def _size(value: Any) -> int:
 def _outcome(reply: bytes | None) -> dict[str, Any]:
     if not reply:
         return {"outcome": "unanswered" if reply is None else "cancelled"}
-    if found := _ERROR.match(reply):
-        return {"outcome": "error", "code": int(found.group(1))}
-    return {"outcome": "asked" if _QUESTION.match(reply) else "ok"}
+    if (code := error_code(reply)) is not None:
+        return {"outcome": "error", "code": code}
+    return {"outcome": "asked" if is_question(reply) else "ok"}
 
 
 def _short(text: str) -> str:

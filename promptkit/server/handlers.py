@@ -14,11 +14,12 @@ from promptkit.server.calls import Calls
 from promptkit.server.exchange import Exchange
 from promptkit.server.methods.prompts import PromptMethods
 from promptkit.server.notifier import Notifier
-from promptkit.server.read_history import ReadHistory
 from promptkit.server.scheduling.in_flight import InFlight
 
 if TYPE_CHECKING:
+    from promptkit.protocol.request_state import RequestStateSigner
     from promptkit.server.elicitation.elicitation import Elicitation, Question
+    from promptkit.server.read_history import ReadHistory
 
 __all__ = ["Handlers"]
 
@@ -49,12 +50,12 @@ class Handlers:
         limits:
             How much is done, and how often.
 
+        signer:
+            Signs the ``requestState`` of questions.
+
     Attributes:
         by_method:
             What answers each method.
-
-        read_history:
-            What the client has read of resources.
     """
 
     def __init__(  # noqa: PLR0913 (these are what a request is answered with)
@@ -66,8 +67,9 @@ class Handlers:
         in_flight: InFlight,
         send: Callable[[bytes], None],
         limits: Limits,
+        signer: "RequestStateSigner | None" = None,
     ) -> None:
-        self.read_history = ReadHistory()
+        self._signer = signer
         self._connection = connection
         self._calls = calls
         self._notifier = notifier
@@ -79,6 +81,7 @@ class Handlers:
         }
         self._prompts = PromptMethods(calls, self._elicitation, self._lowerings, send, limits)
         self._made_elicitation: Elicitation | None = None
+        self._made_read_history: ReadHistory | None = None
         self._is_loaded = False
         self._lock = Lock()
         self._methods: dict[str, Handler] = {
@@ -95,6 +98,16 @@ class Handlers:
         }
         self.by_method = self._methods if limits.rate == inf else self._limited(limits.rate)
 
+    @property
+    def read_history(self) -> "ReadHistory":
+        """What the client has read of resources."""
+        from promptkit.server.read_history import ReadHistory  # many clients read none
+
+        with self._lock:
+            if self._made_read_history is None:
+                self._made_read_history = ReadHistory()
+            return self._made_read_history
+
     def answered_question(self, response: Response) -> "Question | None":
         """Return the question that *response* answers; None if it is not open any more."""
         return self._elicitation().answered(response.request_id)
@@ -108,7 +121,9 @@ class Handlers:
 
         with self._lock:
             if self._made_elicitation is None:
-                self._made_elicitation = Elicitation(self._connection, self._in_flight, self._send)
+                self._made_elicitation = Elicitation(
+                    self._connection, self._in_flight, self._send, signer=self._signer
+                )
             return self._made_elicitation
 
     def _load(self, exchange: Exchange) -> bytes | None:
@@ -116,11 +131,12 @@ class Handlers:
         from promptkit.server.methods.completion import CompletionMethod
         from promptkit.server.methods.resources import ResourceMethods
 
+        history = self.read_history
         with self._lock:
             if not self._is_loaded:
                 completion = CompletionMethod(self._calls, self._lowerings, self._limits.completions)
                 resources = ResourceMethods(
-                    self._calls, self._lowerings, self.read_history, self._notifier, self._in_flight
+                    self._calls, self._lowerings, history, self._notifier, self._in_flight
                 )
                 self._methods |= {
                     "completion/complete": completion.complete,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from threading import Lock
 
-from promptkit.protocol.connection import Connection
-from promptkit.protocol.events import Request
+from promptkit.protocol.events import Request, Send
 from promptkit.protocol.results import ResultEncoder
+from promptkit.protocol.session import Session
 
 __all__ = ["Notifier"]
 
@@ -16,28 +16,45 @@ class Notifier:
     Tells one client of changes.
 
     Args:
-        connection:
+        session:
             The client.
 
         send:
             Takes whole lines to be sent. It may be called from several threads.
     """
 
-    def __init__(self, connection: Connection, send: Callable[[bytes], None]) -> None:
-        self.subscriptions = connection.subscriptions
-        self._connection = connection
+    def __init__(self, session: Session, send: Send) -> None:
+        self.subscriptions = session.subscriptions
+        self._session = session
         self._send = send
         # Held while the client is told: nothing may come before the acknowledgement of a stream, or
         # after its end.
         self._notify_lock = Lock()
 
+    @property
+    def uris(self) -> Collection[str]:
+        """The resources of which the client wants to know when they change."""
+        return self.subscriptions.uris
+
+    def subscribe(self, uri: str) -> None:
+        """Tell the session of updates of a resource from now on."""
+        self.subscriptions.subscribe(uri)
+
+    def unsubscribe(self, uri: str) -> None:
+        """Tell the session no longer."""
+        self.subscriptions.unsubscribe(uri)
+
     def listen(self, request: Request, hold: Callable[[], object]) -> None:
         """Open the stream that *request* asks for, once *hold* has put it in flight."""
-        wanted, offered = request.params.notifications, self._connection.capabilities
+        wanted, offered = request.params.notifications, self._session.capabilities
         with self._notify_lock:
             acknowledgement = self.subscriptions.listen(request.id, wanted, offered)
             hold()
             self._send(acknowledgement)
+
+    def cancel(self, request: Request) -> None:
+        """Close the stream that *request* has opened."""
+        self.subscriptions.cancel(request.id)
 
     def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
         """

@@ -8,15 +8,17 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from math import inf
+from typing import TYPE_CHECKING
 
 from promptkit.errors.exceptions import PromptError, PromptkitError
 from promptkit.errors.standard_error import say
-from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_error, encode_result
 from promptkit.server.exchange import Exchange
-from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.scheduling.workers import Abandoned
+
+if TYPE_CHECKING:
+    from promptkit.server.lookup import RequestTarget
 
 __all__ = ["reply_to"]
 
@@ -71,39 +73,48 @@ def _drop_frames(error: BaseException) -> None:
 
 
 def _client_error(exchange: Exchange, error: BaseException) -> PromptkitError:
+    if isinstance(error, CLIENT_ERRORS) and not isinstance(error, PromptError):
+        return error
+    if os.getpid() != exchange.snapshot.process:
+        # A child that an author's code has forked. Nothing may be imported here: another thread of the parent
+        # may have held the lock of that import, and nobody would release it.
+        os._exit(0)
     if isinstance(error, PromptError):
         with suppress(Exception):  # an author's class may be unable to show itself
-            target = target_of(exchange.request, exchange.snapshot.catalog)
-            return PromptError(_redacted(str(error), target))
-    elif isinstance(error, CLIENT_ERRORS):
-        return error
+            return PromptError(_redacted(str(error), exchange))
     return _internal_error(exchange, error)
 
 
 def _internal_error(exchange: Exchange, error: BaseException) -> InternalError:
     """Print *error* on stderr; the client gets only a number that finds it there."""
-    if os.getpid() != exchange.snapshot.process:
-        # A child that an author's code has forked. Nothing may be imported here: another thread of the parent
-        # may have held the lock of that import, and nobody would release it.
-        os._exit(0)
+    from promptkit.errors.tracebacks import format_exception  # most prompts do not fail
+
     correlation = os.urandom(4).hex()
-    target = target_of(exchange.request, exchange.snapshot.catalog)
-    shown = _shown(exchange.request, target)
+    shown = _shown(exchange.request, _target(exchange))
     trace = f"{type(error).__name__}\n"
     with suppress(Exception):  # an author's class may be unable to show itself
-        trace = _redacted(format_exception(error), target)
+        trace = _redacted(format_exception(error), exchange)
     say(f"error {correlation} in {shown}:\n{trace.rstrip()}")
     return InternalError(f"{shown} failed (error {correlation})")
 
 
-def _shown(request: Request, target: RequestTarget | None) -> str:
+def _target(exchange: Exchange) -> "RequestTarget | None":
+    from promptkit.server.lookup import target_of
+
+    return target_of(exchange.request, exchange.snapshot.catalog)
+
+
+def _shown(request: Request, target: "RequestTarget | None") -> str:
     # A URI may hold a secret, so then its template stands here.
     if target is None or request.method == "completion/complete":
         return request.method
     return f"{target.kind} {(target.name if target.secrets else target.asked)!r}"
 
 
-def _redacted(text: str, target: RequestTarget | None) -> str:
+def _redacted(text: str, exchange: Exchange) -> str:
+    if exchange.about is not None and not exchange.about.arguments.secret:
+        return text
+    target = _target(exchange)
     if target is None or target.arguments is None or not target.secrets:
         return text
     from promptkit.catalog.redaction import Redactor  # few prompts take secrets, and fewer fail

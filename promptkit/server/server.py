@@ -12,7 +12,6 @@ from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_err
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.pages import LISTS
 from promptkit.protocol.revisions import MODERN
 from promptkit.server.calls import Calls
 from promptkit.server.exchange import Exchange
@@ -29,6 +28,7 @@ from promptkit.server.snapshot import Snapshot
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
+    from promptkit.protocol.request_state import RequestStateSigner
     from promptkit.server.audit import Audit
     from promptkit.server.updates import Updates
 
@@ -67,6 +67,9 @@ class Server:
 
         connection:
             The client, if some of its messages were handled before; a new one otherwise.
+
+        signer:
+            Signs the ``requestState`` of questions; by default one whose key nobody else has.
     """
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
@@ -80,6 +83,7 @@ class Server:
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
         audit: "Audit | None" = None,
         connection: Connection | None = None,
+        signer: "RequestStateSigner | None" = None,
     ) -> None:
         self._send = send
         self._audit = audit
@@ -94,11 +98,11 @@ class Server:
         self._connection.capabilities = self._snapshot.capabilities
         if audit is not None:
             self._connection.observe = self._note
-        self._in_flight = InFlight(send, self._wake)
+        self._in_flight = self._make_in_flight()
         self._executor = Executor(self._in_flight, limits.renders)
         self._leader_followers = LeaderFollowers(self._handle, send, self._in_flight)
         self._calls = Calls(self._executor, self._leader_followers, limits)
-        self._notifier = Notifier(self._connection, send)
+        self._notifier = self._make_notifier()
         self._handlers = Handlers(
             self._connection,
             self._calls,
@@ -106,6 +110,7 @@ class Server:
             in_flight=self._in_flight,
             send=send,
             limits=limits,
+            signer=signer,
         )
         self._updates: Updates | None = None
         self._patrol = Patrol(self._leader_followers, self._in_flight, self._executor, self._calls.detach)
@@ -205,8 +210,8 @@ class Server:
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
-        lists = {method for method in LISTS if new.differs(old, method)}
-        uris, history = sorted(self._notifier.subscriptions.uris), self._handlers.read_history
+        lists = new.changed_lists(old)
+        uris, history = sorted(self._notifier.uris), self._handlers.read_history
         if not self._leader_followers.started:
             self._notifier.tell(lists, [uri for uri in uris if history.is_stale(uri, catalog)])
             return
@@ -301,6 +306,12 @@ class Server:
 
     def _wake(self) -> None:
         self._patrol.wake()
+
+    def _make_in_flight(self) -> InFlight:
+        return InFlight(self._send, self._wake)
+
+    def _make_notifier(self) -> Notifier:
+        return Notifier(self._connection, self._send)
 
     def _find_updates(self, catalog: Catalog, uris: list[str]) -> None:
         if self._updates is None:

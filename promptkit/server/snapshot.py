@@ -2,9 +2,10 @@
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
@@ -12,12 +13,15 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
-from promptkit.protocol.pages import LISTS, Pages, lists_the_same, pages_of
 from promptkit.protocol.revisions import REVISIONS, Revision
+
+if TYPE_CHECKING:
+    from promptkit.protocol.pages import Pages
 
 __all__ = ["CACHED", "CACHED_BYTES", "ReplyCache", "Snapshot"]
 
@@ -26,6 +30,9 @@ CACHED: Final = 256
 CACHED_BYTES: Final = 16 * 1024 * 1024
 
 _NEWEST: Final = list(REVISIONS.values())[-1]
+
+#: Returns a page that was made before, by its method, revision and cursor; None if it takes the catalog.
+KnownPage: TypeAlias = Callable[[str, Revision, str | UnsetType], bytes | None]
 
 
 class Snapshot:
@@ -51,6 +58,9 @@ class Snapshot:
         capabilities:
             What a server of it declares that it can do; by default, what the catalog says.
 
+        known_page:
+            Returns pages that were made before. The catalog may then be one that is not whole yet.
+
     Attributes:
         replies:
             Replies of prompts with `cache`.
@@ -75,6 +85,7 @@ class Snapshot:
         changes: bool,
         before: "Snapshot | None" = None,
         capabilities: Capabilities | None = None,
+        known_page: KnownPage | None = None,
     ) -> None:
         self.catalog = catalog
         self.process = os.getpid()
@@ -83,6 +94,7 @@ class Snapshot:
         self.capabilities = capabilities or Capabilities(resources=bool(catalog.resources), changes=changes)
         self._identity = identity
         self._page_size = page_size
+        self._known_page = known_page
         self._pages: dict[tuple[str, Revision], Pages] = {}
         if before is not None:
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
@@ -95,12 +107,15 @@ class Snapshot:
         Raises:
             InvalidParams: If *cursor* does not belong to this list.
         """
-        return self._listed(method, revision).page(cursor)
+        page = None if self._known_page is None else self._known_page(method, revision, cursor)
+        return self._listed(method, revision).page(cursor) if page is None else page
 
-    def differs(self, other: "Snapshot", method: str) -> bool:
-        """Whether a method lists something else here than in *other*."""
+    def changed_lists(self, other: "Snapshot") -> set[str]:
+        """Return the methods that list something else here than in *other*."""
+        from promptkit.protocol.pages import LISTS, lists_the_same
+
         newest = lowering_for(_NEWEST, self._identity)
-        return not lists_the_same(method, self.catalog, other.catalog, newest)
+        return {method for method in LISTS if not lists_the_same(method, self.catalog, other.catalog, newest)}
 
     def has_page(self, key: PageKey, result: bytes) -> bool:
         """Whether *result* is the page of a list."""
@@ -112,15 +127,29 @@ class Snapshot:
 
     def pages(self) -> Iterator[tuple[PageKey, bytes]]:
         """Return every page of every list, for every revision."""
+        from promptkit.protocol.pages import LISTS
+
         for method in LISTS:
             for revision in REVISIONS.values():
                 listed = self._listed(method, revision)
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
-    def _listed(self, method: str, revision: Revision) -> Pages:
+    @cached_property
+    def digest(self) -> str:
+        """What servers of the same catalog have in common: a digest of all that they list."""
+        from promptkit.protocol.pages import LISTS
+
+        listed = [self._listed(method, _NEWEST) for method in LISTS]
+        return digest_of_lines(pages.page(cursor) for pages in listed for cursor in pages.cursors).hex()
+
+    def _listed(self, method: str, revision: Revision) -> "Pages":
         return self._pages.get((method, revision)) or self._encode(method, revision)
 
-    def _encode(self, method: str, revision: Revision, before: tuple[Catalog, Pages] | None = None) -> Pages:
+    def _encode(
+        self, method: str, revision: Revision, before: "tuple[Catalog, Pages] | None" = None
+    ) -> "Pages":
+        from promptkit.protocol.pages import pages_of  # the first lists were made before, if they are cached
+
         lowering, changes = lowering_for(revision, self._identity), self.capabilities.changes
         pages = pages_of(method, self.catalog, lowering, self._page_size, changes=changes, before=before)
         self._pages[method, revision] = pages

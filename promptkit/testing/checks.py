@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from promptkit.catalog.examples import example_arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import PromptError
+from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
@@ -33,15 +34,17 @@ class RenderingError(Exception):
         return f"prompt {self.prompt!r} fails for {self.arguments!r}"
 
 
-def check_examples(prompt: CompiledPrompt) -> None:
+def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     """
     Check that *prompt* renders for its author's examples, if they are all that it needs.
+
+    Returns:
+        What it has rendered to.
 
     Raises:
         RenderingError: For the first that it does not render for.
     """
-    for arguments in example_arguments(prompt.arguments):
-        _render(prompt, arguments)
+    return [_render(prompt, arguments) for arguments in example_arguments(prompt.arguments)]
 
 
 def check_generated(prompt: CompiledPrompt) -> None:
@@ -79,8 +82,10 @@ def check_generated(prompt: CompiledPrompt) -> None:
     checks(given(strategy)(renders))()
 
 
-def _render(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> None:
+def _render(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Workflow:
     try:
-        lowering_for(LATEST_HANDSHAKE).result(prompt, prompt.render(arguments))
+        workflow = prompt.render(arguments)
+        lowering_for(LATEST_HANDSHAKE).result(prompt, workflow)
     except Exception as error:
         raise RenderingError(prompt.name, arguments) from error
+    return workflow

@@ -1,80 +1,30 @@
 """``pytest --promptkit``: every prompt in a file of recipes is a test."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pytest
 
-from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.compilation import compile_files
-from promptkit.compiler.composition import CompiledFile, Declaration, compose
-from promptkit.compiler.loading.configuration import find_configuration, find_target
-from promptkit.compiler.loading.loader import load
-from promptkit.compiler.loading.targets import looks_like_recipe, split_target
-from promptkit.compiler.prompts import Prompt
-from promptkit.errors.diagnostics import Diagnostic, Severity
-from promptkit.errors.exceptions import LoadError, PromptkitError
+from promptkit.errors.diagnostics import Diagnostic
+from promptkit.errors.exceptions import LoadError
 from promptkit.errors.tracebacks import format_exception
+from promptkit.testing.checked import CheckedPrompt, CheckedTarget
 from promptkit.testing.checks import RenderingError, check_examples, check_generated
+from promptkit.testing.selection import checks_of, target_with
 
-__all__ = ["add_target", "recipe_file", "target_of"]
+__all__ = ["recipe_file"]
 
-#: A folder's files, and what is served of all of them.
-Compiled: TypeAlias = tuple[dict[Path, CompiledFile], Catalog]
-
-_COMPILED: Final = pytest.StashKey[dict[Path, Compiled]]()
-
-
-def target_of(config: pytest.Config) -> str:
-    """
-    Return the target of this run of pytest: that of the configuration, or a folder of recipes.
-
-    It is looked for where pytest was started, and then at pytest's own root.
-
-    Raises:
-        PromptkitError: If there is none, or the configuration cannot be understood.
-    """
-    try:
-        return find_target(config.invocation_params.dir)
-    except LoadError:
-        return find_target(config.rootpath)
-
-
-def add_target(config: pytest.Config) -> None:
-    """
-    Have pytest look through the target, too, if the command line names no files.
-
-    Raises:
-        UsageError: If there is no target, or it is a module.
-    """
-    if config.args_source is pytest.Config.ArgsSource.ARGS:
-        return
-    try:
-        target, _ = split_target(target_of(config))
-    except PromptkitError as error:
-        raise pytest.UsageError(str(error)) from None
-    place = Path(target).resolve()
-    if not place.exists():
-        msg = f"--promptkit takes files: {target!r} is a module; name the folder that it is in"
-        raise pytest.UsageError(msg)
-    config.option.promptkit_target = str(place)
-    named = [(config.invocation_params.dir / argument).resolve() for argument in config.args]
-    if not any(place.is_relative_to(path) for path in named):
-        config.args.append(str(place))
+_CHECKED: Final = pytest.StashKey[dict[str, CheckedTarget]]()
 
 
 def recipe_file(path: Path, parent: pytest.Collector) -> "RecipeFile | None":
     """
-    Return what collects the prompts in *path*; None if it is no file of recipes, or not one to look at.
+    Return what collects the prompts in *path*; None if it belongs to no target.
     """
-    target = parent.config.option.promptkit_target
-    if target is not None and not path.resolve().is_relative_to(target):
-        return None
-    return RecipeFile.from_parent(parent, path=path) if looks_like_recipe(str(path)) else None
+    target = target_with(path, parent.config)
+    return None if target is None else RecipeFile.from_parent(parent, path=path, target=target)
 
 
 class FindingsError(Exception):
@@ -97,31 +47,51 @@ class FindingsError(Exception):
 class RecipeFile(pytest.File):
     """
     A file of recipes.
+
+    Args:
+        target:
+            What it belongs to.
+
+        **more:
+            As for every file.
     """
+
+    def __init__(self, *, target: str, **more: Any) -> None:
+        super().__init__(**more)
+        self._target = target
 
     def collect(self) -> "Iterator[PromptItem]":
         """
         Yield a test for each prompt, and one for the file if something outside of its prompts is at fault.
 
-        What the configuration ignores is not at fault, unless it keeps a prompt from being served.
+        Raises:
+            CollectError: If the target cannot be loaded.
         """
-        path = self.path.resolve()
-        files, catalog = _compiled(self, path.parent)
-        if path not in files:
+        checked = self._checked()
+        file = checked.files.get(self.path.resolve())
+        if file is None:
             return
-        file = files[path]
-        ignored = find_configuration(path.parent).ignore
-        own = (found for found in catalog.diagnostics if found.location.file == str(path))
-        findings: dict[int, list[Diagnostic]] = defaultdict(list)
-        for found in dict.fromkeys((*file.diagnostics, *own)):
-            if found.rule.value not in ignored or found.severity is Severity.ERROR:
-                findings[id(_owner(found, file.declarations))].append(found)
-        prompts = [made for made in file.declarations if isinstance(made.definition, Prompt)]
-        of_prompts = [(made, findings.pop(id(made), [])) for made in prompts]
-        if others := list(chain.from_iterable(findings.values())):
-            yield _item(self, path.name, others)
-        for made, of_prompt in of_prompts:
-            yield _item(self, made.key[1], of_prompt, made)
+        if file.findings:
+            yield self._item(self.path.name, partial(_demand_none, file.findings), 0)
+        for prompt in file.prompts:
+            yield self._item(prompt.name, partial(_check, prompt, checked), prompt.line)
+
+    def _checked(self) -> CheckedTarget:
+        """Return what is found at the target, which is imported once."""
+        known = self.config.stash.setdefault(_CHECKED, {})
+        if self._target not in known:
+            try:
+                known[self._target] = CheckedTarget(self._target, checks_of(self.config))
+            except LoadError as error:
+                raise self.CollectError(str(error)) from None
+        return known[self._target]
+
+    def _item(self, name: str, check: Callable[[], None], line: int) -> "PromptItem":
+        def test() -> None:  # other plugins want a function
+            check()
+
+        made: PromptItem = PromptItem.from_parent(self, name=name, callobj=test, line=line)
+        return made
 
 
 class PromptItem(pytest.Function):
@@ -160,39 +130,16 @@ class PromptItem(pytest.Function):
         return self.path, max(self._line - 1, 0), self.name
 
 
-def _item(
-    file: RecipeFile, name: str, findings: Sequence[Diagnostic], declaration: Declaration | None = None
-) -> PromptItem:
-    """Return a test that checks that there are no findings, and that a prompt renders."""
-
-    def check() -> None:
-        if findings:
-            raise FindingsError(findings)
-        if declaration is not None and isinstance(declaration.compiled, CompiledPrompt):
-            check_examples(declaration.compiled)
-            check_generated(declaration.compiled)
-
-    line = declaration.location.line if declaration else 0
-    made: PromptItem = PromptItem.from_parent(file, name=name, callobj=check, line=line)
-    return made
+def _check(prompt: CheckedPrompt, target: CheckedTarget) -> None:
+    """Check that nothing is found in a prompt, nor in its renderings, and that it renders."""
+    _demand_none(prompt.findings)
+    compiled = prompt.compiled
+    if compiled is not None:
+        for workflow in check_examples(compiled):
+            _demand_none(target.of_rendering(compiled, workflow))
+        check_generated(compiled)
 
 
-def _compiled(node: pytest.Collector, folder: Path) -> Compiled:
-    """Return what the recipes in *folder* come to, which are imported once."""
-    known = node.config.stash.setdefault(_COMPILED, {})
-    if folder not in known:
-        recipes = load(folder)
-        files = compile_files(recipes, lint=True)
-        by_path = {file.file: file for file in files if file.file is not None}
-        known[folder] = by_path, compose(files, root=recipes.root)
-    return known[folder]
-
-
-def _owner(finding: Diagnostic, declarations: Sequence[Declaration]) -> Declaration | None:
-    """Return the declaration that a finding is about: the last that begins above it, in its file."""
-    above = [
-        one
-        for one in declarations
-        if one.location.file == finding.location.file and one.location.line <= finding.location.line
-    ]
-    return max(above, key=lambda one: one.location.line, default=None)
+def _demand_none(findings: Sequence[Diagnostic]) -> None:
+    if findings:
+        raise FindingsError(findings)

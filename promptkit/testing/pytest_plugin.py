@@ -1,7 +1,7 @@
 """
 The pytest plugin: fixtures, a test for each prompt, short reports of failed tests.
 
-It also makes the root of a test's project importable.
+It also makes the root of a test's project importable, if that project has prompts.
 
 Every run of pytest loads it where promptkit is installed, so its imports happen when a test
 needs them.
@@ -9,11 +9,12 @@ needs them.
 
 import sys
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
+
+from promptkit.testing.project_root import make_importable
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -35,9 +36,6 @@ __all__ = [
     "pytest_runtest_makereport",
 ]
 
-#: Files and folders that mark the root of a project.
-_ROOT_MARKERS: Final = ("pyproject.toml", ".git")
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """
@@ -57,20 +55,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """
-    Look for prompts in the target of the configuration, if the command line names no files.
+    Look for prompts in what the command line names, or else in the target of the configuration.
 
     Args:
         config:
             How pytest runs.
 
     Raises:
-        UsageError: If there is no such target.
+        UsageError: If there is no such target, or the configuration cannot be understood.
     """
-    if config.getoption("promptkit") and not hasattr(config.option, "promptkit_target"):
-        from promptkit.testing.collection import add_target
+    if config.getoption("promptkit") and not hasattr(config.option, "promptkit_targets"):
+        from promptkit.testing.selection import add_targets
 
-        config.option.promptkit_target = None
-        add_target(config)
+        add_targets(config)
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -97,7 +94,7 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
     The compiled prompts and resources of the configured target, with what is wrong with them.
     """
     from promptkit.errors import PromptkitError
-    from promptkit.testing.collection import target_of
+    from promptkit.testing.selection import target_of
     from promptkit.testing.targets import catalog_of
 
     try:
@@ -165,7 +162,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: "pytest.CallInfo[None]") 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """
-    Make the roots of projects importable for each ``conftest.py`` that pytest imports at its start.
+    Make the roots of projects with prompts importable for the ``conftest.py`` files that come first.
     """
     for named in _named(early_config):
         for folder in (*named.parents, named, *named.glob("test*")):
@@ -178,7 +175,7 @@ def pytest_collect_directory(path: Path) -> None:
     Make the root of a folder's project importable before the ``conftest.py`` in it is imported.
     """
     if (path / "conftest.py").exists():
-        _import_root_of(path)
+        make_importable(path)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -186,7 +183,7 @@ def pytest_pycollect_makemodule(module_path: Path) -> None:
     """
     Make the root of a test's project importable before the test is imported.
     """
-    _import_root_of(module_path.parent)
+    make_importable(module_path.parent)
 
 
 def _named(config: pytest.Config) -> Iterator[Path]:
@@ -195,18 +192,3 @@ def _named(config: pytest.Config) -> Iterator[Path]:
     for argument in getattr(config.known_args_namespace, "file_or_dir", None) or [started]:
         path = started / str(argument).partition("::")[0]
         yield path if path.is_dir() else path.parent
-
-
-def _import_root_of(folder: Path) -> None:
-    root = _root_of(folder)
-    if root not in sys.path:
-        sys.path.append(root)  # last, so that it shadows nothing
-
-
-@lru_cache
-def _root_of(folder: Path) -> str:
-    if any((folder / mark).exists() for mark in _ROOT_MARKERS):
-        return str(folder)
-    from promptkit.compiler.loading.targets import project_root
-
-    return project_root(folder)

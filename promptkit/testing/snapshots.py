@@ -4,9 +4,9 @@ from typing import Any
 
 from promptkit.language.content import Content
 from promptkit.language.messages import Message, Workflow
-from promptkit.language.return_remedies import describe
+from promptkit.language.validation import describe
 from promptkit.testing.extra import needed_by
-from promptkit.testing.transcript_diff import transcript
+from promptkit.testing.transcripts import transcript, visible_line_ends
 
 with needed_by("promptkit_snapshot", "syrupy"):
     from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
@@ -17,6 +17,8 @@ __all__ = ["MarkdownSnapshots"]
 class MarkdownSnapshots(SingleFileSnapshotExtension):
     """
     Keeps each snapshot in a file of its own, as a transcript: media by their type, size and digest.
+
+    Workflows that differ have files that differ, in at least one visible character.
     """
 
     _write_mode = WriteMode.TEXT
@@ -37,10 +39,10 @@ class MarkdownSnapshots(SingleFileSnapshotExtension):
             TypeError: If it is something else.
         """
         if isinstance(data, str):
-            text = data
+            text = visible_line_ends(data)
         elif isinstance(data, Workflow | Message | Content):
             text = transcript(data)
         else:
             msg = f"promptkit_snapshot takes what a prompt renders to, or text, not {describe(data)}"
             raise TypeError(msg)
-        return "".join(f"{line}\n" for line in text.splitlines())
+        return f"{text}\n"

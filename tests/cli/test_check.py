@@ -1,6 +1,7 @@
 """`promptkit check` beyond text: GitHub's annotations, rendering for examples, clients."""
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,8 +14,10 @@ from promptkit.compiler.lints import client_profiles
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from tests.terminal import command, on_terminal
 
+ROOT = Path(__file__).parents[2]
+
 #: The examples on the page of diagnostics, and what is printed.
-PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
+PAGE = ROOT.joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 SHOWN = {
     code: re.search(
         r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", PAGE[PAGE.index(f"\n## {code}\n") :], re.DOTALL
@@ -208,6 +211,17 @@ class TestRender:
 
         assert code == 1
         assert capsys.readouterr().out.endswith("\nnot rendered, as they need examples: needs\n")
+
+    def test_all_of_our_own_recipes_are_rendered(self, folder):
+        """
+        In a checkout, `check recipes --render` finds nothing and leaves no prompt out, with no variable set.
+        """
+        variables = ("PROJECT_ROOT", "SCREENSHOT_FOLDER", "RECORDING_FOLDER")
+        assert not any(name in os.environ for name in variables)
+
+        code, printed, _ = command("check", "recipes", "--render", cwd=ROOT)
+
+        assert (code, printed) == (0, b"13 prompts and 1 resource can be served\n")
 
     @pytest.mark.parametrize(
         ("code", "served"),

@@ -7,7 +7,8 @@ import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.lints.client_profiles import CLIENTS, UnknownClient
+from promptkit.compiler.lints import client_profiles
+from promptkit.compiler.lints.client_profiles import CLIENTS, Client, UnknownClient
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.diagnostics import WARNINGS, Rule
@@ -20,7 +21,7 @@ from datetime import date
 from enum import Enum
 from typing import Annotated, Literal
 
-from promptkit import Arg, EmbeddedResource, Image, prompt, resource, user, assistant
+from promptkit import Arg, Audio, EmbeddedResource, Image, prompt, resource, user, assistant
 
 class Tone(Enum):
     WARM = "warm"
@@ -188,12 +189,13 @@ class TestArguments:
 #: By client: the kinds of content that it loses, and what it does.
 LOST = {
     "claude-desktop": ("Claude Desktop does not show people", ["document"]),
-    "gemini-cli": ("Gemini CLI leaves out", ["image", "document", "link"]),
-    "langchain": ("langchain-mcp-adapters fails at", ["image", "document", "link"]),
+    "gemini-cli": ("Gemini CLI leaves out", ["image", "recording", "document", "link"]),
+    "langchain": ("langchain-mcp-adapters fails at", ["image", "recording", "document", "link"]),
     "llama-index": ("LlamaIndex fails at", ["document"]),
 }
 CONTENT = {
     "image": ("Image(b'')", "an image"),
+    "recording": ("Audio(b'')", "a recording"),
     "document": ("logs.embed()", "an embedded resource"),
     "link": ("logs.link()", "a link to a resource"),
 }
@@ -255,6 +257,88 @@ class TestContent:
 
         assert ("PK502", "LlamaIndex fails at an embedded resource") in told("llama-index", body=handed)
         assert told("langchain", body="return 'x' if isinstance(text, Image) else text") == []
+
+
+#: By weakness, a field of `Client`: the code of what is told; what a client that has it minds, and the
+#: nearest to it that it takes. Each is the parameters, the body and the options of a prompt.
+WEAKNESSES = {
+    "most_arguments": ("PK501", ("a: str, b: str", "return a"), ("a: str", "return a")),
+    "lost": (
+        "PK502",
+        ("text: str", "return user(text, EmbeddedResource('a:b', text='x'))"),
+        ("text: str", "return user(text, 'x')"),
+    ),
+    "sends_first_only": (
+        "PK502",
+        ("text: str", "return user(text) + 'x'"),
+        ("text: str", "return user(text, 'x')"),
+    ),
+    "cuts_at_blanks": ("PK503", ("text: str, n: int", "return text"), ("n: int, text: str", "return text")),
+    "joins_words": ("PK503", ("text: str, more: str", "return text"), ("text: str", "return text")),
+    "placeholder": ("PK504", ("n: int", "return str(n)"), ("n: str", "return str(int(n))")),
+    "asks_for_all": ("PK504", ("text: str = ''", "return text"), ("text: str", "return text")),
+    "own_names": ("PK504", ("service: str", "return service"), ("service_name: str", "return service_name")),
+    "types_titles": (
+        "PK505",
+        ("text: str", "return text", "(title='Two words')"),
+        ("text: str", "return text", "(title='Word')"),
+    ),
+}
+
+
+#: The clients with each weakness.
+WHO = {
+    weakness: [name for name, one in CLIENTS.items() if getattr(one, weakness) not in (None, False, ())]
+    for weakness in WEAKNESSES
+}
+
+
+class TestEveryWeakness:
+    def test_each_has_its_cases(self):
+        """
+        A weakness that is added is shown here, and some client has it. Clients without prompts have a test
+        above.
+        """
+        says = {"title", "loses"}  # how it is told
+
+        assert {*WEAKNESSES, "has_prompts", *says} == {*Client.__struct_fields__}
+        assert all(WHO.values())
+
+    @pytest.mark.parametrize("weakness", WEAKNESSES)
+    def test_it_is_told_where_it_matters(self, weakness, told, monkeypatch):
+        """
+        Of a client with this weakness alone, one finding; nothing where it just does not matter, and
+        nothing of a client that has none.
+        """
+        code, minded, taken = WEAKNESSES[weakness]
+        value = getattr(CLIENTS[WHO[weakness][0]], weakness)
+        known = {"weak": Client("Weak", **{weakness: value}), "strong": Client("Strong")}
+        monkeypatch.setattr(client_profiles, "CLIENTS", known)
+
+        assert [found for found, _ in told("weak", *minded)] == [code]
+        assert told("weak", *taken) == []
+        assert told("strong", *minded) == []
+
+    @pytest.mark.parametrize(
+        ("weakness", "client"), [(weakness, client) for weakness, names in WHO.items() for client in names]
+    )
+    def test_each_client_that_has_it_is_told_of(self, weakness, client, told):
+        """
+        The difference between the two cases is one finding more, or several of the same code.
+        """
+        code, minded, taken = WEAKNESSES[weakness]
+
+        more, less = ([found for found, _ in told(client, *case)].count(code) for case in (minded, taken))
+
+        assert more > less
+
+    @pytest.mark.parametrize("client", [name for name, one in CLIENTS.items() if one == Client(one.title)])
+    def test_where_nothing_is_known_nothing_is_told(self, client, told):
+        """
+        The other clients take all of it.
+        """
+        for _, minded, _ in WEAKNESSES.values():
+            assert told(client, *minded) == []
 
 
 class TestRendered:
@@ -389,7 +473,7 @@ def test_the_recipes_have_no_other_findings(served):
     assert served.diagnostics == ()
 
 
-#: The prompts of each page, as one recipe. Those of the page of diagnostics are faulty on purpose.
+#: The blocks of each page that have prompts. Those of the page of diagnostics are faulty on purpose.
 BLOCKS = {
     page.name: [
         block
@@ -401,18 +485,94 @@ BLOCKS = {
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
     if page.name != "diagnostics.md"
 }
+PAGES = [page for page, blocks in BLOCKS.items() if blocks]
 IMPORTS = "".join(f"from promptkit{module} import *\n" for module in ("", ".fragments", ".testing"))
 
 
-@pytest.mark.parametrize("page", [page for page, blocks in BLOCKS.items() if blocks])
-def test_the_pages_prompts_are_clean_or_the_page_says_why(page, recipes):
-    """
-    No lint finds anything in them, and no client makes more of them than of the recipes.
-    """
-    catalog = compile(load(recipes(page="\n".join([IMPORTS, *BLOCKS[page]]))), lint=True)
+def pages_by_client():
+    """What the page says of the pages: by client and page, the codes, and how many findings there are."""
+    head = next(line for line in PAGE.splitlines() if line.startswith("| Client | `README.md`"))
+    names = re.findall(r"`([^`]+)`", head)
+    rows = PAGE[PAGE.index(head) :].partition("\n\n")[0].splitlines()[2:]
+    found = {}
+    for row in rows:
+        client, *cells, why = (cell.strip(" `") for cell in row.strip("|").split("|"))
+        assert why
+        for name, cell in zip(names, cells, strict=True):
+            if cell != "none":
+                codes, _, number = cell.partition(": ")
+                found[client, name] = (codes.split(", "), int(number))
+    return names, found
 
-    assert len(catalog)
-    assert [one for one in catalog.diagnostics if one.rule in WARNINGS] == []
-    for client in CLIENTS:
-        codes = {one.rule.value for one in lint_client(client, catalog)}
-        assert codes <= {*RECIPES.get(client, ([], 0))[0], *re.findall(rf"\({page}\), (PK\d+)", PAGE)}
+
+@pytest.fixture
+def findings(recipes):
+    """
+    A function that returns what is found in blocks: by lints, and by client with codes and a number.
+
+    Each block is looked at behind those before it, as a reader has them.
+    """
+
+    def findings(blocks):
+        lints, lost = [], {client: [] for client in CLIENTS}
+        for number, block in enumerate(blocks):
+            before = "\n".join([IMPORTS, *blocks[:number], ""])
+            catalog = compile(load(recipes(f"block{number}", page=before + block)), lint=True)
+            begin = before.count("\n") + 1
+            assert any(prompt.location.line >= begin for prompt in catalog.prompts)
+            lints += (one for one in catalog.diagnostics if one.location.line >= begin)
+            for client in CLIENTS:
+                lost[client] += (one for one in lint_client(client, catalog) if one.location.line >= begin)
+        codes = {client: sorted({one.rule.value for one in found}) for client, found in lost.items()}
+        return lints, {client: (codes[client], len(found)) for client, found in lost.items() if found}
+
+    return findings
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_prompts_are_clean_or_the_page_says_why(page, findings):
+    """
+    No lint finds anything in them, and what each client makes of them stands on the page of clients.
+    """
+    _, told = pages_by_client()
+
+    lints, found = findings(BLOCKS[page])
+
+    assert lints == []
+    assert found == {client: said for (client, name), said in told.items() if name == page}
+
+
+def test_every_page_with_prompts_is_told():
+    """
+    The table has a column for each, and no other.
+    """
+    assert pages_by_client()[0] == PAGES
+
+
+#: A prompt in which each client that has a weakness loses something, and lints find a fault.
+PLANTED = """
+@prompt(title="Two words")
+def planted(first: str, service: int = 1):
+    document = EmbeddedResource("a:b", text="{first}")
+    return user(first, document) + assistant("And then?")
+"""
+FAULTY = """
+@prompt
+def faulty(first: str):
+    return "Look at {first}."
+"""
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_fault_that_is_planted_in_a_page_is_noticed(page, findings):
+    """
+    The claim above fails for a page with one prompt more: for each client with a weakness, and each lint.
+    """
+    lints, found = findings(BLOCKS[page])
+    _, planted = findings([*BLOCKS[page], PLANTED])
+    faulty, _ = findings([*BLOCKS[page], FAULTY])
+
+    once = {"codex", "copilot-cli"}  # what holds for all prompts is said of the first
+    weak = {name for name, client in CLIENTS.items() if client != type(client)(client.title)} - once
+    assert {client for client in CLIENTS if planted.get(client) != found.get(client)} == weak
+    assert [one.rule for one in faulty] == [*(one.rule for one in lints), Rule.FORGOTTEN_F]

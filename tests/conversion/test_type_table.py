@@ -1,6 +1,5 @@
 # ruff: noqa: UP007, UP045 (people write types in every spelling)
 import datetime as dt
-import enum
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -13,27 +12,7 @@ import pytest
 
 from promptkit import Arg, ArgumentErrors, prompt, register_type
 from tests.ids import shown
-
-
-class Tone(enum.Enum):
-    WARM = "warm"
-    COLD = "Cold"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-class Corner(enum.Enum):
-    LEFT = (0, 0)
-    RIGHT = (1, 0)
-
-
-@dataclass
-class Point:
-    x: int
-    y: float = 0.0
+from tests.sample_types import Corner, Level, Point, Tone
 
 
 @attrs.define

@@ -1,6 +1,9 @@
 import datetime as dt
 import json
+import os
 import re
+import subprocess
+import sys
 import tomllib
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,6 +23,7 @@ from promptkit.errors import ArgumentErrors
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import pages_of
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
+from promptkit.transports.state_keys import MAKE_A_KEY, read_key_file
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -185,3 +189,16 @@ def test_dependencies_have_a_range():
 
     assert [name for name in measured if "==" not in name] == []
     assert [name for name in project["dependencies"] + extras if not (">=" in name and ",<" in name)] == []
+
+
+def test_the_key_file_is_one_that_is_taken(tmp_path):
+    """
+    The command for a key is the one that errors name, and the file that it makes may be given to a server.
+    """
+    page = (ROOT / "docs" / "http.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^```sh\n(.*state\.keys\))$", page, re.MULTILINE)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, env={**os.environ, "PATH": path}, check=True)  # noqa: S607 (as a reader would)
+
+    assert MAKE_A_KEY in command
+    assert len(read_key_file(str(tmp_path / "state.keys"))) == 1

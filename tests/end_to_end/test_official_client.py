@@ -74,7 +74,8 @@ def received(content):
     if content.type == "audio":
         return Audio(base64.b64decode(content.data), content.mime_type)
     if content.type == "resource_link":
-        return ResourceLink(content.uri, name=content.name)
+        details = {"title": content.title, "description": content.description, "size": content.size}
+        return ResourceLink(content.uri, name=content.name, mime_type=content.mime_type, **details)
     resource = content.resource
     blob = getattr(resource, "blob", None)
     return EmbeddedResource(

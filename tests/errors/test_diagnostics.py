@@ -30,6 +30,54 @@ ASKED = {
 RENDERED = {Rule.EXAMPLE_FAILS, Rule.RESOURCE_FAILS}
 COMPILED = [rule for rule in CASES if rule not in RENDERED]
 
+#: What an author changes who does as the remedy says: this text of the recipe, into that.
+MENDED = {
+    "PK101": ("@promtp", "@prompt"),
+    "PK102": ("def no", "from promptkit import prompt\n\n\n@prompt\ndef no"),
+    "PK103": ("langauge", "language"),
+    "PK104": ("codeblock", "code_block"),
+    "PK105": ('Path("style.md")', '(Path(__file__).parent / "style.md")'),
+    "PK106": ("pk207", "PK207"),
+    "PK201": ("bad name", "bad-name"),
+    "PK202": ('name="duplicate_name"', 'name="duplicate_name-2"'),
+    "PK203": ("object()", '"me"'),
+    "PK204": (' -> dict[str, str]:\n    return {"role": "user", "content": "x"}', ':\n    return "x"'),
+    "PK205": ("    user(", "    return user("),
+    "PK206": ('yield "user", diff', "yield diff"),
+    "PK207": ('"Review', 'f"Review'),
+    "PK208": ('"Review this {{ language }}', 'f"Review this {language}'),
+    "PK209": ("{(name.title() for name in languages)}", "{', '.join(name.title() for name in languages)}"),
+    "PK210": ("def Names_", "def other_names_"),
+    "PK211": ('assistant("What', 'user("What'),
+    "PK212": ('Image.from_path("diagram.png")', '"It shows two boxes."'),
+    "PK301": ("    diff,", "    diff: str,"),
+    "PK302": ("*diffs: str", "diffs: list[str]"),
+    "PK303": (", /", ""),
+    "PK304": ("complex", "float"),
+    "PK305": ('"all"', "10"),
+    "PK306": ('"Tone"', '"str"'),
+    "PK307": (", two: Context", ""),
+    "PK308": ("complete=3", 'complete=["3"]'),
+    "PK309": ("Arg]", 'Arg("The change")]'),
+    "PK310": ('Arg("The change"), Arg(secret=True)', 'Arg("The change", secret=True)'),
+    "PK311": ("dif:", "diff:"),
+    "PK312": ("Gt(0)", '"More than 0"'),
+    "PK313": ('"cold"', '"warm"'),
+    "PK320": ("Berln", "Berlin"),
+    "PK321": ("TEAM=core", "TEAM"),
+    "PK401": ("recent logs", "logs://recent"),
+    "PK402": ("template_mismatch() -> str:\n", "template_mismatch(lines: int = 1) -> str:\n"),
+    "PK403": ('"logs://recent")\ndef dup', '"logs://old")\ndef dup'),
+    "PK501": (
+        'language: str, diff: str) -> str:\n    return f"Review this {language}',
+        'diff: str) -> str:\n    return f"Review this',
+    ),
+    "PK502": ('    yield user("Review this.")\n    yield user(diff)', '    yield user("Review this.", diff)'),
+    "PK503": ("intent: str, lines: int", "lines: int, intent: str"),
+    "PK504": ("service", "service_name"),
+    "PK505": ('"Review a change"', '"Review"'),
+}
+
 #: What a diagnostic is for machines.
 SHAPE = {
     "type": "object",
@@ -94,6 +142,23 @@ class TestRules:
         source, _ = CASES[rule]
 
         assert lines(*found(ASKED.get(rule), **{rule.name.lower(): source})) == expected(rule)
+
+    def test_each_has_a_remedy_to_show(self):
+        """
+        A rule that is added is mended here.
+        """
+        assert {Rule(code) for code in MENDED} == {*COMPILED}
+
+    @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
+    def test_what_is_mended_is_no_longer_found(self, rule, found):
+        """
+        Who does as the remedy says hears nothing more, of this rule or of another.
+        """
+        old, new = MENDED[rule.value]
+        source = CASES[rule][0]
+        assert old in source
+
+        assert found(ASKED.get(rule), **{rule.name.lower(): source.replace(old, new)}) == ()
 
     def test_one_pass_finds_them_all(self, found):
         """

@@ -22,7 +22,7 @@ from promptkit.errors import (
 )
 from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import nearest
-from promptkit.language.return_remedies import Unsendable
+from promptkit.language.validation import Unsendable
 
 MISSING = Diagnostic(
     Rule.MISSING_ANNOTATION,

@@ -445,11 +445,15 @@ def _digest(data):
 
 
 RECIPE = """
-    from promptkit import Audio, Image, prompt
+    from promptkit import Audio, Image, prompt, read_below
 
     @prompt
     def show(name: str = "picture.png") -> Image:
         return Image.from_path(name)
+
+    @prompt
+    def attached(name: str) -> str:
+        return str(len(read_below(name, "pictures")))
 
     @prompt
     def confined(name: str) -> Image:
@@ -499,6 +503,7 @@ class TestFromPath:
         With a root, the path is one below that folder of the recipe's.
         """
         assert prompts["confined"]("a.png") == Image(png)
+        assert prompts["attached"]("a.png") == str(len(png))
 
     @pytest.mark.parametrize(
         "path", ["../picture.png", "/etc/passwd", "C:\\a.png", "//host/a.png", "a.png\0"]

@@ -19,8 +19,8 @@ from promptkit import prompt, resource
 from promptkit.language.content import EmbeddedResource, ResourceLink, Text
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow, messages_of
-from promptkit.language.return_remedies import Unsendable, describe
 from promptkit.language.turns import assistant, user
+from promptkit.language.validation import Unsendable, describe
 
 LINK = ResourceLink("a:b", name="a")
 

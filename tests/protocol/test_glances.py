@@ -67,7 +67,7 @@ class TestTextThatIsNone:
             "id": 7,
             "error": {
                 "code": -32600,
-                "message": "the line holds half of a surrogate pair, which is not a character",
+                "message": "the message holds half of a surrogate pair, which is not a character",
             },
         }
 
@@ -78,7 +78,7 @@ class TestTextThatIsNone:
         """
         (reply,) = events(raw(message, ensure_ascii=False))
 
-        assert (reply["id"], reply["error"]) == (7, {"code": -32700, "message": "the line is not UTF-8"})
+        assert (reply["id"], reply["error"]) == (7, {"code": -32700, "message": "the message is not UTF-8"})
 
     @pytest.mark.parametrize(
         "number",

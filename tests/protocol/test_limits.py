@@ -20,11 +20,10 @@ from promptkit.conversion.json_extent import extent
 from promptkit.language.content import EmbeddedResource
 from promptkit.protocol import limit_checks
 from promptkit.protocol.capabilities import ServerInfo
-from promptkit.protocol.connection import Connection
+from promptkit.protocol.connection import Connection, LineBuffer
 from promptkit.protocol.events import Batch, Request
-from promptkit.protocol.framing import LineBuffer, OverlongLine
 from promptkit.protocol.jsonrpc import TooManyRequests
-from promptkit.protocol.limits import OPTIONS, PAGE_SIZE, Limits
+from promptkit.protocol.limits import OPTIONS, PAGE_SIZE, Limits, OverlongLine
 from promptkit.protocol.partial_decoding import leading_id
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
@@ -94,7 +93,7 @@ class TestLines:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 7,
-            "error": {"code": -32600, "message": "the line is not read: it is longer than 2,000 bytes"},
+            "error": {"code": -32600, "message": "the message is not read: it is longer than 2,000 bytes"},
         }
         assert served(client)
 
@@ -162,7 +161,7 @@ class TestDepth:
         reply = client.ask("prompts/get", deep)
 
         assert (reply["id"], reply["error"]["code"]) == (1, -32700)
-        assert reply["error"]["message"] == "the line is not read: it is nested more than 20 deep"
+        assert reply["error"]["message"] == "the message is not read: it is nested more than 20 deep"
         assert "result" in client.ask("prompts/get", flat)
 
     @given(
@@ -229,7 +228,7 @@ class TestWhoIsTold:
 
         (reply,) = client.send(b'{"params":{"x":%b},"jsonrpc":"2.0","method":"ping","id":"last"}\n' % held)
 
-        assert (reply["id"], reply["error"]["message"][:25]) == ("last", "the line is not read: it ")
+        assert (reply["id"], reply["error"]["message"][:28]) == ("last", "the message is not read: it ")
         assert served(client)
 
     @pytest.mark.parametrize("held", TOO_MUCH.values(), ids=TOO_MUCH)
@@ -492,7 +491,7 @@ class TestValues:
         assert reply == {
             "jsonrpc": "2.0",
             "id": 1,
-            "error": {"code": -32600, "message": "the line is not read: it holds more than 100 values"},
+            "error": {"code": -32600, "message": "the message is not read: it holds more than 100 values"},
         }
         assert served(client)
 
@@ -836,22 +835,22 @@ class TestOptions:
         What the command line says when asked for help is what counts without it.
         """
         from promptkit.cli.options import parse
-        from promptkit.cli.serve import _limits
+        from promptkit.cli.serve import limits_of
 
         options = parse(["serve"])
 
-        assert (_limits(options), options.page_size) == (Limits(), PAGE_SIZE)
+        assert (limits_of(options), options.page_size) == (Limits(), PAGE_SIZE)
 
     def test_every_limit_has_an_option(self):
         """
         Each limit can be set on the command line.
         """
         from promptkit.cli.options import parse
-        from promptkit.cli.serve import _limits
+        from promptkit.cli.serve import limits_of
 
         options = parse(["serve", *(f"--{option.name}=7" for _, option in OPTIONS.values())])
 
-        assert _limits(options) == Limits(**dict.fromkeys(Limits.__struct_fields__, 7))
+        assert limits_of(options) == Limits(**dict.fromkeys(Limits.__struct_fields__, 7))
 
     @pytest.mark.parametrize("value", [0, -1, float("nan")])
     def test_a_limit_is_above_zero(self, value):

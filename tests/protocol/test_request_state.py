@@ -8,6 +8,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.jsonrpc import InvalidParams
+from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.request_state import RequestStateSigner
 
 KEY = bytes(range(32))
@@ -36,9 +37,9 @@ class Clock:
         return self.now
 
 
-def signer(clock=None, **options) -> RequestStateSigner:
+def signer(clock=None, *, keys=(KEY,), audience="tests", **options) -> RequestStateSigner:
     """A signer with a known key and a clock that stands still."""
-    return RequestStateSigner(**{"key": KEY, "clock": clock or Clock(), **options})
+    return RequestStateSigner(KeyRing(keys, audience), **{"clock": clock or Clock(), **options})
 
 
 def refusal(token, method=METHOD, params=PARAMS, by=None) -> str | None:
@@ -84,7 +85,9 @@ class TestTheSameRequest:
         """
         All that a token needs is in it, and in the key.
         """
-        assert refusal(RequestStateSigner(KEY).sign(METHOD, PARAMS), by=RequestStateSigner(KEY)) is None
+        one, another = (RequestStateSigner(KeyRing([KEY], "tests")) for _ in range(2))
+
+        assert refusal(one.sign(METHOD, PARAMS), by=another) is None
 
 
 class TestTheToken:
@@ -93,7 +96,7 @@ class TestTheToken:
         """
         It has a version, and nothing that has to be escaped anywhere.
         """
-        assert re.fullmatch(r"v1\.[A-Za-z0-9._~-]+", signer().sign(METHOD, params))
+        assert re.fullmatch(r"v2\.[A-Za-z0-9._~-]+", signer().sign(METHOD, params))
 
     def test_it_does_not_tell_what_it_signs(self):
         """
@@ -109,9 +112,9 @@ class TestTheToken:
         """
         Tokens of this version stay what they are, so that a newer server takes them.
         """
-        assert signer().sign(METHOD, PARAMS) == (
-            "v1.1790000901.05a72f105e61da0b8e6a1c925ad01fb3cb32f705cc8c6f6b73f43bc526ee8493"
-        )
+        issued = "v2.09679e85.1790000901.sEOnD6zSy-Ict1DPB9B_gNsHJkaw-A7tXp9c6OeXnNA"
+
+        assert signer().sign(METHOD, PARAMS) == issued
 
 
 class TestAnotherRequest:
@@ -155,14 +158,14 @@ class TestAnotherRequest:
         assert refusal(signer().sign(METHOD, PARAMS), method) == CHANGED
 
     @pytest.mark.requirement("mrtr/state-integrity")
-    @given(st.binary(min_size=16, max_size=80))
+    @given(st.binary(min_size=32, max_size=80))
     def test_another_key_is_refused(self, key):
         """
         A token of a server with another key is refused, without a reason.
         """
         assume(key != KEY)
 
-        assert refusal(signer(key=key).sign(METHOD, PARAMS)) == CHANGED
+        assert refusal(signer(keys=[key]).sign(METHOD, PARAMS)) == CHANGED
 
     def test_every_signer_has_a_key_of_its_own(self):
         """
@@ -183,24 +186,27 @@ class TestAnotherRequest:
         """
         The time of expiry is signed, too; a changed token is refused as changed before it is as expired.
         """
-        version, _, mac = signer().sign(METHOD, PARAMS).split(".")
+        version, key, _, mac = signer().sign(METHOD, PARAMS).split(".")
 
-        assert refusal(f"{version}.{expiry}.{mac}") == CHANGED
+        assert refusal(f"{version}.{key}.{expiry}.{mac}") == CHANGED
 
     @pytest.mark.parametrize(
         "token",
         [
             "",
-            "v1",
-            "v1..",
-            "v1.1790000901",
-            f"v1.1790000901.{'0' * 63}",
-            f"v1.1790000901.{'0' * 64}\n",
-            f"v1.1790000901.{'A' * 64}",
-            f"v1.-5.{'0' * 64}",
-            f"v1.{'9' * 5000}.{'0' * 64}",
-            f"v1.١٧٩.{'0' * 64}",
-            f"v2.1790000901.{'0' * 64}",
+            "v2",
+            "v2...",
+            f"v2.{'0' * 8}.1790000901",
+            f"v2.{'0' * 8}.1790000901.{'A' * 42}",
+            f"v2.{'0' * 8}.1790000901.{'A' * 43}\n",
+            f"v2.{'0' * 8}.1790000901.{'A' * 42}=",
+            f"v2.{'F' * 8}.1790000901.{'A' * 43}",
+            f"v2.{'0' * 7}.1790000901.{'A' * 43}",
+            f"v2.{'0' * 8}.-5.{'A' * 43}",
+            f"v2.{'0' * 8}.{'9' * 5000}.{'A' * 43}",
+            f"v2.{'0' * 8}.١٧٩.{'A' * 43}",
+            f"v1.1790000901.{'0' * 64}",
+            f"v3.{'0' * 8}.1790000901.{'A' * 43}",
             "\ud800",
         ],
         ids=ascii,
@@ -263,24 +269,35 @@ class TestTime:
         assert (in_time, refusal(token, by=fixed)) == (None, EXPIRED)
 
 
-class TestTheKey:
-    @pytest.mark.parametrize("key", [b"", b"k", b"k" * 15])
-    def test_a_short_one_is_refused(self, key):
+class TestTheRing:
+    def test_a_token_of_a_server_of_another_name_is_refused(self):
         """
-        A key that could be guessed is an error where it is given.
+        Servers that share keys, but not their name, take no tokens of each other.
         """
-        with pytest.raises(ValueError, match="can be guessed") as refused:
-            RequestStateSigner(key)
+        assert refusal(signer(audience="other").sign(METHOD, PARAMS)) == CHANGED
 
-        assert str(refused.value) == (
-            f"a key of {len(key)} bytes can be guessed: use 32, as secrets.token_bytes(32) makes them"
+    def test_a_token_of_a_replaced_key_is_taken(self):
+        """
+        As long as the ring holds the old key, people may finish the form that they are filling in.
+        """
+        new = bytes(reversed(KEY))
+        token = signer().sign(METHOD, PARAMS)
+
+        assert refusal(token, by=signer(keys=[new, KEY])) is None
+        assert refusal(token, by=signer(keys=[new])) == CHANGED
+
+    def test_a_token_for_something_else_is_refused(self):
+        """
+        What the ring seals for another purpose is no requestState, though all else is the same.
+        """
+        bound = b'["prompts/get",null]'
+        own, other = (
+            KeyRing([KEY], "tests").seal(purpose, 1_790_000_900, bound=bound)
+            for purpose in ("requestState", "session id")
         )
 
-    def test_it_is_not_shown(self):
-        """
-        Neither a log nor a traceback tells the key.
-        """
-        assert repr(KEY) not in repr(signer())
+        assert refusal(own, params=None) is None
+        assert refusal(other, params=None) == CHANGED
 
 
 def test_what_it_needs_is_loaded_when_it_is_used():
@@ -289,6 +306,7 @@ def test_what_it_needs_is_loaded_when_it_is_used():
     """
     script = """
 import sys
+from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.request_state import RequestStateSigner
 signer = RequestStateSigner()
 assert "hmac" not in sys.modules

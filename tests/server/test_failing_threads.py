@@ -106,9 +106,9 @@ def test_a_line_that_cannot_be_read(reading, monkeypatch, error):
 
     first, second, third = reading.ask(*(request(number, "ping") for number in (1, 2, 3))).splitlines()
     assert b'"result":{}' in first
-    reason = "the line is not read: there is not enough memory for it"
+    reason = "the message is not read: there is not enough memory for it"
     if not isinstance(error, MemoryError):
-        reason = "this line could not be read"
+        reason = "the message could not be read"
     assert f'"id":2,"error":{{"code":-32603,"message":"{reason}"}}'.encode() in second
     assert b'"result":{}' in third
 

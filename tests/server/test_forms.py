@@ -1,8 +1,6 @@
 import datetime as dt
-import enum
 import json
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal, NewType, Optional
@@ -19,29 +17,9 @@ from promptkit.protocol.jsonrpc import InvalidParams
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.elicitation import forms
 from promptkit.server.elicitation.elicitation import askable
+from tests.sample_types import Corner, Level, Point, Tone
 from tests.wire import _schema as published
 from tests.wire import validate
-
-
-class Tone(enum.Enum):
-    WARM = "warm"
-    COLD = "Cold"
-
-
-class Level(enum.IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-class Corner(enum.Enum):
-    LEFT = (0, 0)
-    RIGHT = (1, 0)
-
-
-@dataclass
-class Point:
-    x: int
-    y: float = 0.0
 
 
 class Address(str):

@@ -9,20 +9,14 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated, Literal
 
-import anyio
-import mcp.client.session
 import pytest
-from mcp import Client as OfficialClient
-from mcp import StdioServerParameters, types
 
 from promptkit import (
     Arg,
     Audio,
     CompileError,
     Context,
-    Image,
     PromptError,
-    ResourceLink,
     Text,
     assistant,
     prompt,
@@ -34,94 +28,10 @@ from promptkit.compiler.loading.loader import load
 from promptkit.compiler.recipes import Recipes
 from promptkit.errors import LoadError
 from promptkit.testing import Client, ProtocolError
-from tests.clients.calls import plain
-from tests.end_to_end.test_official_client import ARGUMENTS, RECIPES, received
-from tests.wire import HANDSHAKES, MODERN, REVISIONS
+from tests.wire import MODERN, REVISIONS
 
 EVERY_REVISION = pytest.mark.parametrize("revision", REVISIONS)
 KINDS = Path(__file__).parents[1] / "clients" / "recipes"
-
-#: What is asked of the recipes that have every kind of content, and what a person answers.
-KINDS_ARGUMENTS = {
-    **{name: {} for name in ("text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns")},
-    "typed": {"count": "3", "language": "rust"},
-    "asked": {},
-}
-ANSWERS = {"town": "Kyoto", "days": 4}
-
-
-def official(folder, revision, arguments, monkeypatch):
-    """What the official client receives from a process of its own that serves *folder*."""
-    monkeypatch.setattr(mcp.client.session, "LATEST_HANDSHAKE_VERSION", revision)
-    monkeypatch.setenv("PROJECT_ROOT", str(RECIPES))
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "promptkit", "serve", str(folder)],
-        env={"PROJECT_ROOT": str(RECIPES)},
-    )
-
-    async def person(_context, asked):
-        entered = {name: ANSWERS[name] for name in asked.requested_schema["properties"]}
-        return types.ElicitResult(action="accept", content=entered)
-
-    async def attempt(call):
-        try:
-            return await call
-        except mcp.MCPError as error:
-            return error
-
-    async def connected():
-        mode = "legacy" if revision in HANDSHAKES else revision
-        async with OfficialClient(server, mode=mode, elicitation_callback=person) as client:
-            assert client.protocol_version == revision
-            listed = await client.list_prompts()
-            got = {name: await attempt(client.get_prompt(name, given)) for name, given in arguments.items()}
-            return listed, got
-
-    return anyio.run(connected)
-
-
-def as_json(result):
-    """A result of the official client as it came, without what is for clients and not for people."""
-    return plain(result.model_dump(mode="json", by_alias=True, exclude_none=True))
-
-
-@pytest.mark.parametrize(
-    ("folder", "arguments"), [(RECIPES, ARGUMENTS), (KINDS, KINDS_ARGUMENTS)], ids=["recipes", "kinds"]
-)
-@EVERY_REVISION
-def test_it_receives_what_the_official_client_does(folder, arguments, revision, monkeypatch):
-    """
-    For every recipe and every revision: the same lists, the same messages byte for byte, the same
-    errors, and what a person was asked for makes the same prompt.
-    """
-    picture = Image.from_path(RECIPES / "samples/dialog.png")
-    monkeypatch.setitem(ARGUMENTS["debug_error"], "screenshot", picture.base64)
-    listed, got = official(folder, revision, arguments, monkeypatch)
-    client = Client(str(folder), revision=revision, answers=ANSWERS)
-
-    assert plain(client.request("prompts/list")) == as_json(listed)
-    assert [one.name for one in client.list_prompts()] == [one.name for one in listed.prompts]
-    for name, given in arguments.items():
-        if isinstance(got[name], mcp.MCPError):
-            with pytest.raises(ProtocolError) as caught:
-                client.get_prompt(name, given)
-            error = got[name].error
-            assert (caught.value.code, caught.value.message, caught.value.data) == (
-                error.code,
-                error.message,
-                error.data,
-            )
-            continue
-        assert plain(client.request("prompts/get", {"name": name, "arguments": given})) == as_json(got[name])
-        assert [(message.role, bare(message.content)) for message in client.get_prompt(name, given)] == [
-            (message.role, received(message.content)) for message in got[name].messages
-        ]
-
-
-def bare(content):
-    """Content without what `received` does not read of a link."""
-    return ResourceLink(content.uri, name=content.name) if isinstance(content, ResourceLink) else content
 
 
 @prompt

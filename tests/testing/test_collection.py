@@ -1,11 +1,17 @@
 """`pytest --promptkit`, in runs of pytest as an author has them."""
 
+import json
 import re
 import sys
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+
+ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
 
 #: A fault of each kind, planted among prompts that are sound.
@@ -94,8 +100,9 @@ def project(pytester):
 
     def write(*names, folder="recipes", **more):
         place = pytester.path / folder
-        place.mkdir(exist_ok=True)
-        for name, source in {**{name: RECIPES[name] for name in names or RECIPES}, **more}.items():
+        place.mkdir(exist_ok=True, parents=True)
+        wanted = names or (() if more else RECIPES)
+        for name, source in {**{name: RECIPES[name] for name in wanted}, **more}.items():
             (place / f"{name}.py").write_text(dedent(source).lstrip("\n"))
         return place
 
@@ -151,6 +158,161 @@ def test_without_the_option_a_recipe_is_no_test(project, run):
     project()
 
     run("recipes").assert_outcomes(passed=1)
+
+
+#: What `check` finds by the catalog as a whole, by the configuration, in a rendering, and outside of prompts.
+DELICATE = {
+    "twin": """
+        from promptkit import prompt
+
+        @prompt(name="Review")
+        def upper():
+            return "x"
+    """,
+    "twins": """
+        from promptkit import prompt
+
+        @prompt(name="review")
+        def lower():
+            return "x"
+    """,
+    "suppressed": """
+        from promptkit import prompt
+
+        @prompt
+        def suppressed(name: str):
+            return "Hello {name}."  # promptkit: ignore[PK207]
+    """,
+    "opening": """
+        from promptkit import assistant, prompt, user
+
+        def turns():
+            return assistant("What is it?") + user("This.")
+
+        @prompt
+        def opening():
+            return turns()
+    """,
+    "wide": """
+        from typing import Annotated
+        from promptkit import Arg, prompt
+
+        @prompt
+        def wide(a: Annotated[str, Arg(examples=["b"])] = "c", d: int = 1):
+            return f"{a} {d}"
+    """,
+    "words": "greeting = helo\n",
+    "plain": "import math\n\ndef area(radius):\n    return math.pi * radius * radii\n",
+}
+
+
+class TestBesideCheck:
+    """`pytest --promptkit` beside `promptkit check --render`."""
+
+    @pytest.fixture
+    def both(self, run, pytester):
+        """A function that returns what both find, by file, line and code, with their exit codes."""
+
+        def both(*target):
+            checked = pytester.run(
+                sys.executable, "-m", "promptkit", "check", *target, "--render", "--json", "--client=zed"
+            )
+            data = json.loads(checked.stdout.str())["diagnostics"]
+            by_check = {(Path(one["file"]).name, one["line"], one["code"]) for one in data}
+            ran = run("--promptkit", *target)
+            told = re.findall(
+                r"^(?:E +)?(\S+?):(\d+): (?:error|warning) (PK\d+)", ran.stdout.str(), re.MULTILINE
+            )
+            return by_check, {(Path(file).name, int(line), code) for file, line, code in told}, ran
+
+        return both
+
+    @pytest.mark.parametrize("target", [(), ("recipes",)], ids=["configured", "named"])
+    def test_they_find_the_same(self, target, project, both, pytester):
+        """
+        The same findings, of the catalog, for clients, in renderings and outside of prompts; the same is
+        ignored; and neither looks into folders below, which are not served.
+        """
+        project("finding", "sound", **DELICATE)
+        project("finding", "unserved", folder="recipes/drafts")
+        (pytester.path / "pyproject.toml").write_text(
+            "[tool.promptkit]\nignore = ['PK210']\nclients = ['zed']\n"
+        )
+
+        by_check, by_pytest, ran = both(*target)
+
+        assert {code for _, _, code in by_check} >= {"PK101", "PK103", "PK207", "PK211", "PK501"}
+        assert "PK210" not in ran.stdout.str()
+        assert by_pytest == by_check
+        assert "drafts" not in ran.stdout.str()
+
+    @pytest.mark.parametrize("target", ["recipes/twins.py", "recipes/twins.py:lower"])
+    def test_a_file_or_an_object_is_all_that_is_looked_at(self, target, project, both, pytester):
+        """
+        Where the configuration names a file, or one prompt in it, nothing beside it counts.
+        """
+        project(**DELICATE)
+        (pytester.path / "pyproject.toml").write_text(f"[tool.promptkit]\ntarget = '{target}'\n")
+
+        by_check, by_pytest, ran = both()
+
+        assert by_check == by_pytest == set()
+        assert outcomes(ran) == (["twins.py::review"], [])
+
+    def test_a_folder_above_leads_to_its_target(self, project, run, pytester):
+        """
+        A folder of the project is named: what is served below it is tested, and what has no prompts is not.
+        """
+        project("sound")
+        project("finding", folder="recipes/drafts")
+        project(folder="tests", util="def area(): return raduis", test_it="def test(): pass")
+
+        assert outcomes(run("--promptkit", ".")) == (
+            ["sound.py::refuse", "sound.py::review", "test_it.py::test"],
+            [],
+        )
+
+    @pytest.mark.parametrize(
+        ("setting", "says"),
+        [
+            ("ignore = ['PK998']", "[tool.promptkit] ignore: there is no code 'PK998'"),
+            ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error, and only warnings can be"),
+            (
+                "clients = ['zde']",
+                "[tool.promptkit] clients: there is no client 'zde': did you mean 'zed'?",
+            ),
+        ],
+    )
+    def test_a_setting_that_does_not_exist_is_told_by_both(self, setting, says, project, run, pytester):
+        """
+        Neither passes over a misspelt code or client.
+        """
+        project("sound")
+        (pytester.path / "pyproject.toml").write_text(f"[tool.promptkit]\n{setting}\n")
+
+        checked = pytester.run(sys.executable, "-m", "promptkit", "check", "recipes")
+
+        assert checked.ret == 2
+        assert says in checked.stderr.str()
+        for ran in (run("--promptkit", "recipes"), run("--promptkit")):
+            assert ran.ret == pytest.ExitCode.USAGE_ERROR
+            assert says in ran.stderr.str()
+
+
+def test_our_own_recipes_are_clean(run, monkeypatch):
+    """
+    ``pytest --promptkit recipes`` in a checkout passes for each of the thirteen, with no variable set.
+    """
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("CI", "true")  # not by chance
+
+    ran = run("--promptkit", "-n0", "-k", "not test_", "recipes")
+
+    assert ran.ret == 0
+    assert outcomes(ran) == (
+        [f"{name}.py::{name}" for name in sorted(compile(load(ROOT / "recipes")))],
+        [],
+    )
 
 
 class TestWhatIsCollected:

@@ -159,6 +159,40 @@ class TestSnapshot:
         ]
         assert len(shown) <= 15
 
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            (r"user('a\n\n[assistant]\nb')", "user('a') + assistant('b')"),
+            (r"user('a\r\nb')", r"user('a\nb')"),
+            (r"user('a\n')", "user('a')"),
+            (r"user('a\x0cb\x85c\u2028d\re')", r"user('a\nb\nc\nd\ne')"),
+            ("user(ResourceLink('a:b', name='c'))", "user(ResourceLink('a:b', name='c', title='c'))"),
+        ],
+    )
+    def test_what_looks_alike_is_told_apart(self, before, after, write, run):
+        """
+        A snapshot that was written is met again, and not by another workflow that looks like it.
+        """
+
+        def rendered(workflow):
+            write(
+                **{
+                    "pyproject.toml": "",
+                    "test_it.py": f"""
+                    from promptkit import ResourceLink, assistant, user
+
+                    def test_it(promptkit_snapshot):
+                        assert {workflow} == promptkit_snapshot
+                    """,
+                }
+            )
+
+        rendered(before)
+        run("--snapshot-update").assert_outcomes(passed=1)
+        run().assert_outcomes(passed=1)
+        rendered(after)
+        run().assert_outcomes(failed=1)
+
     def test_what_it_takes(self, write, run):
         """
         Messages, content and text can be kept, too; anything else is refused.

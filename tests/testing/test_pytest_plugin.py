@@ -8,6 +8,8 @@ from textwrap import dedent
 import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, Message, ResourceLink, Text, Workflow, assistant, user
+from promptkit.compiler.loading.targets import project_root
+from promptkit.testing.project_root import make_importable, root_of
 from promptkit.testing.transcript_diff import explain
 
 pytest_plugins = ["pytester"]
@@ -62,6 +64,63 @@ class TestComparison:
 
         assert said[0].endswith("assert Workflow == Workflow: the transcripts differ (- right, + left)")
         assert said[1:] == ["message 16, user:", "[user]", "- A word in 4.", "+ A changed in 4."]
+
+    @pytest.mark.parametrize("changed", [2, 3])
+    @pytest.mark.parametrize("around", ["", "x" * 300], ids=["short", "long"])
+    def test_several_changed_words_are_all_seen(self, changed, around, pytester, run):
+        """
+        Of 22 turns with several changed words each one is shown as - and +, and pytest cuts nothing.
+        """
+        numbers = [3, 12, 20][:changed]
+        pytester.makepyfile(
+            f"""
+            from promptkit import assistant, user
+
+            def conversation(word, numbers=()):
+                turns = user("Start.", "Listen.") + "Go on."
+                for number in range(2, 22):
+                    role = assistant if number % 2 else user
+                    said = word if number in numbers else 'word'
+                    turns += role(f"Well,\\na {{said}} in {{number}}.{around}")
+                return turns
+
+            def test_conversation():
+                assert len(conversation("word")) == 22
+                assert conversation("changed", {numbers}) == conversation("word")
+            """
+        )
+
+        ran = run()
+        said = [line for line in explanation(ran) if line.startswith(("- ", "+ "))]
+
+        assert [line[:20].rstrip(".x") for line in said] == [
+            line for number in numbers for line in (f"- a word in {number}", f"+ a changed in {number}")
+        ]
+        assert "truncated" not in ran.stdout.str()
+
+    def test_what_does_not_fit_is_left_to_more_output(self, pytester, run):
+        """
+        Where everything differs, the changes come first, and -vv shows where each one is.
+        """
+        pytester.makepyfile(
+            """
+            from promptkit import user
+
+            def conversation(word):
+                return sum((user(f"{number} {word}") + user("same") for number in range(1, 9)), user("Go."))
+
+            def test_conversation():
+                assert conversation("left") == conversation("right")
+            """
+        )
+
+        short, long = explanation(run()), explanation(run("-vv"))
+
+        assert short[1:6] == ["- 1 right", "+ 1 left", "- 2 right", "+ 2 left", "- 3 right"]
+        assert [line for line in long if line.endswith(", user:")] == [
+            f"message {2 * number}, user:" for number in range(1, 9)
+        ]
+        assert "+ 8 left" in long
 
     def test_only_what_is_about_turns_is_explained(self, pytester, run):
         """
@@ -134,8 +193,18 @@ class TestExplanation:
                 ResourceLink("a:b", name="c", title="c"),
                 ResourceLink("a:b", name="c"),
                 [
-                    "- ResourceLink('a:b', name='c')",
-                    "+ ResourceLink('a:b', name='c', title='c')",
+                    "- ResourceLink",
+                    "+ ResourceLink name='c' title='c'",
+                    "  [c](a:b)",
+                ],
+            ),
+            (
+                user("a\n[assistant]\nb"),
+                user("a") + assistant("b"),
+                [
+                    "- Message('user', Text('a'))",
+                    "- Message('assistant', Text('b'))",
+                    "+ Message('user', Text('a\\n[assistant]\\nb'))",
                 ],
             ),
             (
@@ -303,27 +372,95 @@ class TestProjectRoot:
         run("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
 
 
-def test_it_imports_nothing_until_it_is_needed(pytester, run):
-    """
-    A run that has nothing to do with promptkit pays for the plugin's module and the root's.
-    """
-    pytester.makepyfile(
+#: What a project is that has nothing to do with promptkit.
+UNRELATED = {
+    "pyproject.toml": "[project]\nname = 'unrelated'\n[tool.promptkit-like]\n",
+    "prompts/questions.py": "QUESTIONS = ['Which database?']",
+    "recipes/soup.py": "def cook(): return 'soup'",
+    "tests/conftest.py": "",
+    "tests/helping.py": "import json",
+}
+
+#: Each makes a project one with prompts.
+RELATED = {
+    "pyproject.toml": "[tool.promptkit]\ntarget = 'src/prompts'\n",
+    "prompts/review.py": "from promptkit import prompt\n",
+    "recipes/review.py": "from promptkit import prompt\n",
+    "tests/review.py": "from promptkit import prompt\n",
+}
+
+#: Notes what a run of pytest has imported and changed.
+LOOKS = """
+    import sys
+
+    def test_modules():
+        names = {name for name in sys.modules if name.startswith("promptkit")}
+        own = {"promptkit.testing", "promptkit.testing.pytest_plugin", "promptkit.testing.project_root"}
+        assert names == {"promptkit", "promptkit.version", *own}
+        assert "msgspec" not in sys.modules
+
+    def test_path(pytestconfig):
+        assert (str(pytestconfig.rootpath) in sys.path) == PROMPTS
+
+    def test_failure():
+        assert "a" == "b"
+"""
+
+
+class TestProjectsWithoutPrompts:
+    @pytest.fixture
+    def look(self, pytester, run):
+        """A function that runs tests in a project of some files, which note what has happened."""
+
+        def look(files, *, has_prompts):
+            for path, source in {**files, "tests/test_it.py": LOOKS}.items():
+                file = pytester.path / path
+                file.parent.mkdir(exist_ok=True)
+                file.write_text(dedent(source).replace("PROMPTS", str(has_prompts)))
+            (pytester.path / ".git").mkdir()
+            return run("--rootdir=.", "--import-mode=importlib")
+
+        return look
+
+    def test_nothing_is_imported_and_no_path_changed(self, look):
         """
-        import sys
-
-        def test_modules():
-            names = {name for name in sys.modules if name.startswith("promptkit")}
-            own = {"promptkit.testing", "promptkit.testing.pytest_plugin"}
-            loading = {"promptkit.compiler.loading", "promptkit.compiler.loading.targets"}
-            assert names <= {"promptkit", "promptkit.version", "promptkit.compiler", *own, *loading}
-            assert "msgspec" not in sys.modules
-
-        def test_failure():
-            assert "a" == "b"
+        A run that has nothing to do with promptkit pays for the plugin's own module, and finds the module
+        path as it was, whatever its folders are called.
         """
-    )
+        look(UNRELATED, has_prompts=False).assert_outcomes(passed=2, failed=1)
 
-    run().assert_outcomes(passed=1, failed=1)
+    @pytest.mark.parametrize("path", RELATED)
+    def test_what_makes_it_one_with_prompts(self, path, look):
+        """
+        Its configuration, or recipes in one of the folders where they are looked for: then its root can
+        be imported from, and still nothing is imported until it is needed.
+        """
+        look({**UNRELATED, path: RELATED[path]}, has_prompts=True).assert_outcomes(passed=2, failed=1)
+
+    @pytest.mark.parametrize("mark", ["pyproject.toml", ".git", None])
+    @pytest.mark.parametrize("place", ["above", "above/project", "above/project/recipes"])
+    def test_the_root_is_that_of_the_commands(self, mark, place, tmp_path):
+        """
+        A test beside recipes may import what they may, wherever the project is marked.
+        """
+        recipes = tmp_path / "above" / "project" / "recipes"
+        recipes.mkdir(parents=True)
+        (tmp_path / ".git").mkdir()
+        if mark is not None:
+            (tmp_path / place / mark).touch()
+        own = mark is not None and place.endswith("recipes")
+
+        assert str(root_of(recipes)) == (str(recipes) if own else project_root(recipes))
+
+    def test_a_folder_that_cannot_be_read_has_none(self, tmp_path):
+        """
+        What is no folder, or not there, is no project with prompts, and no error.
+        """
+        before = list(sys.path)
+
+        make_importable(tmp_path / "nowhere" / "at" / "all")
+
+        assert sys.path == before
 
 
 class TestTracebacks:

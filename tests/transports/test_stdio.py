@@ -369,6 +369,57 @@ def test_a_forked_child_is_no_server(serve):
     assert [text(reply) for reply in replies[1:3]] == ["parent", "0"]
 
 
+FORKING_AMID_IMPORTS = """
+import importlib, os, sys, time
+from threading import Event, Thread
+from promptkit import PromptError, prompt
+
+ERRORS = {"exit": SystemExit, "failure": RuntimeError, "message": PromptError}
+LATER = ["promptkit.server.lookup", "promptkit.catalog.redaction", "promptkit.errors.tracebacks"]
+
+def hold(held, done):  # what a thread does that imports these
+    locks = [importlib._bootstrap._get_module_lock(name) for name in LATER]
+    for lock in locks:
+        lock.acquire()
+    held.set()
+    done.wait()
+    for lock in locks:
+        lock.release()
+
+@prompt
+def fork(error: str):
+    held, done = Event(), Event()
+    Thread(target=hold, args=(held, done)).start()
+    held.wait()
+    if not (child := os.fork()):
+        raise ERRORS[error]("in the child")
+    ended, until = 0, time.monotonic() + 20
+    while not ended and time.monotonic() < until:
+        ended, _ = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.01)
+    done.set()
+    if not ended:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    return "it ended" if ended else "it hung"
+"""
+
+
+@pytest.mark.parametrize("error", ["exit", "failure", "message"])
+def test_a_forked_child_that_raises_imports_nothing(serve, error):
+    """
+    It ends at once, whatever it raises, though a thread that its parent left behind was importing what shows
+    errors: nobody would ever release that thread's locks.
+    """
+    process = serve(FORKING_AMID_IMPORTS)
+    ask(process, initialize("2025-06-18"))
+
+    reply = ask(process, get(1, "fork", error=error))
+    more, said, code = talk(process)
+
+    assert (text(reply), more, said, code) == ("it ended", [], "", 0)
+
+
 @pytest.mark.parametrize("end", ["stdin", "stdout"])
 def test_descriptors_that_do_not_block(recipes, end):
     """

@@ -10,7 +10,8 @@ from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Location, Report, Rule
 from promptkit.errors.sources import function_at, own_nodes, span_of
-from promptkit.language.return_remedies import is_role_tuple, remedy_for
+from promptkit.language.return_remedies import remedy_for
+from promptkit.language.validation import is_role_tuple
 
 __all__ = ["lint_values"]
 

@@ -1,16 +1,19 @@
 """Declarations: the prompts and resources that modules make while they are imported, and hold afterwards."""
 
+import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from promptkit.compiler.loading.finders import namespace_of
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
-from promptkit.compiler.resources import Resource
 from promptkit.errors.exceptions import LoadError
+
+if TYPE_CHECKING:
+    from promptkit.compiler.resources import Resource
 
 __all__ = ["MadePrompts", "declared_in", "named_declarations"]
 
@@ -51,8 +54,7 @@ def declared_in(
         and f"{value.__module__}.".startswith(inside)
         and (value.__module__ == name or value.__module__ not in recipes)
     ]
-    resources = [value for value in held if issubclass(type(value), Resource)]
-    return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(resources)))
+    return LoadedFile(file, tuple(dict.fromkeys(own)), tuple(dict.fromkeys(_resources_among(held))))
 
 
 def named_declarations(
@@ -64,6 +66,8 @@ def named_declarations(
     Raises:
         LoadError: If it has nothing of that name, or something else.
     """
+    from promptkit.compiler.resources import Resource  # few targets name an object
+
     try:
         found = reduce(getattr, attribute.split("."), module)
         items = [found] if isinstance(found, Prompt | Resource) else list(found)
@@ -76,6 +80,15 @@ def named_declarations(
     prompts = tuple(item for item in items if isinstance(item, Prompt))
     resources = tuple(item for item in items if isinstance(item, Resource))
     return Recipes(by_file=[LoadedFile(file, prompts, resources)], read=read)
+
+
+def _resources_among(values: Iterable[Any]) -> "list[Resource[..., Any]]":
+    # A module that holds a resource has loaded the class, which takes a while. Most hold none.
+    if "promptkit.compiler.resources" not in sys.modules:
+        return []
+    from promptkit.compiler.resources import Resource
+
+    return [value for value in values if issubclass(type(value), Resource)]
 
 
 def _is_left_over(prompt: Prompt[..., Any], module: object) -> bool:

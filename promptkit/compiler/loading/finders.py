@@ -20,6 +20,7 @@ __all__ = [
     "SiblingFinder",
     "SourceLoader",
     "active_finders",
+    "import_state",
     "namespace_of",
     "place_module",
     "remove_module",
@@ -31,6 +32,17 @@ def active_finders() -> "list[Finder]":
     installed: list[Any] = list(sys.meta_path)
     # An author's finder may have a `__class__` that raises anything.
     return [finder for finder in installed if issubclass(type(finder), Finder)]
+
+
+def import_state() -> tuple[object, ...]:
+    """Return what decides where modules are found, to be compared later."""
+    ours = active_finders()
+    roots = {root for finder in ours if (root := getattr(finder, "root", None)) is not None}
+    return (
+        tuple(place for place in sys.path if place not in roots),
+        tuple(id(finder) for finder in sys.meta_path if finder not in ours),
+        tuple(map(id, sys.path_hooks)),
+    )
 
 
 def namespace_of(module: object) -> Mapping[str, Any]:

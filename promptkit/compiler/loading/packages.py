@@ -21,13 +21,13 @@ from promptkit.compiler.loading.finders import (
     PackageFinder,
     SiblingFinder,
     active_finders,
+    import_state,
     namespace_of,
     place_module,
     remove_module,
 )
 from promptkit.compiler.loading.interpreter import preserve_interpreter
 from promptkit.compiler.loading.project_finder import ProjectFinder
-from promptkit.compiler.loading.reuse import are_in_place, changed_modules, import_state
 from promptkit.compiler.loading.targets import package_of, project_root
 
 __all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
@@ -96,6 +96,8 @@ class Package:
             changed:
                 The paths of the files that are others now, that are new or that are gone.
         """
+        from promptkit.compiler.loading.reuse import are_in_place, changed_modules  # not in a first import
+
         folder = self._sources.folder
         found = changed_modules(changed, self.name, folder, self.executions)
         if found is None or import_state() != self._import_state:

@@ -9,9 +9,9 @@ from types import ModuleType
 from msgspec import Struct
 
 from promptkit.compiler.loading.executions import Execution, Executions
-from promptkit.compiler.loading.finders import SourceLoader, active_finders, namespace_of
+from promptkit.compiler.loading.finders import SourceLoader, namespace_of
 
-__all__ = ["ChangedModules", "are_in_place", "changed_modules", "import_state"]
+__all__ = ["ChangedModules", "are_in_place", "changed_modules"]
 
 
 class ChangedModules(Struct, frozen=True):
@@ -64,17 +64,6 @@ def changed_modules(
         else:
             return None
     return ChangedModules(frozenset(names), others)
-
-
-def import_state() -> tuple[object, ...]:
-    """Return what decides where modules are found, to be compared later."""
-    ours = active_finders()
-    roots = {root for finder in ours if (root := getattr(finder, "root", None)) is not None}
-    return (
-        tuple(place for place in sys.path if place not in roots),
-        tuple(id(finder) for finder in sys.meta_path if finder not in ours),
-        tuple(map(id, sys.path_hooks)),
-    )
 
 
 def are_in_place(kept: Iterable[Execution], package: str, module: ModuleType) -> bool:

@@ -103,6 +103,9 @@ class Elicitation:
 
         answer_within:
             How long to wait for an answer, in seconds.
+
+        signer:
+            Signs each ``requestState``; by default one whose key nobody else has.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class Elicitation:
         in_flight: InFlight,
         send: Callable[[bytes], None],
         answer_within: float = _ANSWER_WITHIN_S,
+        signer: "RequestStateSigner | None" = None,
     ) -> None:
         self._connection = connection
         self._in_flight = in_flight
@@ -121,7 +125,7 @@ class Elicitation:
         # then the question is either never sent, or sent first and withdrawn after. Reentrant, as a client
         # in this process may answer at once.
         self._asking = RLock()
-        self._made_signer: RequestStateSigner | None = None
+        self._made_signer = signer
 
     def arguments(self, request: Request, prompt: CompiledPrompt) -> tuple[dict[str, Any] | None, int]:
         """

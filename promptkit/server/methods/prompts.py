@@ -6,17 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
 
+from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.limit_checks import check_arguments
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import Lowering
 from promptkit.protocol.revisions import Revision
 from promptkit.server.calls import NESTED_REFUSALS, Calls, call_author, nested_refusal
 from promptkit.server.exchange import Exchange
-from promptkit.server.lookup import hide
 
 if TYPE_CHECKING:
     from promptkit.server.elicitation.elicitation import Elicitation, Question
@@ -79,6 +78,8 @@ class PromptMethods:
 
     def _checked(self, prompt: CompiledPrompt, given: dict[str, Any] | None) -> dict[str, Any] | None:
         """Check the sizes of arguments that do not all come from one request."""
+        from promptkit.protocol.limit_checks import check_arguments  # most prompts never ask
+
         check_arguments({name: Raw(encode(value)) for name, value in (given or {}).items()}, self._limits)
         prompt.arguments.check_values(given or {}, self._limits.values)
         return given
@@ -91,18 +92,15 @@ class PromptMethods:
         key = None if prompt.cache is None else replies.key(prompt, exchange.request, given)
         if key is not None and (result := replies.get(key)) is not None:
             return result
-        if prompt.arguments.secret:
-            hide(prompt.arguments, given)
+        arguments = prompt.arguments
         try:
-            values = prompt.arguments.read(given)
+            values = _read_hidden(arguments, given) if arguments.secret else arguments.read(given)
         except ArgumentErrors as errors:
             return self._ask(exchange, prompt, given or {}, errors, asked)
-        if prompt.arguments.secret:
-            hide(prompt.arguments, values, read=True)
         if prompt.context is not None:
             from promptkit.server.context import context_of  # most prompts take no context
 
-            values[prompt.context] = context_of(exchange.request, self._send)
+            values[prompt.context] = context_of(exchange.request, exchange.request.sender(self._send))
         if prompt.renderer.is_async or not self._calls.runs_here(exchange, prompt.timeout):
             self._render_elsewhere(exchange, prompt, key, values)
             return None
@@ -153,3 +151,13 @@ class PromptMethods:
             return self._lowerings[request.revision].results.encode_question(result)
         elicitation.ask(question, params)
         return None
+
+
+def _read_hidden(arguments: Arguments, given: dict[str, Any] | None) -> dict[str, Any]:
+    """Read arguments of which some are secret, and hide those in what is printed from now on."""
+    from promptkit.server.lookup import hide  # few prompts take secrets
+
+    hide(arguments, given)
+    values = arguments.read(given)
+    hide(arguments, values, read=True)
+    return values

@@ -65,19 +65,17 @@ class ResourceMethods:
     def subscribe(self, exchange: Exchange) -> bytes:
         """Tell the session of updates of a resource from now on."""
         resource_of(exchange)
-        self._notifier.subscriptions.subscribe(exchange.request.params.uri)
+        self._notifier.subscribe(exchange.request.params.uri)
         return b"{}"
 
     def unsubscribe(self, exchange: Exchange) -> bytes:
         """Tell the session no longer."""
-        self._notifier.subscriptions.unsubscribe(exchange.request.params.uri)
+        self._notifier.unsubscribe(exchange.request.params.uri)
         return b"{}"
 
     def listen(self, exchange: Exchange) -> None:
         """Tell the client of changes until it, or the server, ends the request."""
         self._in_flight.check_room()
-        request_id = exchange.request.id
-        stop = partial(self._notifier.subscriptions.cancel, request_id)
-        self._notifier.listen(
-            exchange.request, lambda: self._in_flight.hold(Job(exchange, stop, works=False))
-        )
+        request = exchange.request
+        stop = partial(self._notifier.cancel, request)
+        self._notifier.listen(request, lambda: self._in_flight.hold(Job(exchange, stop, works=False)))

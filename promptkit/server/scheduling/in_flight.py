@@ -1,6 +1,8 @@
 """Requests in flight: read, but not answered yet. Each is answered exactly once."""
 
 from collections.abc import Callable, Collection
+from math import inf
+from operator import attrgetter
 from threading import Condition, Lock
 from typing import Final
 
@@ -13,7 +15,7 @@ from promptkit.server.exchange import Exchange
 
 __all__ = ["InFlight", "Job"]
 
-#: How many requests may be open at once: streams, questions, and running work.
+#: How many requests of one client may be open at once: streams, questions, and running work.
 _MAX_OPEN: Final = 1024
 
 
@@ -49,7 +51,7 @@ class Job(Struct, frozen=True, eq=False):
 
 class InFlight:
     """
-    The requests of one client that are not answered yet.
+    The requests that are not answered yet.
 
     The first to take a job out of the table answers it: the work itself, a cancellation, the
     deadline, or the end of the server.
@@ -61,16 +63,28 @@ class InFlight:
         timed:
             Called when a request gets a deadline, so that the caller can schedule `expire`.
 
+        many_clients:
+            Whether the requests come from many clients, so that several may have the same id.
+
     Attributes:
         ids:
-            A live view of the ids of the requests.
+            A live view of the ids that no other request may have now.
     """
 
-    def __init__(self, send: Callable[[bytes], None], timed: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        send: Callable[[bytes], None],
+        timed: Callable[[], object] = lambda: None,
+        *,
+        many_clients: bool = False,
+    ) -> None:
         self._send = send
         self._timed = timed
         self._jobs: dict[RequestId, Job] = {}
-        self.ids: Collection[RequestId] = self._jobs.keys()
+        # Of many clients, each request is known by its place in memory.
+        self._key: Callable[[Request], RequestId] = id if many_clients else attrgetter("id")
+        self._most = inf if many_clients else _MAX_OPEN
+        self.ids: Collection[RequestId] = () if many_clients else self._jobs.keys()
         self._leaving = 0
         # Enter the lock, never the condition: `Condition.__enter__` is Python code, and a worker that
         # is stopped within it would never release the lock.
@@ -84,12 +98,12 @@ class InFlight:
         Raises:
             TooManyRequests: If the limit is reached.
         """
-        if len(self._jobs) >= _MAX_OPEN:
+        if len(self._jobs) >= self._most:
             msg = f"{len(self._jobs):,} requests are open, which is the limit: end some of them first"
             raise TooManyRequests(msg)
 
     def __contains__(self, request_id: object) -> bool:
-        return request_id in self._jobs
+        return request_id in self.ids
 
     def hold(self, job: Job) -> Job:
         """
@@ -109,7 +123,7 @@ class InFlight:
             if exchange.settled or (exchange.held and not again):
                 return job
             exchange.held = True
-            self._jobs[exchange.request.id] = job
+            self._jobs[self._key(exchange.request)] = job
         if job.deadline is not None:
             self._timed()
         return job
@@ -125,9 +139,10 @@ class InFlight:
     def _settle(self, job: Job) -> bool:
         """Take *job* out of the table. After True, the caller must answer it and call `_leave`."""
         with self._lock:
-            if self._jobs.get(job.exchange.request.id) is not job:
+            key = self._key(job.exchange.request)
+            if self._jobs.get(key) is not job:
                 return False
-            del self._jobs[job.exchange.request.id]
+            del self._jobs[key]
             job.exchange.settled = True
             self._leaving += 1
             return True
@@ -157,17 +172,24 @@ class InFlight:
 
     def fail(self, exchange: Exchange, reply: bytes) -> None:
         """Send the reply to a request that failed, whether or not it is in flight."""
-        job = self._jobs.get(exchange.request.id)
+        job = self._jobs.get(self._key(exchange.request))
         if job is not None and job.exchange is exchange:
             self._end(job, reply)
         elif not exchange.held and (line := exchange.request.answer(reply)):
             self._send(line)
 
     def cancel(self, request_id: RequestId) -> None:
-        """Stop the work on a request, if it is in flight, and send no reply."""
+        """Stop the work on the request with this id, if it is in flight, and send no reply."""
         job = self._jobs.get(request_id)
         if job is not None:
             self._end(job, b"")
+
+    def drop(self, request: Request) -> bool:
+        """Stop the work on a request, and send no reply; return whether it is in flight."""
+        job = self._jobs.get(self._key(request))
+        if job is not None:
+            self._end(job, b"")
+        return job is not None
 
     def expire(self, now: float) -> None:
         """Answer every request whose deadline is at or before *now*, by `time.monotonic`."""

@@ -5,8 +5,8 @@ Tests of a catalog whose recipes are still being imported.
 import pytest
 
 from promptkit import prompt, resource
-from promptkit.catalog.lazy_catalog import LazyCatalog
 from promptkit.compiler.compilation import compile
+from promptkit.compiler.lazy_import import LazyCatalog
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
 

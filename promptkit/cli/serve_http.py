@@ -1,0 +1,248 @@
+"""``promptkit serve --http``: answer many clients over Streamable HTTP, with one process or several."""
+
+import gc
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, urlsplit
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.cli import Exit
+from promptkit.cli.loading import report_faults
+from promptkit.compiler.reloading import Reloader
+from promptkit.errors import standard_error
+from promptkit.errors.standard_error import say
+from promptkit.transports.http import listeners
+from promptkit.transports.http.listeners import CannotListen, Listener
+from promptkit.transports.stdio import exit_now
+
+if TYPE_CHECKING:
+    from promptkit.transports.http.connections import ConnectionLimits
+    from promptkit.transports.http.worker import Application
+
+__all__ = ["application_factory", "run"]
+
+#: How long running prompts are waited for when serving ends, in seconds: balancers expect some.
+GRACE_S: Final = 10.0
+
+#: The extra `http`, but for uvloop, which is not everywhere: asyncio's own loop does its work there.
+_EXTRA: Final = ("httptools", "uvicorn")
+
+
+def application_factory(
+    options: Namespace, reloader: Reloader, catalog: Catalog, listening: Sequence[Listener]
+) -> "Callable[[], Application]":
+    """
+    Return what makes the application of a worker.
+
+    Args:
+        options:
+            The command line.
+
+        reloader:
+            What has loaded the catalog.
+
+        catalog:
+            What is served at first.
+
+        listening:
+            Where clients connect: they may call the server by these names.
+
+    Raises:
+        ValueError: If an origin, the public URL, or a key is not one.
+
+        OSError: If the audit cannot be written.
+    """
+    from promptkit.cli.serve import limits_of
+    from promptkit.transports.http.application import BODY_BYTES
+    from promptkit.transports.http.hosting import Settings, host
+    from promptkit.transports.state_keys import state_keys
+
+    hosts, origins = [*(options.allow_host or ())], [*(options.allow_origin or ())]
+    if options.public_url is not None:
+        public = _public(options.public_url)
+        hosts.append(public.netloc)
+        origins.append(f"{public.scheme}://{public.netloc}")
+    hosts += [name for listener in listening if (name := urlsplit(listener.url).hostname)]
+    settings = Settings(
+        name=options.name,
+        hosts=hosts,
+        origins=origins,
+        keys=state_keys(options.state_keys) or (os.urandom(32),),  # what all workers share
+        changes=options.watch and reloader.watches,
+        audit=options.audit,
+        page_size=options.page_size,
+        body_limit=options.max_body or BODY_BYTES,
+        limits=limits_of(options),
+    )
+    if options.audit is not None:
+        from promptkit.server.audit import Audit
+
+        Audit(options.audit).close()  # each worker opens it again
+    return partial(host, catalog, settings)
+
+
+def run(options: Namespace) -> int:
+    """
+    Serve until the process is told to end, and then end it. Returns only if nothing was served.
+
+    Raises:
+        LoadError: If there is nothing at the target.
+    """
+    try:
+        for name in _EXTRA:
+            import_module(name)
+    except ModuleNotFoundError as error:
+        say(f"--http needs {error.name}: pip install 'promptkit[http]'")
+        return Exit.USAGE
+    if (options.workers or 1) > 1 and sys.platform == "win32":
+        say("--workers needs another system than Windows, which cannot fork")
+        return Exit.USAGE
+    try:
+        listening = _listen(options)
+    except CannotListen as error:
+        say(str(error))
+        return Exit.USAGE
+    try:
+        return _serve(options, listening)
+    finally:
+        for listener in listening:
+            listener.close()
+
+
+def _listen(options: Namespace) -> list[Listener]:
+    """Listen at every address that is named. Raises CannotListen."""
+    listening: list[Listener] = []
+    if options.http is not None:
+        host, port = options.http
+        listening += listeners.listen_tcp(host, port, options.workers or 1)
+    if options.fd is not None:
+        numbers = listeners.systemd_descriptors() if options.fd == "systemd" else [options.fd]
+        listening += map(listeners.adopt, numbers)
+    if public := [listener.url for listener in listening if not listener.is_local and not options.no_auth]:
+        msg = (
+            f"{public[0]} can be reached from other machines, and nothing asks who they are: "
+            "serve at 127.0.0.1, or say --no-auth if everybody may use these prompts"
+        )
+        raise CannotListen(msg)
+    if options.uds is not None:
+        listening.append(listeners.listen_unix(options.uds))
+    return listening
+
+
+def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
+    """Compile the recipes, and serve them. Returns if they are not to be served."""
+    standard_error.redirect()  # before recipes are imported, as they may keep the streams
+    gc.disable()  # imports leave no garbage, and looking for it takes time
+    import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
+    with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
+        import_module("uvloop")
+    report = partial(report_faults, ignore=options.ignore)
+    reloader = Reloader(options.target, report)
+    catalog = reloader.load()
+    report(catalog)
+    if options.strict and not catalog.healthy:
+        say("nothing is served because of --strict: fix the faults above, or leave out the option")
+        return Exit.FAULTY
+    try:
+        make = application_factory(options, reloader, catalog, listening)
+    except ValueError as error:
+        say(str(error))
+        return Exit.USAGE
+    except OSError as error:
+        say(f"cannot write to {options.audit!r}: {error.strerror}")
+        return Exit.USAGE
+    gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
+    gc.enable()
+    work = _Work(options, listening, reloader, make).run
+    say(f"serving at {' and '.join(_where(listener) for listener in listening)}")
+    if (options.workers or 1) == 1:
+        work(0, None)
+    else:
+        _supervise(options, listening, work)
+    for listener in listening:
+        listener.close()
+    return exit_now()
+
+
+def _supervise(
+    options: Namespace, listening: Sequence[Listener], work: Callable[[int, int | None], None]
+) -> None:
+    from promptkit.transports.http.supervisor import Supervisor
+
+    def run(number: int, lifeline: int) -> None:
+        standard_error.resume()
+        work(number, lifeline)
+        exit_now()
+
+    stop = partial(_stop_connecting, listening)
+    supervisor = Supervisor(options.workers, run, stop_connecting=stop, grace=_grace(options))
+    if sys.platform != "win32":
+        supervisor.run()
+
+
+class _Work:
+    """What a worker does, in whatever process."""
+
+    def __init__(
+        self,
+        options: Namespace,
+        listening: Sequence[Listener],
+        reloader: Reloader,
+        make: "Callable[[], Application]",
+    ) -> None:
+        self._options = options
+        self._listening = listening
+        self._reloader = reloader
+        self._make = make
+
+    def run(self, number: int, lifeline: int | None) -> None:
+        """Serve as the worker of a number. Without a lifeline, there is no other."""
+        from promptkit.transports.http.worker import Worker
+
+        application = self._make()
+        worker = Worker(
+            application,
+            [listener.of(number) for listener in self._listening],
+            limits=_connection_limits(self._options),
+            grace=_grace(self._options),
+            stop_connecting=partial(_stop_connecting, self._listening) if lifeline is None else bool,
+            lifeline=lifeline,
+        )
+        application.start()
+        if self._options.watch:
+            self._reloader.start(application.replace)  # what has changed since the load is loaded first
+        worker.run()
+
+
+def _stop_connecting(listening: Sequence[Listener]) -> None:
+    for listener in listening:
+        listener.stop_connecting()
+
+
+def _grace(options: Namespace) -> float:
+    return GRACE_S if options.grace is None else float(options.grace)
+
+
+def _connection_limits(options: Namespace) -> "ConnectionLimits":
+    from promptkit.transports.http.connections import ConnectionLimits
+
+    chosen = {"connections": options.max_connections, "keep_alive": options.keep_alive}
+    return ConnectionLimits(**{name: value for name, value in chosen.items() if value is not None})
+
+
+def _public(url: str) -> SplitResult:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        msg = f"--public-url {url!r} is no URL of this server: write it as https://prompts.example/mcp"
+        raise ValueError(msg)
+    return parts
+
+
+def _where(listener: Listener) -> str:
+    return f"{listener.url}/mcp" if listener.url.startswith("http") else listener.url

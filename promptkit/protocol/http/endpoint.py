@@ -1,0 +1,256 @@
+"""
+The endpoint: what a posted message is, in which era, and whether its head agrees with its body.
+
+See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import Struct, structs
+
+from promptkit.protocol import wire
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
+from promptkit.protocol.http.agreement import disagreement
+from promptkit.protocol.http.envelopes import Message, peek
+from promptkit.protocol.http.messages import Head, Response, refuse
+from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.http.statuses import response_to
+from promptkit.protocol.jsonrpc import (
+    HeaderMismatch,
+    InvalidRequest,
+    ParseError,
+    UnsupportedVersion,
+    encode_error,
+)
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.refusals import method_not_found
+from promptkit.protocol.revisions import MODERN, REVISIONS, Era, Revision
+from promptkit.protocol.session import Session
+
+__all__ = ["Accepted", "Endpoint"]
+
+_VERSION: Final = b"mcp-protocol-version"
+_SESSION_ID: Final = b"mcp-session-id"
+
+#: The revision of requests that name none in any way.
+_UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
+
+_ACCEPTED: Final = Response(202)
+
+
+class Accepted(Struct, gc=False):
+    """
+    Requests for the server.
+
+    Args:
+        requests:
+            One, or those of a batch. Their replies go to the channel.
+
+        modern:
+            Whether they name their revision.
+    """
+
+    requests: list[Request]
+    modern: bool
+
+
+class _OneMessage(Session):
+    """A session of which each message may come from another client: a handshake changes nothing."""
+
+    agreed: Session | None = None
+
+    def _initialize(self, params: wire.InitializeParams) -> bytes:
+        self.agreed = Session(self.server_info, structs.replace(self.capabilities, changes=False))
+        return self.agreed._initialize(params)  # noqa: SLF001 (it is of this class)
+
+    def exceeds_limits(self, body: bytes) -> bool:
+        """Whether a body holds so much that it is not decoded to say more of it."""
+        return self._excess(body, len(body)) is not None
+
+
+class Endpoint:
+    """
+    Takes messages from many clients, each with the head of its request.
+
+    Args:
+        server_info:
+            The server's name and version.
+
+        sessions:
+            Seals what a handshake has agreed upon, so that the client may bring it along.
+
+        limits:
+            How much a client may send.
+    """
+
+    def __init__(self, server_info: ServerInfo, sessions: Sessions, limits: Limits) -> None:
+        self._server_info = server_info
+        self._sessions = sessions
+        self._limits = limits
+        self._budget = MemoryBudget(limits.held)
+        self._observe: Callable[[Request, bytes], object] | None = None
+        self._capabilities = Capabilities()
+        self.offer(self._capabilities)
+
+    def offer(
+        self, capabilities: Capabilities, observe: Callable[[Request, bytes], object] | None = None
+    ) -> None:
+        """
+        From now on, declare these capabilities.
+
+        Args:
+            capabilities:
+                What the server declares that it can do. Clients with a handshake are told of no changes, as
+                they have no stream.
+
+            observe:
+                Called with each request that is answered here, and the reply.
+        """
+        self._capabilities, self._observe = capabilities, observe
+        legacy = [revision for revision in REVISIONS.values() if revision.era is Era.HANDSHAKE]
+        self._modern = self._session(None)
+        self._legacy = {revision.date.encode(): self._session(revision) for revision in legacy}
+
+    def receive(self, head: Head, body: bytes, channel: Channel) -> Accepted | Response:
+        """
+        Take one message, or a batch.
+
+        Args:
+            head:
+                The head of its request, which `promptkit.protocol.http.guard.Guard` has let through.
+
+            body:
+                The whole body.
+
+            channel:
+                Where replies go.
+        """
+        if head.repeated and (refused := _refuse_repeated(head, body)) is not None:
+            return refused
+        session = self._session_of(head)
+        if session is None:
+            ended = peek(body)
+            if ended.method != "initialize" and not ended.names_revision:
+                msg = "this session has ended: send an initialize request without Mcp-Session-Id"
+                return refuse(404, InvalidRequest(msg), ended.id)
+            session = self._legacy[_UNNAMED]
+        events = session.receive_message(body, channel)
+        if len(events) == 1 and isinstance(request := events[0], Request) and request.channel is channel:
+            return self._checked(head, request)
+        return self._answered(head, body, session, events)
+
+    def _session_of(self, head: Head) -> _OneMessage | None:
+        """The session that a request claims to belong to; None if that has ended."""
+        version = head.get(_VERSION)
+        if version is not None and version not in self._legacy:
+            return self._modern
+        if (sealed := head.get(_SESSION_ID)) is None:
+            return self._legacy[version or _UNNAMED]
+        if (known := self._sessions.open(sealed.decode("latin-1"))) is None:
+            return None
+        revision = known.revision if version is None else self._legacy[version].revision
+        return self._session(revision, known.client, known.capabilities)
+
+    def _session(
+        self,
+        revision: Revision | None,
+        client: wire.ClientInfo | None = None,
+        client_capabilities: dict[str, Any] | None = None,
+    ) -> _OneMessage:
+        session = _OneMessage(self._server_info, self._capabilities, self._limits, self._budget)
+        session.revision, session.client = revision, client
+        session.client_capabilities = client_capabilities or {}
+        session.observe = self._observe
+        return session
+
+    def _checked(self, head: Head, request: Request) -> Accepted | Response:
+        """Let a request through if its head agrees with its body."""
+        if not request.revision.stateless:
+            return Accepted([request], modern=False)
+        params = request.params
+        name = getattr(params, "name", None)
+        if name is None:
+            name = getattr(params, "uri", None)
+        fault = disagreement(head, request.revision.date, request.method, name)
+        if fault is None:
+            return Accepted([request], modern=True)
+        refused = encode_error(request.id, fault)
+        request.discard(refused)
+        return response_to(refused, modern=True)
+
+    def _answered(
+        self, head: Head, body: bytes, session: _OneMessage, events: list[Event]
+    ) -> Accepted | Response:
+        """What becomes of a message that is no single request for the server."""
+        agreed, session.agreed = session.agreed, None
+        reply = next((event for event in events if isinstance(event, bytes)), None)
+        if reply is not None and session.exceeds_limits(body):
+            return response_to(reply, modern=False)
+        message = peek(body)
+        if message.elements is not None:
+            return self._batch(head, message, events)
+        if reply is None:
+            return self._unanswered(head, message)
+        if not message.is_request:
+            return response_to(reply, modern=False)
+        return self._replied(head, message, reply, agreed)
+
+    def _replied(self, head: Head, message: Message, reply: bytes, agreed: Session | None) -> Response:
+        """The response to a request that needs no server."""
+        modern = message.names_revision or self._is_modern(head)
+        if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
+            return refuse(400, fault, message.id)
+        if modern and agreed is not None:
+            return refuse(404, method_not_found(message.method), message.id)
+        response = response_to(reply, modern=modern)
+        if agreed is not None and agreed.revision is not None:
+            sealed = self._sessions.seal(agreed.revision, agreed.client, agreed.client_capabilities)
+            response.headers += ((_SESSION_ID, sealed.encode()),)
+        return response
+
+    def _batch(self, head: Head, message: Message, events: list[Event]) -> Accepted | Response:
+        requests = [event for event in events if isinstance(event, Request)]
+        is_old = head.get(_VERSION) in (None, _UNNAMED)
+        if not is_old or message.has_modern_element(self._limits.messages):
+            for request in requests:
+                request.discard()
+            msg = f"only revision {_UNNAMED.decode()} has batches, and none of its requests names another"
+            return refuse(400, InvalidRequest(msg))
+        reply = next((event for event in events if isinstance(event, bytes)), None)
+        if reply is not None:
+            return response_to(reply, modern=False)
+        return Accepted(requests, modern=False) if requests else _ACCEPTED
+
+    def _unanswered(self, head: Head, message: Message) -> Response:
+        """The response to a notification or a response, or to nothing at all."""
+        if message.is_response:
+            if self._is_modern(head):
+                return refuse(400, InvalidRequest("clients of this revision send no responses"))
+            return _ACCEPTED
+        if not message.is_notification:
+            return refuse(400, ParseError("the body is empty: send a message"))
+        version = head.get(_VERSION)
+        if version is not None and (asked := version.decode("latin-1")) not in REVISIONS:
+            msg = f"protocol version {asked!r} is not served"
+            return refuse(400, UnsupportedVersion(msg, {"supported": list(MODERN), "requested": asked}))
+        return _ACCEPTED
+
+    def _is_modern(self, head: Head) -> bool:
+        """Whether a head names a revision of the modern era, or one that nobody knows."""
+        version = head.get(_VERSION)
+        return version is not None and version not in self._legacy
+
+
+def _refuse_repeated(head: Head, body: bytes) -> Response | None:
+    """Refuse a request of a session if nobody can tell of which one."""
+    for name in (_VERSION, _SESSION_ID):
+        if name in head.repeated and not (message := peek(body)).names_revision:
+            msg = f"{name.decode()} was sent more than once"
+            return refuse(400, InvalidRequest(msg), message.id)
+    return None
+
+
+def _disagreement(head: Head, message: Message) -> HeaderMismatch | None:
+    return disagreement(head, message.version, message.method, message.name)

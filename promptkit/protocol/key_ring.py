@@ -1,0 +1,200 @@
+"""
+The key ring: seals tokens that clients keep and send back, and opens those that it has sealed.
+
+A token hides nothing from who bears it. But nobody without the keys can make one, or change it.
+"""
+
+import os
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
+from enum import Enum
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import msgspec
+
+__all__ = ["MIN_KEY_BYTES", "OVERHEAD", "KeyRing", "Opened", "Refusal", "TokenRefused"]
+
+#: Shorter keys are refused. A key is random, and as long as what HMAC makes of it.
+MIN_KEY_BYTES: Final = 32
+
+#: The version of tokens, in each of them and in what keys are derived from.
+_VERSION: Final = "v2"
+
+#: The version, the key's id, when it expires in seconds, the payload if it has one, and the MAC.
+_TOKEN: Final = re.compile(
+    rf"({_VERSION}\.([0-9a-f]{{8}})\.([0-9]{{1,15}})(?:\.([\w-]+))?)\.([\w-]{{43}})", re.ASCII
+)
+
+#: How many characters a token has at most besides its payload, which takes four for each three bytes.
+OVERHEAD: Final = len(f"{_VERSION}.{'':8}.{'':15}..{'':43}")
+
+#: In a JSON array it is clear where each part ends, so that no two of them give the same bytes.
+_encode: Final = msgspec.json.encode
+
+
+class Refusal(Enum):
+    """
+    Why a token is not opened.
+    """
+
+    MALFORMED = "this is no token"
+    FORGED = "no key of the ring has sealed this token for this use"
+    EXPIRED = "the token has expired"
+
+
+class TokenRefused(ValueError):
+    """
+    A token is not opened.
+
+    Args:
+        refusal:
+            Why not.
+    """
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.value)
+        self.refusal = refusal
+
+
+class Opened(NamedTuple):
+    """
+    What a token holds.
+    """
+
+    payload: bytes
+    expires: int
+
+
+class _Key(NamedTuple):
+    """One key, and the id by which tokens name it."""
+
+    id: str
+    secret: bytes
+
+
+class KeyRing:
+    """
+    Seals tokens with its first key, and opens those that any of its keys has sealed.
+
+    A key is replaced while tokens are in use: the new one is added behind the old one wherever tokens are
+    opened, then put first, and the old one is removed once its last token has expired.
+
+    Args:
+        keys:
+            The secrets, of 32 bytes or more. Without any, the ring has one random key: then only this
+            object, and processes forked from it, open its tokens.
+
+        audience:
+            Who opens the tokens: the server's name. Servers of other names refuse them, even with the same
+            keys.
+
+    Raises:
+        ValueError: If a key could be guessed.
+    """
+
+    def __init__(self, keys: Iterable[bytes] = (), audience: str = "") -> None:
+        given = tuple(dict.fromkeys(keys))
+        for key in given:
+            if len(key) < MIN_KEY_BYTES:
+                msg = (
+                    f"a key of {len(key)} bytes can be guessed: use 32, as secrets.token_bytes(32) makes them"
+                )
+                raise ValueError(msg)
+        self.audience = audience
+        #: Whether the key is random, so that no other server has it.
+        self.ephemeral = not given
+        self._secrets = given or (os.urandom(MIN_KEY_BYTES),)
+        self._derived: dict[tuple[str, bytes], bytes] = {}
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The ids of the keys, the one that seals first. They tell nothing of the keys, and may be shown."""
+        return tuple(key.id for key in self._keys)
+
+    def seal(self, purpose: str, expires: int, payload: bytes = b"", *, bound: bytes = b"") -> str:
+        """
+        Return a token of letters, digits and ``-._``, which URLs and headers hold as they are.
+
+        Args:
+            purpose:
+                What the token is for. Each purpose has keys of its own, derived from those of the ring.
+
+            expires:
+                Until when it is valid, in seconds since 1970: a whole number that is not negative.
+
+            payload:
+                What it holds. Its bearer can read it.
+
+            bound:
+                What it belongs to and does not hold: it is opened only with the same bytes.
+        """
+        key = self._keys[0]
+        head = f"{_VERSION}.{key.id}.{expires}" + (f".{_base64url(payload)}" if payload else "")
+        return f"{head}.{self._mac(key, purpose, head, bound)}"
+
+    def open(self, purpose: str, token: str, now: float, *, bound: bytes = b"") -> Opened:
+        """
+        Return what a token holds.
+
+        Args:
+            purpose:
+                What it was sealed for.
+
+            token:
+                Any text.
+
+            now:
+                The time, in seconds since 1970.
+
+            bound:
+                What it belongs to.
+
+        Raises:
+            TokenRefused: If it is no token, if this ring has not sealed it for the same use, or if it has
+                expired: the first of these that holds.
+        """
+        from hmac import compare_digest
+
+        if not (parts := _TOKEN.fullmatch(token)):
+            raise TokenRefused(Refusal.MALFORMED)
+        head, key_id, expires, payload, mac = parts.groups()
+        # The MAC is of the text and compared as text, so that no other spelling of the same is accepted.
+        macs = [self._mac(key, purpose, head, bound) for key in self._keys if key.id == key_id]
+        if not any(compare_digest(own, mac) for own in macs):
+            raise TokenRefused(Refusal.FORGED)
+        if now > int(expires):
+            raise TokenRefused(Refusal.EXPIRED)
+        return Opened(_base64url_decoded(payload or ""), int(expires))
+
+    @cached_property
+    def _keys(self) -> tuple[_Key, ...]:
+        return tuple(
+            _Key(_derive(secret, [_VERSION, "key id"])[:4].hex(), secret) for secret in self._secrets
+        )
+
+    def _mac(self, key: _Key, purpose: str, head: str, bound: bytes) -> str:
+        import hmac  # not before the first token
+
+        if (derived := self._derived.get((purpose, key.secret))) is None:
+            derived = _derive(key.secret, [_VERSION, "token", purpose, self.audience])
+            self._derived[purpose, key.secret] = derived
+        # A head holds no zero, so that it is clear where it ends.
+        return _base64url(hmac.digest(derived, b"%b\0%b" % (head.encode(), bound), "sha256"))
+
+
+def _derive(secret: bytes, info: list[str]) -> bytes:
+    """HKDF of RFC 5869, with SHA-256, without salt, for 32 bytes."""
+    import hmac
+
+    extracted = hmac.digest(bytes(32), secret, "sha256")
+    return hmac.digest(extracted, _encode(info) + b"\1", "sha256")
+
+
+def _base64url(data: bytes) -> str:
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _base64url_decoded(text: str) -> bytes:
+    return urlsafe_b64decode(text + "=" * (-len(text) % 4))

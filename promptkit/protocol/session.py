@@ -1,0 +1,332 @@
+"""
+One client's session, sans I/O: messages in, replies or requests out.
+
+A `Session` answers the handshake and refuses invalid requests by itself. It returns all other requests
+with their protocol revision, for the server. It never blocks, and knows nothing about prompts.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from promptkit.protocol import wire
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.events import Batch, Cancelled, Channel, Event, MemoryBudget, Request
+from promptkit.protocol.jsonrpc import (
+    UNREADABLE,
+    Incoming,
+    InvalidRequest,
+    ParseError,
+    ProtocolError,
+    RequestId,
+    encode_error,
+    encode_result,
+)
+from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES, Limits, OverlongLine
+from promptkit.protocol.methods import METHODS, Method
+from promptkit.protocol.results import ResultEncoder
+from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
+from promptkit.protocol.subscriptions import Subscriptions
+
+if TYPE_CHECKING:
+    from promptkit.protocol.partial_decoding import RawArray
+
+__all__ = ["Session"]
+
+#: The first byte of an array, as an int, which is faster to find in a line than a byte string.
+_ARRAY: Final = ord("[")
+
+_decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
+_decode_id: Final = msgspec.json.Decoder(int | str).decode
+_decode_cancelled: Final = msgspec.json.Decoder(wire.CancelledParams).decode
+
+
+# Code that only refusals, batches and large messages need is imported when first used: a client waits for the
+# first list, which needs none of it.
+class Session:
+    """
+    One client, from its first message to its last. The `capabilities` may be replaced at any time.
+
+    Args:
+        server_info:
+            The server's name and version.
+
+        capabilities:
+            What the server declares that it can do.
+
+        limits:
+            How much the client may send.
+
+        budget:
+            How many bytes large requests may take together; that of the limits by default.
+
+    Attributes:
+        observe:
+            Called with each request that the session answers by itself, and the reply.
+
+        revision:
+            The revision that was agreed upon in a handshake; None before.
+
+        client:
+            The client's name and version, from the handshake.
+
+        client_capabilities:
+            What the client declared in the handshake.
+
+        subscriptions:
+            What the client wants to be notified of.
+    """
+
+    def __init__(
+        self,
+        server_info: ServerInfo,
+        capabilities: Capabilities | None = None,
+        limits: Limits = Limits(),  # noqa: B008 (it is immutable)
+        budget: MemoryBudget | None = None,
+    ) -> None:
+        self.server_info = server_info
+        self.capabilities = capabilities or Capabilities()
+        self.observe: Callable[[Request, bytes], object] | None = None
+        self.revision: Revision | None = None
+        self.client: wire.ClientInfo | None = None
+        self.client_capabilities: dict[str, Any] = {}
+        self.subscriptions = Subscriptions()
+        self._limits = limits
+        # A line of at most this length, without arrays, is complete, and cannot be nested too deeply.
+        self._shallow = min(limits.line, PREFIX_BYTES - 1, limits.depth * len('{"":}'))
+        # Params of at most this length cannot exceed the limits on arguments and values.
+        self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values)
+        self._budget = budget or MemoryBudget(limits.held)
+
+    def receive_message(self, message: bytes, channel: Channel | None = None) -> list[Event]:
+        """
+        Take one message, or a batch, and return its events.
+
+        Args:
+            message:
+                JSON.
+
+            channel:
+                Where the reply to a request goes, if not to the client by itself.
+        """
+        try:
+            return list(self._receive(message, channel))
+        except Exception as error:  # noqa: BLE001 (memory may be short: go on with the next message)
+            from promptkit.protocol.refusals import refuse_unread
+
+            return [refuse_unread(message, error)]
+
+    def _receive(self, line: bytes, channel: Channel | None = None) -> Iterable[Event]:
+        if ((size := len(line)) > self._shallow or _ARRAY in line) and (refusal := self._excess(line, size)):
+            return self._receive_other(line, channel, refusal)
+        try:
+            if size > LARGE_MESSAGE:
+                return self._receive_large(line, channel)
+            if not line.isascii():
+                str(line, "utf-8")  # the decoder does not check the UTF-8 of what it skips
+            incoming = _decode_incoming(line)
+        except msgspec.ValidationError:
+            return self._receive_other(line, channel)
+        except UNREADABLE:  # an incomplete object may also be nested too deeply
+            if not line:  # as at the end of the input
+                return ()
+            return self._receive_other(line, channel, self._excess(line, size))
+        event = self._receive_message(incoming, channel)
+        return () if event is None else (event,)
+
+    def _excess(self, line: bytes, size: int) -> ProtocolError | None:
+        """Return the error for a line that exceeds a limit; None if it does not."""
+        limits = self._limits
+        if not isinstance(line, OverlongLine):
+            # These are upper bounds: brackets and commas in strings are counted, too.
+            depth = line.count(b"{") + line.count(b"[")
+            if depth <= limits.depth and (size <= limits.values or line.count(b",") + depth <= limits.values):
+                return None
+        from promptkit.protocol.limit_checks import find_excess
+
+        return find_excess(line, limits)
+
+    def _receive_large(self, line: bytes, channel: Channel | None) -> Iterable[Event]:
+        from promptkit.protocol.partial_decoding import check_text, decode_large
+
+        is_ascii = line.isascii()
+        if not is_ascii:
+            check_text(line)
+        event = self._receive_message(decode_large(line), channel)
+        if isinstance(event, Request):
+            number: Any = event.id
+            event.id = _decode_id(number) if isinstance(number, Raw) else number
+            # Decoded, non-ASCII text takes up to four times as much memory.
+            if not self._budget.take(event, len(line) * (1 if is_ascii else 4)):
+                from promptkit.protocol.refusals import refuse_over_budget
+
+                refused = encode_error(event.id, refuse_over_budget(self._limits))
+                if self.observe is not None:
+                    self.observe(event, refused)
+                return (refused,)
+        return () if event is None else (event,)
+
+    def _receive_message(self, incoming: Incoming, channel: Channel | None) -> Event | None:
+        if incoming.id is UNSET:
+            return self._receive_notification(incoming)
+        event: Event
+        try:
+            event = self._receive_request(incoming, incoming.id, channel)
+        except ProtocolError as error:
+            event = encode_error(incoming.id, error)
+        if self.observe is not None and isinstance(event, bytes):
+            self._note(self.observe, incoming, event)
+        return event
+
+    def _note(self, observe: Callable[[Request, bytes], object], incoming: Incoming, reply: bytes) -> None:
+        from promptkit.protocol.envelope import decode_sender
+        from promptkit.protocol.partial_decoding import decode_beginning
+
+        sender = decode_sender(incoming.params) if incoming.method != "initialize" else None
+        revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
+        known: Any = incoming.id
+        number = decode_beginning(known) if isinstance(known, Raw) else known
+        observe(Request(number, incoming.method, wire.Params(), revision, client, {}), reply)
+
+    def _receive_notification(self, incoming: Incoming) -> Cancelled | bytes | None:
+        """Drop a notification that is unknown or malformed."""
+        if incoming.method == "notifications/cancelled":
+            try:
+                return Cancelled(_decode_cancelled(incoming.params).request_id)
+            except UNREADABLE:
+                return None
+        if incoming.method == "notifications/initialized" and self.revision is not None:
+            return self.subscriptions.ready() or None
+        return None
+
+    def _receive_request(self, incoming: Incoming, request_id: RequestId, channel: Channel | None) -> Event:
+        """Return the request for the server, or the reply. Raises ProtocolError if it cannot be served."""
+        name = incoming.method
+        method = METHODS.get(name)
+        if method is None:
+            from promptkit.protocol.refusals import refuse_unknown
+
+            raise refuse_unknown(name, incoming.params)
+        if large := len(incoming.params) > self._harmless:
+            from promptkit.protocol.limit_checks import check_choices, check_params
+
+            check_params(method.params, incoming.params, self._limits)
+            check_choices(incoming.params)
+        params: wire.Params | None = None
+        try:  # noqa: SIM105 (each request would pay for `suppress`)
+            params = method.decode(incoming.params)
+        except UNREADABLE:
+            pass
+        if params is None:  # not in `except`: the error, which may quote a very long text, is freed by now
+            from promptkit.protocol.envelope import convert_params
+
+            params = convert_params(name, method, incoming.params)
+        meta = params.meta
+        if meta and meta.protocol_version is not UNSET and method.enveloped:
+            revision = self._named_revision(name, method, meta, channel)
+            client, capabilities = meta.client_info or None, meta.client_capabilities or {}
+        else:
+            revision = self._session_revision(name, method)
+            client, capabilities = self.client, self.client_capabilities
+        if method.served:
+            return Request(request_id, name, params, revision, client, capabilities, channel, None, large)
+        if channel is not None and not method.enveloped and isinstance(channel, Batch):
+            from promptkit.protocol.refusals import not_in_a_batch
+
+            raise not_in_a_batch(name)
+        if method.static is not None:
+            return encode_result(request_id, method.static)
+        if isinstance(params, wire.InitializeParams):
+            return encode_result(request_id, self._initialize(params))
+        return encode_result(request_id, self._discover(revision))
+
+    def _named_revision(
+        self, name: str, method: Method, meta: wire.Meta, channel: Channel | None
+    ) -> Revision:
+        """Return the revision that a request names. Raises ProtocolError if it cannot be used."""
+        revision = MODERN.get(meta.protocol_version)  # type: ignore[arg-type]  # it is set
+        in_batch = channel is not None and isinstance(channel, Batch)
+        if not in_batch and revision is not None and method.modern and meta.client_capabilities is not UNSET:
+            return revision
+        from promptkit.protocol.refusals import refuse_envelope
+
+        raise refuse_envelope(name, meta, in_batch=in_batch)
+
+    def _session_revision(self, name: str, method: Method) -> Revision:
+        """Return the session's revision. Raises ProtocolError if there is none, or it lacks the method."""
+        if self.revision is None and method.opens:
+            return LATEST_HANDSHAKE
+        if self.revision is not None and method.handshake:
+            return self.revision
+        from promptkit.protocol.refusals import method_not_found, no_session
+
+        raise no_session(name) if self.revision is None else method_not_found(name)
+
+    def _initialize(self, params: wire.InitializeParams) -> bytes:
+        """Agree on a revision. A second handshake may change it."""
+        self.revision = negotiate(params.protocol_version)
+        self.client, self.client_capabilities = params.client_info, params.capabilities
+        self.subscriptions.open_session(self.capabilities)
+        result = wire.InitializeResult(
+            self.revision.date,
+            self.capabilities.declared(self.revision),
+            wire.Implementation(self.server_info.name, self.server_info.version),
+            self.server_info.instructions or UNSET,
+        )
+        return ResultEncoder(self.revision, self.server_info).encode(result)
+
+    def _discover(self, revision: Revision) -> bytes:
+        result = wire.DiscoverResult(
+            list(MODERN),
+            self.capabilities.declared(revision),
+            self.server_info.instructions or UNSET,
+        )
+        encoder = ResultEncoder(revision, self.server_info)
+        return encoder.encode_kept(result, changes=self.capabilities.changes)
+
+    def _receive_other(
+        self, line: bytes, channel: Channel | None, refusal: ProtocolError | None = None
+    ) -> Iterable[Event]:
+        """Receive a response or a batch, or refuse the line."""
+        from promptkit.protocol.partial_decoding import RawArray, RawMessage, decode_raw, leading_id
+
+        try:  # no element of a refused array is decoded
+            is_decoded = refusal is None or line.lstrip().startswith(b"{")
+            found, fault = decode_raw(line) if is_decoded else (None, None)
+        except UNREADABLE:
+            refused = refusal or ParseError("the message is not JSON")
+            return (encode_error(leading_id(line) if refusal else UNSET, refused),) if line.strip() else ()
+        fault = refusal or fault
+        if isinstance(found, RawArray) and not isinstance(channel, Batch) and refusal is None:
+            return self._receive_array(found, channel)
+        if not isinstance(found, RawMessage):
+            return (encode_error(UNSET, refusal or InvalidRequest("a message must be a JSON object")),)
+        request_id = found.id_on(line)
+        if found.is_response:
+            return self._receive_response(request_id, UNSET if fault else found.result)
+        if fault and found.id is UNSET and (incoming := found.incoming()):
+            return filter(None, (self._receive_notification(incoming),))
+        return (encode_error(request_id, fault or InvalidRequest(found.fault)),)
+
+    def _receive_response(
+        self, _request_id: RequestId | Raw | UnsetType, _result: Raw | UnsetType
+    ) -> Iterable[Event]:
+        """Ignore a response, as nothing was asked."""
+        return ()
+
+    def _receive_array(self, elements: "RawArray", channel: Channel | None) -> Iterable[Event]:
+        if (
+            self.revision is None
+            or not self.revision.batches
+            or not 0 < len(elements) <= self._limits.messages
+        ):
+            from promptkit.protocol.refusals import refuse_batch
+
+            return (encode_error(UNSET, refuse_batch(self.revision, len(elements), self._limits)),)
+        batch = Batch(self._limits.reply, channel)
+        events: list[Event] = []
+        for element in elements:
+            events += self._receive(element, batch)
+        return batch.gather(events)

@@ -1,0 +1,85 @@
+"""
+The root of a project with prompts, from which its tests may import as its recipes do.
+
+Every run of pytest comes here, so this imports nothing of promptkit, and reads few files.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+__all__ = ["make_importable", "root_of"]
+
+#: Files and folders that mark the root of a project.
+_MARKERS: Final = ("pyproject.toml", ".git")
+
+#: Where prompts lie if no configuration says so.
+_FOLDERS: Final = ("recipes", "prompts")
+
+#: The configuration of promptkit, in any table or key of a ``pyproject.toml``.
+_TABLE: Final = re.compile(rb"tool\.promptkit(?![\w-])")
+
+#: How much is read of a module.
+_READ_BYTES: Final = 1 << 16
+
+
+def make_importable(folder: Path) -> None:
+    """
+    Append the root of the project that holds *folder* to the module path, if that project has prompts.
+
+    It has prompts if its ``pyproject.toml`` configures promptkit, or if there are recipes in *folder*, or in
+    ``recipes`` or ``prompts`` of the root.
+    """
+    if (root := _root_with_prompts(folder)) is not None and root not in sys.path:
+        sys.path.append(root)  # last, so that it shadows nothing
+
+
+def root_of(folder: Path) -> Path:
+    """
+    Return the nearest folder with a mark of a project, from *folder* upwards; its parent if there is none.
+    """
+    for place in (folder, *folder.parents):
+        if any((place / mark).exists() for mark in _MARKERS):
+            return place
+    return folder.parent
+
+
+@lru_cache
+def _root_with_prompts(folder: Path) -> str | None:
+    root = root_of(folder)
+    places = (folder, *(root / name for name in _FOLDERS))
+    has_prompts = _is_configured(root) or any(map(_has_recipes, places))
+    return str(root) if has_prompts else None
+
+
+@lru_cache
+def _is_configured(root: Path) -> bool:
+    return _TABLE.search(_read(root / "pyproject.toml")) is not None
+
+
+@lru_cache
+def _has_recipes(folder: Path) -> bool:
+    return any(b"promptkit" in _read(file, _READ_BYTES) for file in _modules(folder))
+
+
+def _modules(folder: Path) -> Iterator[Path]:
+    """Yield the Python files in a folder that may be recipes: tests, and what is private, are none."""
+    try:
+        files = sorted(folder.glob("*.py"))
+    except OSError:
+        return
+    for file in files:
+        if not file.name.startswith(("_", ".", "test_")) and file.name != "conftest.py":
+            yield file
+
+
+def _read(file: Path, limit: int = -1) -> bytes:
+    """Return a file, or so much of it; nothing if it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(limit)
+    except OSError:
+        return b""

@@ -1,0 +1,1 @@
+"""Streamable HTTP: the ASGI application, and the sockets and processes that serve it."""

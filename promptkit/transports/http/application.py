@@ -1,0 +1,270 @@
+"""
+The ASGI application: heads and bodies go to the threads of the server, and their replies to the clients.
+
+See https://asgi.readthedocs.io/en/latest/specs/www.html.
+"""
+
+import asyncio
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Lock
+from typing import Final
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.errors.standard_error import say
+from promptkit.protocol.events import Event
+from promptkit.protocol.http.endpoint import Accepted, Endpoint
+from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
+from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
+from promptkit.protocol.http.statuses import response_to
+from promptkit.protocol.jsonrpc import InternalError, encode
+from promptkit.server.shared_server import SharedServer
+from promptkit.transports.http.asgi_types import Receive, Scope, Send
+from promptkit.transports.http.bodies import read_body
+from promptkit.transports.http.channel import Earlier, Outbox, Posted, Said
+from promptkit.transports.http.sweep import Sweep
+
+__all__ = ["BODY_BYTES", "Application"]
+
+#: The longest body, in bytes, unless another limit is given. The official servers have the same.
+BODY_BYTES: Final = 4 * 1024 * 1024
+
+#: How many messages are taken from the queue at once.
+_MOST_AT_ONCE: Final = 64
+
+_JSON: Final = (b"content-type", JSON)
+_EVENTS: Final = (
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)
+_HEALTH: Final = frozenset(("/healthz", "/readyz"))
+
+
+class _LoopSide:
+    """What belongs to one event loop."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.outbox = Outbox(loop)
+        self.sweep = Sweep(loop)
+
+
+class Application:
+    """
+    Serves a catalog over HTTP, as an ASGI application.
+
+    It needs no lifespan, and works in any number of event loops.
+
+    Args:
+        make_server:
+            Makes what answers requests. It is called with the first one, so that processes can be forked
+            before that.
+
+        endpoint:
+            Reads messages.
+
+        guard:
+            Says who may send them.
+
+        body_limit:
+            The longest body, in bytes.
+
+        on_start:
+            Called with the application once its threads are started.
+
+    Attributes:
+        draining:
+            Whether the process is about to end: then every connection is closed after its reply.
+    """
+
+    def __init__(
+        self,
+        make_server: Callable[[], SharedServer],
+        endpoint: Endpoint,
+        guard: Guard,
+        *,
+        body_limit: int = BODY_BYTES,
+        on_start: "Callable[[Application], object]" = bool,
+    ) -> None:
+        self.draining = False
+        self._make_server = make_server
+        self._server: SharedServer | None = None
+        self._endpoint = endpoint
+        self._guard = guard
+        self._body_limit = body_limit
+        self._on_start = on_start
+        self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
+        self._side: _LoopSide | None = None
+        self._lock = Lock()
+
+    def replace(self, catalog: Catalog) -> None:
+        """Serve another catalog from now on, and tell the clients what has changed."""
+        server = self.start()
+        server.replace(catalog)
+        self._endpoint.offer(server.capabilities, server.observe)
+
+    def start(self) -> SharedServer:
+        """Start the threads of the server, unless they are. The process must not be forked after this."""
+        if self._server is not None:
+            return self._server
+        with self._lock:
+            if self._server is not None:
+                return self._server
+            server = self._make_server()
+            self._endpoint.offer(server.capabilities, server.observe)
+            server.handle_from(self._next_events, bool)
+            self._server = server
+        self._on_start(self)
+        return server
+
+    def close(self, grace: float) -> None:
+        """
+        End all streams, and answer every request that is not answered yet.
+
+        Args:
+            grace:
+                How long to wait for running prompts, in seconds.
+        """
+        self._inbox.put(None)
+        if self._server is not None:
+            self._server.close(grace)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, as ASGI wants it."""
+        if scope["type"] == "http":
+            await self._answer(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while (event := await receive())["type"] != "lifespan.shutdown":
+            if event["type"] == "lifespan.startup":
+                self.start()
+                await send({"type": "lifespan.startup.complete"})
+        await asyncio.to_thread(self.close, 0.0)
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = read_head(scope["method"], _path(scope), scope["headers"])
+        response = await self._health(head) if head.path in _HEALTH else self._guard.check(head)
+        if response is not None:
+            await self._send(head, response, send)
+            return
+        side = self._loop_side()
+        posted = Posted(head, receive, side.outbox)
+        side.sweep.begin(posted)
+        try:
+            body = await read_body(posted, side.sweep, self._body_limit)
+            if isinstance(body, bytes):
+                await self._post(posted, body, send)
+            elif body is not None:
+                await self._send(head, body, send)
+        finally:
+            side.sweep.end(posted)
+            if not posted.is_over:
+                self._drop(posted)
+
+    async def _post(self, posted: Posted, body: bytes, send: Send) -> None:
+        """Have the server answer a message."""
+        head = posted.head
+        posted.body = body
+        _, posted.streams = accepts(head.get(b"accept") or b"*/*")
+        self._inbox.put(posted)
+        said = await posted.next()
+        if isinstance(said, bytes):
+            await self._send(head, response_to(said, modern=posted.modern), send)
+        elif isinstance(said, Response):
+            await self._send(head, said, send)
+        elif said is not None:
+            await self._stream(posted, said, send)
+
+    async def _send(self, head: Head, response: Response, send: Send) -> None:
+        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        if b"origin" in head.fields:
+            headers += self._guard.cors(head)
+        if self.draining:
+            headers.append(CLOSE)
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
+
+    async def _stream(self, posted: Posted, said: Said | None, send: Send) -> None:
+        """Send a stream of events, up to the reply."""
+        posted.is_streamed = True
+        headers = [*_EVENTS, *self._guard.cors(posted.head)]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while isinstance(said, Earlier):
+            body = _events(said.line) or b":\n\n"
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+            said = await posted.next()
+        if isinstance(said, bytes):
+            await send({"type": "http.response.body", "body": _events(said)})
+
+    def _drop(self, posted: Posted) -> None:
+        """Stop the work for a client that is gone."""
+        posted.gone = True
+        server = self.start()
+        for request in posted.requests:
+            server.drop(request)
+
+    async def _health(self, head: Head) -> Response:
+        """Say that the process lives, or whether it is ready, and for which catalog."""
+        if head.method not in ("GET", "HEAD"):
+            return Response(405, headers=((b"allow", b"GET, HEAD"),))
+        if head.path == "/healthz":
+            return Response(200, b'{"status":"ok"}', (_JSON,))
+        if self.draining:
+            return Response(503, b'{"status":"ending"}', (_JSON,))
+        digest = await asyncio.to_thread(lambda: self.start().digest)
+        return Response(200, encode({"status": "ready", "catalog": digest}), (_JSON,))
+
+    def _loop_side(self) -> _LoopSide:
+        loop = asyncio.get_running_loop()
+        side = self._side
+        if side is None or side.loop is not loop:
+            self.start()
+            self._side = side = _LoopSide(loop)
+        return side
+
+    def _next_events(self) -> list[Event] | None:
+        """Wait for messages, and return the requests in them. The leader of the server calls this."""
+        events: list[Event] = []
+        posted = self._inbox.get()
+        while posted is not None:
+            events += self._receive(posted)
+            if len(events) >= _MOST_AT_ONCE or self._inbox.empty():
+                return events
+            posted = self._inbox.get()
+        self._inbox.put(None)  # it is still the end, for the next one who waits
+        return events or None
+
+    def _receive(self, posted: Posted) -> list[Event]:
+        if posted.gone:
+            return []
+        try:
+            found = self._endpoint.receive(posted.head, posted.body, posted)
+        except Exception as error:  # noqa: BLE001 (the next message may be read)
+            say(f"a message of {len(posted.body):,} bytes could not be read: {error!r}")
+            found = refuse(500, InternalError("this message could not be read"))
+        posted.body = b""
+        if not isinstance(found, Accepted):
+            posted.respond(found)
+            return []
+        posted.requests, posted.modern = found.requests, found.modern
+        return list(found.requests)
+
+
+def _path(scope: Scope) -> str:
+    """The path within the application, which may be mounted somewhere."""
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "").rstrip("/")
+    if not root or not path.startswith(root):
+        return path
+    rest = path[len(root) :]
+    return rest if rest.strip("/") else ENDPOINT
+
+
+def _events(lines: bytes) -> bytes:
+    return b"".join(b"event: message\ndata: " + line + b"\n\n" for line in lines.splitlines())

@@ -1,0 +1,11 @@
+"""What an ASGI application is called with. See https://asgi.readthedocs.io/en/latest/specs/www.html."""
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+__all__ = ["Event", "Receive", "Scope", "Send"]
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Event: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Event]]
+Send: TypeAlias = Callable[[Event], Awaitable[None]]

@@ -1,0 +1,206 @@
+"""Channels: from the threads that answer messages to the event loop that sends the replies."""
+
+import asyncio
+from collections import deque
+from typing import Final, TypeAlias
+
+from msgspec import Struct
+
+from promptkit.protocol.events import Request, Send
+from promptkit.protocol.http.messages import Head, Response
+from promptkit.protocol.jsonrpc import RequestId
+from promptkit.transports.http.asgi_types import Receive
+
+__all__ = ["Earlier", "Outbox", "Posted", "Said"]
+
+#: How much may wait for a client that does not read its stream: lines, and bytes.
+_MAX_LINES: Final = 1024
+_MAX_BYTES: Final = 4 * 1024 * 1024
+
+
+class Earlier(Struct, gc=False):
+    """
+    A line that comes before the reply; ``b""`` if it only shows that the stream is alive.
+    """
+
+    line: bytes
+
+
+#: What is said to a client. Bytes are the reply, ``b""`` if there is none.
+Said: TypeAlias = bytes | Earlier | Response
+
+
+class Outbox:
+    """
+    What other threads say to the clients of one event loop.
+
+    Args:
+        loop:
+            The event loop.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self._said: deque[tuple[Posted, Said]] = deque()
+        self._is_due = False
+
+    def put(self, posted: "Posted", said: Said) -> None:
+        """Have the event loop take it. It may be called from several threads."""
+        self._said.append((posted, said))
+        if not self._is_due:  # else the loop has not begun to take what is there
+            self._is_due = True
+            try:
+                self.loop.call_soon_threadsafe(self._take)
+            except RuntimeError:  # the loop is closed, and its clients are gone
+                self._said.clear()
+
+    def _take(self) -> None:
+        self._is_due = False
+        said = self._said
+        while said:
+            posted, one = said.popleft()
+            posted.take(one)
+
+
+class Posted:
+    """
+    One posted message, and the channel to which replies to it go.
+
+    Args:
+        head:
+            The head of the request.
+
+        receive:
+            Returns what else comes from the client.
+
+        outbox:
+            That of the event loop on which it waits.
+
+    Attributes:
+        body:
+            The whole body, once it has arrived.
+
+        streams:
+            Whether the client takes a stream of events.
+
+        requests:
+            The requests in it, once the server has them.
+
+        modern:
+            Whether these name their revision.
+
+        gone:
+            Whether the client is gone.
+
+        is_over:
+            Whether nothing more will be said to it.
+
+        is_streamed:
+            Whether its reply is a stream of events.
+
+        reader:
+            The task that reads the body.
+
+        watch:
+            The task that waits for the client to go away.
+
+        since:
+            When the client began to wait for what it waits for now, by the clock of the event loop.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_outbox",
+        "_queue",
+        "_waiter",
+        "body",
+        "gone",
+        "head",
+        "is_over",
+        "is_streamed",
+        "modern",
+        "reader",
+        "receive",
+        "requests",
+        "since",
+        "streams",
+        "watch",
+    )
+
+    def __init__(self, head: Head, receive: Receive, outbox: Outbox) -> None:
+        self.head = head
+        self.receive = receive
+        self.body = b""
+        self.requests: list[Request] = []
+        self.streams = self.modern = self.gone = self.is_over = self.is_streamed = False
+        self.reader: asyncio.Task[object] | None = None
+        self.watch: asyncio.Task[None] | None = None
+        self.since = 0.0
+        self._outbox = outbox
+        self._queue: deque[Said] | None = None  # most wait for one reply, and need none
+        self._bytes = 0
+        self._waiter: asyncio.Future[Said | None] | None = None
+
+    # What follows is called by the threads of the server.
+
+    def fitting(self, _request_id: RequestId, reply: bytes) -> bytes:
+        """Return *reply*: it has no limit but its own."""
+        return reply
+
+    def add(self, reply: bytes) -> bytes:
+        """Send the reply, and nothing after it."""
+        self.is_over = True
+        self._outbox.put(self, reply)
+        return b""
+
+    def sender(self, _send: Send) -> Send:
+        """Return what sends a line before the reply, if the client takes a stream."""
+        return self._send_earlier if self.streams else _drop
+
+    def respond(self, response: Response) -> None:
+        """Send a response that needs no server."""
+        self.is_over = True
+        self._outbox.put(self, response)
+
+    def _send_earlier(self, line: bytes) -> None:
+        self._outbox.put(self, Earlier(line))
+
+    # What follows is called on the event loop.
+
+    def take(self, said: Said) -> None:
+        """Take what another thread has said. A client that does not read is given up."""
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(said)
+            return
+        if self._queue is None:
+            self._queue = deque()
+        if isinstance(said, Earlier):
+            self._bytes += len(said.line)
+            if len(self._queue) >= _MAX_LINES or self._bytes > _MAX_BYTES:
+                self.leave()
+                return
+        self._queue.append(said)
+
+    def leave(self) -> None:
+        """Note that the client is gone. `next` returns None from now on."""
+        self.gone = True
+        self._queue = None
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def next(self) -> Said | None:
+        """Wait for what is said next; None if the client is gone."""
+        if self.gone:
+            return None
+        if self._queue:
+            said = self._queue.popleft()
+            if isinstance(said, Earlier):
+                self._bytes -= len(said.line)
+            return said
+        self._waiter = self._outbox.loop.create_future()
+        return await self._waiter
+
+
+def _drop(_line: bytes) -> None:
+    """What becomes of a line for a client that takes no stream."""

@@ -1,0 +1,122 @@
+"""What is put together to serve recipes over HTTP."""
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.http.endpoint import Endpoint
+from promptkit.protocol.http.guard import Guard
+from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.limits import PAGE_SIZE, Limits
+from promptkit.protocol.request_state import RequestStateSigner
+from promptkit.server.shared_server import SharedServer
+from promptkit.transports.http.application import BODY_BYTES, Application
+from promptkit.version import VERSION
+
+if TYPE_CHECKING:
+    from promptkit.server.audit import Audit
+
+__all__ = ["Settings", "host"]
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """
+    How recipes are served over HTTP.
+
+    Args:
+        name:
+            The server's name, which clients show. Tokens of servers with another name are refused.
+
+        hosts:
+            By which names clients may call the server, besides those of this machine; ``*`` for any.
+
+        origins:
+            The origins of pages that may send requests.
+
+        keys:
+            What tokens are sealed with; if there are none, a random key.
+
+        changes:
+            Whether another catalog may be served later.
+
+        audit:
+            The file to which one line is written for each request; None if none is.
+
+        page_size:
+            How many items a page of a list holds.
+
+        body_limit:
+            The longest body of a request, in bytes.
+
+        limits:
+            What else a client may ask for.
+    """
+
+    name: str = "promptkit"
+    hosts: Iterable[str] = ()
+    origins: Iterable[str] = ()
+    keys: Iterable[bytes] = ()
+    changes: bool = True
+    audit: str | None = None
+    page_size: int = PAGE_SIZE
+    body_limit: int = BODY_BYTES
+    limits: Limits = Limits()
+
+
+def host(
+    catalog: Catalog, settings: Settings, on_start: Callable[[Application], object] = bool
+) -> Application:
+    """
+    Return the application that serves a catalog. It starts no thread until its first request.
+
+    Args:
+        catalog:
+            What is served.
+
+        settings:
+            How.
+
+        on_start:
+            Called with the application once its threads are started.
+
+    Raises:
+        ValueError: If an origin is not one, or a key is too short.
+    """
+    identity = ServerInfo(settings.name, VERSION)
+    ring = KeyRing(settings.keys, settings.name)
+
+    def make_server() -> SharedServer:
+        return SharedServer(
+            catalog,
+            _nowhere,
+            identity=identity,
+            page_size=settings.page_size,
+            changes=settings.changes,
+            limits=settings.limits,
+            signer=RequestStateSigner(ring),
+            audit=_audit(settings.audit),
+        )
+
+    return Application(
+        make_server,
+        Endpoint(identity, Sessions(ring), settings.limits),
+        Guard(settings.hosts, settings.origins),
+        body_limit=settings.body_limit,
+        on_start=on_start,
+    )
+
+
+def _audit(file: str | None) -> "Audit | None":
+    if file is None:
+        return None
+    from promptkit.server.audit import Audit  # few keep one
+
+    return Audit(file)
+
+
+def _nowhere(_line: bytes) -> None:
+    """Where lines go that belong to no request: to nobody."""

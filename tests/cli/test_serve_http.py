@@ -1,0 +1,182 @@
+"""`promptkit serve --http`: its options, and what it refuses."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from promptkit.cli import main
+from promptkit.cli.configured import configure
+from promptkit.cli.options import parse
+from tests.wire import line, modern
+
+#: How long anything is waited for, in seconds. It is a bound, no figure.
+PATIENCE = 20.0
+
+
+class TestOptions:
+    @pytest.mark.parametrize(
+        ("text", "address"),
+        [
+            ("8000", ("127.0.0.1", 8000)),
+            ("0", ("127.0.0.1", 0)),
+            ("localhost:8000", ("localhost", 8000)),
+            ("10.0.0.7:80", ("10.0.0.7", 80)),
+            ("[::1]:8000", ("::1", 8000)),
+        ],
+    )
+    def test_an_address(self, text, address):
+        """
+        Without a host, it is this machine's own.
+        """
+        assert parse(["serve", "--http", text]).http == address
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("localhost", "'localhost' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
+            ("65536", "'65536' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
+            ("", "'' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
+            ("http://h:80/", "'http://h:80/' has no port: write [HOST:]PORT, with a port from 0 to 65535"),
+            (":8000", "':8000' has no host before the colon: write 8000, or 0.0.0.0:8000 for all addresses"),
+            ("::1:8000", "'::1:8000' is ambiguous: write an IPv6 address as [::1]:8000"),
+        ],
+    )
+    def test_what_is_no_address(self, text, reason, capsys):
+        """
+        The error says what to write.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", "--http", text])
+        assert ended.value.code == 2
+        assert (
+            capsys.readouterr().err.splitlines()[-1] == f"promptkit serve: error: argument --http: {reason}"
+        )
+
+    def test_a_descriptor(self, capsys):
+        """
+        It is a number, or the word for those that systemd passes.
+        """
+        assert (parse(["serve", "--fd", "3"]).fd, parse(["serve", "--fd", "systemd"]).fd) == (3, "systemd")
+        with pytest.raises(SystemExit):
+            main(["serve", "--fd", "stdin"])
+        assert "'stdin' is neither the number of a descriptor nor systemd" in capsys.readouterr().err
+
+    @pytest.mark.parametrize(
+        "words", [["--workers", "2"], ["--no-auth"], ["--public-url=https://example.org"]]
+    )
+    def test_options_of_http_alone(self, words, capsys):
+        """
+        Over stdio they would do nothing, which is said.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(["serve", "recipes", *words])
+        name = words[0].partition("=")[0]
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.splitlines()[-1] == (
+            f"promptkit serve: error: {name} is for HTTP: name an address with --http, --uds or --fd"
+        )
+
+    def test_the_configuration(self, tmp_path, monkeypatch):
+        """
+        It may say all of them, those that are repeated as a list; without an address, it is stdio.
+        """
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "pyproject.toml").write_text(
+            "[tool.promptkit.serve]\nworkers = 3\nallow-host = ['a.example', 'b.example']\nno-auth = true\n"
+        )
+        words = ["serve", "--http", "0"]
+        options = configure(parse(words), words)
+
+        assert (options.http, options.workers, options.no_auth) == (("127.0.0.1", 0), 3, True)
+        assert options.allow_host == ["a.example", "b.example"]
+        assert configure(parse(["serve"]), ["serve"]).http is None
+
+
+def refused(*words, recipes, environment=None):
+    """What a server says that does not serve; its exit code is that of wrong usage."""
+    command = [sys.executable, "-m", "promptkit", "serve", str(recipes), *words]
+    ran = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+        env=environment,
+    )
+    assert (ran.returncode, ran.stdout) == (2, "")
+    return ran.stderr
+
+
+class TestRefusals:
+    def test_the_extra_is_missing(self, recipes, tmp_path):
+        """
+        Without the libraries, the error says what to install.
+        """
+        (tmp_path / "missing").mkdir()
+        (tmp_path / "missing" / "httptools.py").write_text("raise ModuleNotFoundError(name='httptools')\n")
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "missing")}
+
+        said = refused("--http", "0", recipes=recipes(greet=""), environment=environment)
+
+        assert said == "promptkit: --http needs httptools: pip install 'promptkit[http]'\n"
+
+    @pytest.mark.parametrize("workers", ["1", "2"])
+    def test_other_machines(self, recipes, workers):
+        """
+        An address that others reach is refused unless one says that everybody may use the server.
+        """
+        said = refused("--http", "0.0.0.0:0", "--workers", workers, recipes=recipes(greet=""))
+
+        assert said.startswith("promptkit: http://0.0.0.0:")
+        assert said.endswith(
+            " can be reached from other machines, and nothing asks who they are: "
+            "serve at 127.0.0.1, or say --no-auth if everybody may use these prompts\n"
+        )
+
+    def test_a_port_that_is_taken(self, recipes):
+        """
+        It is said which, and what to do.
+        """
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            said = refused("--http", str(port), recipes=recipes(greet=""))
+
+        assert said == (
+            f"promptkit: cannot listen at 127.0.0.1, port {port}: another server listens there: "
+            "end it, or name another port\n"
+        )
+
+    def test_there_are_no_recipes(self, tmp_path):
+        """
+        The error is the same as over stdio.
+        """
+        said = refused("--http", "0", recipes=tmp_path / "nothing")
+
+        assert f"cannot load '{tmp_path / 'nothing'}'" in said
+
+
+def test_stdio_imports_nothing_of_it(recipes):
+    """
+    Without an address, no module of HTTP is loaded, not even when prompts are served.
+    """
+    folder = recipes(greet="from promptkit import prompt\n\n@prompt\ndef greet():\n    return 'Hello.'\n")
+    script = (
+        "import sys, atexit, os\n"
+        "from promptkit.transports import stdio\n"
+        "exit_now = stdio.exit_now\n"
+        "stdio.exit_now = lambda: (sys.stderr.write(' '.join(sys.modules)), exit_now())\n"
+        "from promptkit.cli import main\n"
+        f"main(['serve', {str(folder)!r}])\n"
+    )
+    asked = line(modern(1, "prompts/get", {"name": "greet"}))
+    ran = subprocess.run([sys.executable, "-c", script], input=asked, capture_output=True, check=True)
+    loaded = ran.stderr.decode().split()
+
+    assert b"Hello." in ran.stdout
+    assert "promptkit.cli.serve" in loaded
+    names = ("uvicorn", "httptools", "uvloop", "promptkit.transports.http", "promptkit.cli.serve_http")
+    assert [name for name in loaded if name.startswith(names)] == []

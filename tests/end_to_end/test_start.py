@@ -1,0 +1,112 @@
+"""
+Tests of what a server loads before its first replies.
+"""
+
+import os
+import sys
+from subprocess import PIPE, Popen
+
+import pytest
+
+from tests.wire import initialize, line, request
+
+#: Serves like the console script. Prints what is loaded when the first list is written, and when the first
+#: prompt is; the file ``later`` is not read before that.
+SERVE = """
+import os, sys
+from threading import Event
+from promptkit.transports.stdio import Wire
+
+loaded, got = [], Event()
+
+def write(wire, data, write=Wire.write):
+    if b'"prompts":[' in data:
+        loaded.append(" ".join(sys.modules))
+    if b'"messages":[' in data:
+        loaded.append(" ".join(sys.modules))
+        got.set()
+        print(*loaded, sep="\\n", file=sys.stderr)
+    write(wire, data)
+
+def hold(event, arguments):
+    if event == "open" and loaded and os.path.basename(str(arguments[0])).startswith("later."):
+        got.wait(30)
+
+sys.addaudithook(hold)
+Wire.write = write
+from promptkit.cli import main
+main(["serve", "recipes"])
+"""
+
+RECIPE = '''
+from promptkit import prompt, user
+
+@prompt
+def {name}(who: str = "you"):
+    """Say hello."""
+    return user(f"Hello, {{who}}.")
+'''
+
+#: How many modules there may be at the first list, and at the first prompt: of promptkit's own, and of all.
+OWN = {"list": 36, "prompt": 101}
+ALL = {"list": 143, "prompt": 242}
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory):
+    """The names of the modules at the first list and at the first prompt, with a current start-up cache."""
+    project = tmp_path_factory.mktemp("project")
+    (project / "recipes").mkdir()
+    for name in ("greet", "later"):
+        (project / "recipes" / f"{name}.py").write_text(RECIPE.format(name=name), encoding="utf-8")
+    session = (
+        initialize("2025-11-25"),
+        request(1, "prompts/list"),
+        request(2, "prompts/get", {"name": "greet"}),
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+    def serve():
+        command, pipes = [sys.executable, "-c", SERVE], dict.fromkeys(("stdin", "stdout", "stderr"), PIPE)
+        with Popen(command, env=environment, cwd=project, **pipes) as process:
+            for message in session:
+                process.stdin.write(line(message))
+                process.stdin.flush()
+                process.stdout.readline()
+            _, said = process.communicate(timeout=50)
+        at_list, at_prompt = said.decode().splitlines()
+        return {"list": at_list.split(), "prompt": at_prompt.split()}
+
+    serve()
+    return serve()
+
+
+def own(modules):
+    return sorted(name for name in modules if name.partition(".")[0] == "promptkit")
+
+
+def test_the_list_is_that_of_the_cache(loaded):
+    """
+    What is counted below is a start in which the recipes are imported after the list.
+    """
+    assert {at: "recipes.greet" in modules for at, modules in loaded.items()} == {
+        "list": False,
+        "prompt": True,
+    }
+
+
+@pytest.mark.parametrize("at", OWN)
+def test_a_start_loads_few_modules_of_promptkit(loaded, at):
+    """
+    The first list, and the first prompt, take no more modules than before there were folders for them.
+    """
+    assert len(own(loaded[at])) <= OWN[at], own(loaded[at])
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="each Python loads other modules of its own")
+@pytest.mark.parametrize("at", ALL)
+def test_a_start_loads_few_modules(loaded, at):
+    """
+    Nor do they take more of Python's and of other packages.
+    """
+    assert len(loaded[at]) <= ALL[at], sorted(loaded[at])

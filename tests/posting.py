@@ -1,0 +1,209 @@
+"""How tests speak to a server over HTTP: heads as clients send them, and callers of ASGI applications."""
+
+import asyncio
+import json
+from base64 import b64encode
+from dataclasses import dataclass, field
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.http.endpoint import Endpoint
+from promptkit.protocol.http.guard import Guard
+from promptkit.protocol.http.messages import read_head
+from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.request_state import RequestStateSigner
+from promptkit.server.shared_server import SharedServer
+from promptkit.transports.http.application import BODY_BYTES, Application
+from tests.wire import MODERN
+
+KEY = b"k" * 32
+NAMED = {"prompts/get": "name", "resources/read": "uri", "tools/call": "name"}
+PLAIN = {
+    "host": "localhost:8000",
+    "content-type": "application/json",
+    "accept": "application/json, text/event-stream",
+}
+
+
+def encoded(value) -> str:
+    """Return a value as a field carries it that is not printable ASCII."""
+    return f"=?base64?{b64encode(value.encode()).decode()}?="
+
+
+def agreeing(message) -> dict:
+    """Return the fields that repeat a modern message, as its client sends them."""
+    method = message["method"]
+    found = {"mcp-protocol-version": MODERN, "mcp-method": method}
+    name = message.get("params", {}).get(NAMED.get(method))
+    if isinstance(name, str):
+        is_plain = name.isascii() and name.isprintable() and name.strip() == name
+        found["mcp-name"] = name if is_plain and not name.startswith("=?base64?") else encoded(name)
+    return found
+
+
+def raw_fields(fields) -> list:
+    """Return fields as ASGI has them; a value may be a list of values, or None for a field not sent."""
+    return [
+        (name.encode(), value if isinstance(value, bytes) else value.encode("latin-1"))
+        for name, values in fields.items()
+        for value in (values if isinstance(values, list) else [values])
+        if value is not None
+    ]
+
+
+def head(method="POST", path="/mcp", **fields):
+    """Return a head with the fields that every client sends, and *fields*; `_` stands for a hyphen."""
+    given = {name.replace("_", "-"): value for name, value in fields.items()}
+    return read_head(method, path, raw_fields({**PLAIN, **given}))
+
+
+def body_of(message) -> bytes:
+    """Return a body: bytes as they are, anything else as JSON."""
+    return message if isinstance(message, bytes) else json.dumps(message).encode()
+
+
+@dataclass
+class Answer:
+    """What an ASGI application has sent."""
+
+    status: int = 0
+    headers: list = field(default_factory=list)
+    body: bytes = b""
+    complete: bool = False
+
+    def header(self, name) -> str | None:
+        """Return the one value of a header; None if it was not sent."""
+        values = [value.decode("latin-1") for key, value in self.headers if key == name.encode()]
+        assert len(values) < 2, f"{name} was sent twice"
+        return values[0] if values else None
+
+    @property
+    def json(self):
+        """The body, which is JSON."""
+        assert self.header("content-type") == "application/json"
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> int | None:
+        """The code of the error in the body; None if it is a result, or empty."""
+        return self.json.get("error", {}).get("code") if self.body else None
+
+    @property
+    def events(self) -> list:
+        """The messages in the body, which is a stream of events."""
+        assert self.header("content-type") == "text/event-stream"
+        blocks = [block for block in self.body.decode().split("\n\n") if block.strip(": ")]
+        lines = [block.split("\n") for block in blocks]
+        assert all(found[0] == "event: message" and len(found) == 2 for found in lines)
+        return [json.loads(found[1].removeprefix("data: ")) for found in lines]
+
+
+class Caller:
+    """
+    One request to an ASGI application, which is held to the rules of ASGI.
+
+    Its client sends *pieces*, and leaves when `gone` is set. It reads while `reads` is set.
+    """
+
+    def __init__(self, app, pieces=(b"",), method="POST", path="/mcp", root="", **fields):
+        given = {name.replace("_", "-"): value for name, value in fields.items()}
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "method": method,
+            "path": path,
+            "root_path": root,
+            "headers": raw_fields({**PLAIN, **given}),
+        }
+        self.app = app
+        self.answer = Answer()
+        self.gone, self.reads, self.changed = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.reads.set()
+        self.pieces = list(pieces)
+        self.task = asyncio.get_running_loop().create_task(app(self.scope, self.receive, self.send))
+
+    async def receive(self):
+        """Return the next piece of the body, or that the client is gone."""
+        if self.pieces:
+            piece = self.pieces.pop(0)
+            if callable(piece):
+                piece = await piece()
+            return {"type": "http.request", "body": piece, "more_body": bool(self.pieces)}
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, event):
+        """Take what is sent."""
+        await self.reads.wait()
+        answer = self.answer
+        assert not answer.complete, f"something came after the end: {event}"
+        if event["type"] == "http.response.start":
+            assert not answer.status, "a second response began"
+            answer.status, answer.headers = event["status"], list(event["headers"])
+        else:
+            assert answer.status, "a body came before its head"
+            answer.body += event.get("body", b"")
+            answer.complete = not event.get("more_body", False)
+        self.changed.set()
+
+    async def until(self, condition, seconds=20.0):
+        """Wait until *condition* holds for the answer, and return it."""
+        async with asyncio.timeout(seconds):
+            while not condition(self.answer):
+                self.changed.clear()
+                await self.changed.wait()
+        return self.answer
+
+    async def result(self, seconds=20.0):
+        """Return the whole answer."""
+        async with asyncio.timeout(seconds):
+            await self.task
+        return self.answer
+
+
+def post(app, message, **fields):
+    """Begin to post a message, with the fields of its era and *fields*; only on an event loop."""
+    repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
+    return Caller(app, [body_of(message)], **{**repeated, **fields})
+
+
+def repeat(message) -> dict:
+    """Return the fields that repeat a message, if it is of the modern era."""
+    params = message.get("params") if isinstance(message, dict) else None
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    is_modern = isinstance(meta, dict) and "io.modelcontextprotocol/protocolVersion" in meta
+    return agreeing(message) if is_modern else {}
+
+
+def answer_to(app, message, **fields) -> Answer:
+    """Post a message on an event loop of its own; return the whole answer."""
+
+    async def ask():
+        return await post(app, message, **fields).result()
+
+    return asyncio.run(ask())
+
+
+def application(
+    catalog: Catalog, *, changes=False, hosts=(), origins=(), keys=(KEY,), body=BODY_BYTES, **options
+) -> Application:
+    """Return an application as `promptkit.asgi.app` puts it together, for a catalog that is compiled."""
+    limits = Limits(**{name: options.pop(name) for name in list(options) if name in Limits.__annotations__})
+    identity, ring = ServerInfo("tests", "1.0"), KeyRing(keys, "tests")
+    server = SharedServer(
+        catalog,
+        lambda _line: None,
+        identity=identity,
+        changes=changes,
+        limits=limits,
+        signer=RequestStateSigner(ring),
+    )
+    return Application(
+        server,
+        Endpoint(identity, Sessions(ring), limits),
+        Guard(hosts, origins),
+        body_limit=body,
+        **options,
+    )

@@ -1,0 +1,208 @@
+"""Any head and any body: one outcome, a status of the table, and one reply to each request."""
+
+import json
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.http.endpoint import Accepted, Endpoint
+from promptkit.protocol.http.guard import Guard
+from promptkit.protocol.http.messages import read_head
+from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.methods import METHODS
+from promptkit.protocol.revisions import REVISIONS
+from tests.faults.shapes import Shapes
+from tests.posting import KEY, PLAIN, agreeing, body_of, encoded, raw_fields
+from tests.protocol.http.test_endpoint import Replies
+from tests.wire import HANDSHAKES, MODERN, envelope
+
+SESSIONS = Sessions(KeyRing([KEY], "tests"))
+LIMITS = Limits(depth=20, values=200, messages=5, held=200_000, reply=100_000)
+GUARDED = {421, 431, 403, 404, 405, 415, 406, 204}
+STATUSES = {200, 202, 400, 404, 429}
+
+IDS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just([])
+WORDS = st.sampled_from([*METHODS, "tools/call", "notifications/cancelled", "notifications/x", "", "x"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+ENVELOPES = st.fixed_dictionaries(
+    {},
+    optional={key: st.just(value) | JSON for key, value in envelope().items()} | {"progressToken": IDS},
+)
+PARAMS = (
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "_meta": ENVELOPES | JSON,
+            "name": JSON,
+            "uri": st.just("note://one") | JSON,
+            "arguments": JSON,
+            "cursor": JSON,
+            "notifications": JSON,
+            "protocolVersion": st.sampled_from(list(REVISIONS)) | JSON,
+            "capabilities": st.just({}) | JSON,
+            "clientInfo": st.just({"name": "n", "version": "1"}) | JSON,
+        },
+    )
+    | JSON
+)
+MESSAGES = st.fixed_dictionaries(
+    {"jsonrpc": st.sampled_from(["2.0"] * 9 + ["1.0"])},
+    optional={"id": IDS, "method": WORDS | JSON, "params": PARAMS, "result": JSON, "error": JSON},
+)
+BODIES = (MESSAGES | st.lists(MESSAGES | JSON, max_size=7) | JSON).map(body_of)
+CUT = st.tuples(BODIES, st.integers(0, 80), st.binary(max_size=3)).map(
+    lambda found: found[0][: found[1]] + found[2] + found[0][found[1] + 1 :]
+)
+VALUES = st.sampled_from(
+    [
+        *(revision.encode() for revision in REVISIONS),
+        *(name.encode() for name in METHODS),
+        b"2031-01-01",
+        b"x",
+        b"",
+        b" x\t",
+        b"\xff\x00",
+        encoded("x").encode(),
+        b"=?base64?!?=",
+        SESSIONS.seal(REVISIONS["2025-06-18"], None, {}).encode(),
+        SESSIONS.seal(REVISIONS["2025-03-26"], None, {"elicitation": {}}).encode(),
+    ]
+)
+PROTOCOL = [b"mcp-protocol-version", b"mcp-method", b"mcp-name", b"mcp-session-id", b"last-event-id"]
+FIELDS = st.lists(st.tuples(st.sampled_from(PROTOCOL), VALUES | st.binary(max_size=9)), max_size=6)
+
+
+def outcome(endpoint, fields, body):
+    """Post a body; return the status if there is one, and what went to the channel once all is answered."""
+    channel = Replies()
+    found = endpoint.receive(read_head("POST", "/mcp", raw_fields(PLAIN) + list(fields)), body, channel)
+    if not isinstance(found, Accepted):
+        assert channel.sent == [], "there is a second reply"
+        return found, []
+    assert found.requests
+    assert channel.sent == []
+    for request in found.requests:
+        assert request.answer(b'{"id":%d}\n' % id(request)) == b""
+    return found, channel.sent
+
+
+def check(found, replies):
+    """Check that there is one outcome, and that it is a status of the table."""
+    if isinstance(found, Accepted):
+        (line,) = replies
+        answered = json.loads(line)
+        many = answered if isinstance(answered, list) else [answered]
+        ids = [reply["id"] for reply in many if "id" in reply]
+        assert {id(request) for request in found.requests} <= set(ids)
+        assert len(ids) == len(set(map(repr, ids))) or len(many) > 1
+        return
+    assert found.status in STATUSES
+    assert (found.status == 202) == (found.body == b"")
+    if found.body:
+        assert (b"content-type", b"application/json") in found.headers
+        for reply in [json.loads(found.body)] if found.body.startswith(b"{") else json.loads(found.body):
+            assert ("result" in reply) != ("error" in reply)
+            assert found.status == 200 or "error" in reply
+            assert b"line" not in found.body or b"line" in json.dumps(reply.get("id", "")).encode()
+
+
+@pytest.fixture(scope="module")
+def endpoint():
+    """An endpoint for all examples: whatever one leaves behind, the next one meets."""
+    made = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, LIMITS)
+    made.offer(Capabilities(resources=True, changes=True))
+    return made
+
+
+class TestOneOutcome:
+    @given(fields=FIELDS, body=BODIES | CUT | st.binary(max_size=30))
+    def test_any_head_and_any_body(self, endpoint, fields, body):
+        """
+        There is a status of the table, or there are requests that get one reply each; never an exception.
+        """
+        check(*outcome(endpoint, fields, body))
+
+    @given(fields=FIELDS, body=BODIES)
+    def test_the_same_again(self, endpoint, fields, body):
+        """
+        Nothing that one client sends changes what another one gets, but for what is random.
+        """
+        kinds = []
+        for _ in range(2):
+            found, replies = outcome(endpoint, fields, body)
+            is_accepted = isinstance(found, Accepted)
+            kinds.append([request.method for request in found.requests] if is_accepted else found.status)
+            assert is_accepted or not replies
+        assert kinds[0] == kinds[1]
+
+    @given(
+        method=st.sampled_from(["POST", "GET", "OPTIONS", "DELETE", "HEAD"]) | st.text(max_size=5),
+        path=st.sampled_from(["/mcp", "/mcp/"]) | st.text(max_size=9),
+        fields=st.lists(
+            st.tuples(
+                st.sampled_from([b"host", b"origin", b"content-type", b"accept", *PROTOCOL])
+                | st.binary(max_size=6),
+                st.sampled_from([value.encode() for value in PLAIN.values()]) | st.binary(max_size=40),
+            ),
+            max_size=120,
+        ),
+    )
+    def test_any_head_is_let_through_or_refused(self, method, path, fields):
+        """
+        A guard knows an answer to every head; those of a named host are not let through under another.
+        """
+        head = read_head(method, path, fields)
+        refused = Guard().check(head)
+
+        if refused is None:
+            assert head.fields[b"host"].strip(b" \t").partition(b":")[0] in {b"localhost", b"127.0.0.1", b"["}
+            assert (method, path.rstrip("/")) == ("POST", "/mcp")
+        else:
+            assert refused.status in GUARDED
+        Guard(["*"], ["*"]).cors(head)
+
+
+class TestWhatTheSchemaAllows:
+    @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
+    def test_every_request_is_served(self, endpoint, revision):
+        """
+        What the published schema says of a request, its head repeating it, is served or refused as such.
+        """
+        shapes = Shapes(revision, Random(revision))  # noqa: S311 (it has to be the same each time)
+        for number in range(300):
+            message = shapes.request(number)
+            if revision == MODERN:
+                message.setdefault("params", {})["_meta"] = envelope()
+            fields = agreeing(message) if revision == MODERN else {"mcp-protocol-version": revision}
+            found, replies = outcome(endpoint, raw_fields(fields), body_of(message))
+            check(found, replies)
+            method = METHODS.get(message["method"])
+            known = method is not None and (method.modern if revision == MODERN else method.handshake)
+            if known and method.served:
+                assert isinstance(found, Accepted), found
+            elif known:
+                assert found.status == 200
+            else:
+                assert found.status == (404 if revision == MODERN else 200)
+                assert json.loads(found.body)["error"]["code"] == -32601
+
+    @pytest.mark.parametrize("revision", [*HANDSHAKES, MODERN])
+    def test_every_notification_is_accepted(self, endpoint, revision):
+        """
+        202, for every notification of the schema.
+        """
+        shapes = Shapes(revision, Random(revision))  # noqa: S311 (it has to be the same each time)
+        for _ in range(100):
+            found, _ = outcome(
+                endpoint, [(b"mcp-protocol-version", revision.encode())], body_of(shapes.notification())
+            )
+            assert found.status == 202

@@ -1,0 +1,269 @@
+"""`promptkit.testing.Client` beside the official Python client, which talks to a process of its own."""
+
+import sys
+from pathlib import Path
+
+import anyio
+import mcp.client.session
+import msgspec
+import pytest
+from mcp import Client as OfficialClient
+from mcp import StdioServerParameters, types
+from msgspec.structs import asdict
+
+from promptkit import Image
+from promptkit.testing import Client, ProtocolError
+from tests.end_to_end.test_official_client import ARGUMENTS, RECIPES, received
+from tests.wire import HANDSHAKES, REVISIONS
+
+EVERY_REVISION = pytest.mark.parametrize("revision", REVISIONS)
+KINDS = Path(__file__).parents[1] / "clients" / "recipes"
+
+#: Prompts that ask people, for text, for a number and for a choice.
+ASKING = """
+from typing import Literal
+from promptkit import prompt
+
+@prompt(elicit=True)
+def release(version: str, copies: int, length: Literal["short", "long"], subject: str = "all of it"):
+    return f"{version} {copies} {length} {subject}"
+"""
+
+
+def reference(ref):
+    """What a completion is about, as the official client takes it."""
+    kind = types.PromptReference if ref["type"] == "ref/prompt" else types.ResourceTemplateReference
+    return kind(**ref)
+
+
+#: How the official client makes each request.
+METHODS = {
+    "prompts/list": lambda client, _: client.list_prompts(),
+    "prompts/get": lambda client, params: client.get_prompt(params["name"], params["arguments"]),
+    "resources/list": lambda client, _: client.list_resources(),
+    "resources/templates/list": lambda client, _: client.list_resource_templates(),
+    "resources/read": lambda client, params: client.read_resource(params["uri"]),
+    "completion/complete": lambda client, params: client.complete(
+        reference(params["ref"]), params["argument"], params.get("context", {}).get("arguments")
+    ),
+}
+
+
+def received_officially(folder, revision, calls, monkeypatch, people=()):
+    """
+    What the official client receives for each call, a result or an error, from a server of *folder*.
+
+    All calls are made for each of *people*, by what they answer; if there is nobody, once, without forms.
+    """
+    monkeypatch.setattr(mcp.client.session, "LATEST_HANDSHAKE_VERSION", revision)
+    monkeypatch.setenv("PROJECT_ROOT", str(RECIPES))
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "promptkit", "serve", "--no-watch", str(folder)],
+        env={"PROJECT_ROOT": str(RECIPES)},
+    )
+
+    answers = {}
+
+    async def person(_context, asked):
+        entered = {name: answers[name] for name in asked.requested_schema["properties"] if name in answers}
+        return types.ElicitResult(action="accept" if entered else "decline", content=entered or None)
+
+    async def attempt(client, method, params):
+        try:
+            return await METHODS[method](client, params)
+        except mcp.MCPError as error:
+            return error
+
+    async def connected():
+        mode = "legacy" if revision in HANDSHAKES else revision
+        got = []
+        async with OfficialClient(
+            server, mode=mode, elicitation_callback=person if people else None
+        ) as client:
+            assert client.protocol_version == revision
+            for one in people or ({},):
+                answers.clear()
+                answers.update(one)
+                got += [await attempt(client, *call) for call in calls]
+        return got
+
+    return anyio.run(connected)
+
+
+def outcome(got):
+    """What came of a call, as JSON: whole, with its ``_meta``, or the error with its code and data."""
+    if isinstance(got, mcp.MCPError | ProtocolError):
+        error = got.error if isinstance(got, mcp.MCPError) else got
+        return {"error": (error.code, error.message, error.data)}
+    return got if isinstance(got, dict) else got.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+def asked(client, method, params):
+    """What our client receives."""
+    try:
+        return client.request(method, params)
+    except ProtocolError as error:
+        return error
+
+
+def get(name, arguments=None):
+    """The call that gets a prompt."""
+    return "prompts/get", {"name": name, "arguments": arguments or {}}
+
+
+def read(uri):
+    """The call that reads a resource."""
+    return "resources/read", {"uri": uri}
+
+
+def complete(name, argument, typed="", **chosen):
+    """The call that completes an argument of a prompt, or a variable of a template."""
+    ref = {"type": "ref/resource", "uri": name} if ":" in name else {"type": "ref/prompt", "name": name}
+    context = {"context": {"arguments": chosen}} if chosen else {}
+    return "completion/complete", {"ref": ref, "argument": {"name": argument, "value": typed}, **context}
+
+
+LISTS = [(method, {}) for method in ("prompts/list", "resources/list", "resources/templates/list")]
+BOOK = "shelf://books/{title}"
+
+CALLS = {
+    "recipes": (
+        RECIPES,
+        [
+            *LISTS,
+            *(get(name, arguments) for name, arguments in ARGUMENTS.items()),
+            get("code_reveiw"),
+            get("code_review", {"language": "klingon"}),
+            read("project:///code_review.py"),
+            read("project:///../secret"),
+            complete("tune_for_model", "model", "op"),
+            complete("describe_screenshot", "picture", "d"),
+        ],
+    ),
+    "kinds": (
+        KINDS,
+        [
+            *LISTS,
+            *map(get, ("text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns")),
+            get("typed", {"count": "3", "language": "rust"}),
+            get("typed", {"count": "many"}),
+            read("shelf://notice"),
+            read("shelf://cover"),
+            read("shelf://books/Emma%20%26%20others"),
+            read("shelf://nothing"),
+            complete("typed", "language"),
+            complete("typed", "model", "", language="rust"),
+            complete(BOOK, "title", "e"),
+            complete(BOOK, "titel"),
+            complete("nobody", "title"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("folder", "calls"), CALLS.values(), ids=CALLS)
+@EVERY_REVISION
+def test_it_receives_what_the_official_client_does(folder, calls, revision, monkeypatch):
+    """
+    For every recipe and every revision: the same lists, messages, documents, completions and errors,
+    with all that they say for clients, ``_meta`` among it.
+    """
+    picture = Image.from_path(RECIPES / "samples/dialog.png")
+    monkeypatch.setitem(ARGUMENTS["debug_error"], "screenshot", picture.base64)
+    expected = received_officially(folder, revision, calls, monkeypatch)
+    client = Client(str(folder), revision=revision)
+
+    for call, official in zip(calls, expected, strict=True):
+        assert outcome(asked(client, *call)) == outcome(official), call
+
+
+def described(one):
+    """An item of a list, ours or the official client's, by the same names; without what is not set."""
+    values = one.model_dump() if hasattr(one, "model_dump") else msgspec.to_builtins(asdict(one))
+    return without_nothing(values)
+
+
+def without_nothing(value):
+    """A value without what is None or empty, at any depth."""
+    if isinstance(value, dict):
+        named = {"meta" if key == "_meta" else key: without_nothing(item) for key, item in value.items()}
+        return {key: item for key, item in named.items() if item not in (None, [], {})}
+    return [without_nothing(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+@EVERY_REVISION
+def test_its_values_are_those_of_the_official_client(revision, monkeypatch):
+    """
+    What methods return says the same as what the official client's methods return, attribute by attribute.
+    """
+    names = ["text", "image", "audio", "embedded_text", "embedded_blob", "link", "turns"]
+    calls = [*LISTS, read("shelf://notice"), read("shelf://cover"), complete(BOOK, "title", "e")]
+    prompts, resources, templates, notice, cover, offered, *got = received_officially(
+        KINDS, revision, [*calls, *map(get, names)], monkeypatch
+    )
+    client = Client(str(KINDS), revision=revision)
+
+    assert list(map(described, client.list_prompts())) == list(map(described, prompts.prompts))
+    assert list(map(described, client.list_resources())) == list(map(described, resources.resources))
+    assert list(map(described, client.list_resource_templates())) == list(
+        map(described, templates.resource_templates)
+    )
+    for uri, official in (("shelf://notice", notice), ("shelf://cover", cover)):
+        (contents,) = official.contents
+        assert client.read_resource(uri) == received(types.EmbeddedResource(resource=contents))
+    found = client.complete(BOOK, "title", "e")
+    assert list(found.values) == offered.completion.values == ["Emma", "Erewhon", "Dune"]
+    assert (found.total, found.has_more) == (offered.completion.total, offered.completion.has_more)
+    for name, result in zip(names, got, strict=True):
+        assert [(message.role, message.content) for message in client.get_prompt(name)] == [
+            (message.role, received(message.content)) for message in result.messages
+        ]
+
+
+#: What a person does with the form of ``release``: all of it, nothing, a part, or wrong values.
+ANSWERS = {
+    "all": {"version": "1.0", "copies": 3, "length": "short"},
+    "more than is asked": {"version": "1.0", "copies": 3, "length": "short", "subject": "x", "other": 1},
+    "declined": {},
+    "a part": {"version": "1.0"},
+    "no number": {"version": "1.0", "copies": "many", "length": "short"},
+    "text for a number": {"version": "1.0", "copies": "3", "length": "short"},
+    "no choice": {"version": "1.0", "copies": 3, "length": "endless"},
+    "a list": {"version": ["1.0"], "copies": 3, "length": "short"},
+    "empty text": {"version": "", "copies": 3, "length": "short"},
+}
+
+
+#: Those that are all that is needed: text may be empty, and a number may be text, as everywhere.
+COMPLETE = {"all", "more than is asked", "text for a number", "empty text"}
+
+
+@EVERY_REVISION
+def test_forms_are_answered_as_by_the_official_client(revision, recipes, monkeypatch):
+    """
+    Whatever a person enters, or does not, comes to the same prompt or to the same error.
+    """
+    folder = recipes(release=ASKING)
+    calls = [get("release"), get("release", {"version": "2.0"}), get("release", {"copies": "many"})]
+
+    expected = received_officially(folder, revision, calls, monkeypatch, ANSWERS.values())
+    by_answer = dict(zip(ANSWERS, zip(*[iter(expected)] * len(calls), strict=True), strict=True))
+
+    for name, answers in ANSWERS.items():
+        client = Client(str(folder), revision=revision, answers=answers)
+        found = [outcome(asked(client, *call)) for call in calls]
+        assert found == list(map(outcome, by_answer[name])), name
+        assert ("messages" in found[0]) == (revision >= "2025-06-18" and name in COMPLETE), name
+
+
+@EVERY_REVISION
+def test_without_forms_nobody_is_asked(revision, recipes, monkeypatch):
+    """
+    A client that shows no forms is told what is missing, as the official one is.
+    """
+    folder = recipes(release=ASKING)
+
+    (expected,) = received_officially(folder, revision, [get("release")], monkeypatch)
+
+    assert outcome(asked(Client(str(folder), revision=revision), *get("release"))) == outcome(expected)

@@ -1,0 +1,197 @@
+"""Snapshots tell apart whatever is not equal."""
+
+import datetime as dt
+
+import attrs
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from promptkit import (
+    Audio,
+    EmbeddedResource,
+    Image,
+    Message,
+    ResourceLink,
+    Text,
+    Workflow,
+    assistant,
+    user,
+)
+from promptkit.testing.transcripts import transcript
+
+#: What could be taken for something else: heads, line ends, the signs that stand for them, brackets.
+LINES = ("\n", "\n\n", "\r", "\r\n", "\v", "\f", "\x85", "\u2028", "\u2029")
+SIGNS = ("␍", "␋", "␤", "↵", "¶", "\\")
+WORDS = ("[user]", "[assistant]", "[user] Image", "](", ")", "[a:b]", "(a)", ": ", ", ", "1 B", "'", "a", " ")
+PIECES = (*LINES, *SIGNS, *WORDS)
+TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=2), max_size=6).map("".join)
+NAMES = TEXTS.filter(str.strip)
+URIS = st.sampled_from(["a:b", "a:b](c:d", "b:c", "a:b)", "a:b]"])
+TYPES = st.none() | st.sampled_from(["", "text/plain", "None", "a\n[user]\nb"])
+ZONES = st.integers(-23, 23).map(lambda hours: dt.timezone(dt.timedelta(hours=hours)))
+BEGIN, END = map(dt.datetime.fromisoformat, ("1900-01-01", "2100-01-01"))
+MOMENTS = st.datetimes(BEGIN, END, timezones=ZONES) | st.sampled_from(
+    [dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC), dt.datetime.fromisoformat("2026-01-31T13:00:00+01:00")]
+)
+ANNOTATIONS = {
+    "audience": st.sampled_from([(), ("user",), ("assistant",), ("user", "assistant")]),
+    "priority": st.sampled_from([None, 0, 0.0, 0.5, 1, 1.0]),
+    "last_modified": st.none() | MOMENTS,
+}
+
+
+def annotated(made, *values: SearchStrategy, **named: SearchStrategy) -> SearchStrategy:
+    """A strategy for content with any annotations."""
+    return st.builds(made, *values, **{**ANNOTATIONS, **named})
+
+
+@pytest.fixture(scope="module")
+def workflows(png, wav):
+    """A strategy for workflows of every kind of content, from few pieces, so that some are equal."""
+    content = st.one_of(
+        annotated(Text, NAMES),
+        annotated(Image, st.sampled_from([png, png + b"\0"])),
+        annotated(Audio, st.sampled_from([wav, wav + b"\0"])),
+        annotated(EmbeddedResource, URIS, text=TEXTS, mime_type=TYPES),
+        annotated(EmbeddedResource, URIS, blob=st.sampled_from([b"a", b"b"]), mime_type=TYPES),
+        annotated(
+            ResourceLink,
+            URIS,
+            name=NAMES,
+            title=st.none() | TEXTS,
+            description=st.none() | TEXTS,
+            mime_type=TYPES,
+            size=st.none() | st.integers(0, 3),
+        ),
+    )
+    message = st.builds(Message, st.sampled_from(["user", "assistant"]), content)
+    return st.lists(message, max_size=3).map(Workflow)
+
+
+#: Pairs that are not equal, and have looked so.
+UNEQUAL = [
+    (user("a\n\n[assistant]\nb"), user("a") + assistant("b")),
+    (user("a\n\n\\[assistant]\nb"), user("a\n\n[assistant]\nb")),
+    (user("a\r\nb"), user("a\nb")),
+    (user("a\rb"), user("a\nb")),
+    (user("a\rb"), user("a␍b")),
+    (user("a\\\rb"), user("a\\␍b")),
+    (user("a\x85b"), user("a\u2028b")),
+    (user("a\n"), user("a")),
+    (user("a\x0c"), user("a")),
+    (user(ResourceLink("a:b", name="c")), user(ResourceLink("a:b", name="c", title="c"))),
+    (user(ResourceLink("d:e", name="a](b:c")), user(ResourceLink("b:c](d:e", name="a"))),
+    (user(ResourceLink("a:b", name="c", title="d")), user(ResourceLink("a:b", name="d", description="(c)"))),
+    (user(Text("a", priority=0.25)), user(Text("a", priority=0.5))),
+    (Workflow(), user("a")),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), UNEQUAL)
+def test_what_differs_has_snapshots_that_differ(one, other):
+    """
+    Text that looks like another turn is not taken for one, and every line end is seen.
+    """
+    assert one != other
+    assert transcript(one) != transcript(other)
+
+
+def test_what_is_equal_has_equal_snapshots():
+    """
+    However a number or a moment was written.
+    """
+    one = Text("a", priority=1, last_modified="2026-01-31T12:00:00Z")
+    other = Text("a", priority=1.0, last_modified="2026-01-31T13:00:00+01:00")
+
+    assert one == other
+    assert transcript(user(one)) == transcript(user(other)[0])
+
+
+@given(st.data())
+def test_snapshots_are_equal_where_workflows_are(workflows, data):
+    """
+    For any two workflows, of all kinds of content and with any annotations.
+    """
+    one, other = data.draw(workflows), data.draw(workflows)
+
+    assert (transcript(one) == transcript(other)) == (one == other)
+
+
+def test_the_first_moment_that_there_is_can_be_shown():
+    """
+    Also where it lies before all others in UTC.
+    """
+    text = Text("a", last_modified="0001-01-01T00:00:00+01:00")
+
+    assert transcript(user(text)) == "[user] last_modified=0001-01-01T00:00:00+01:00\na"
+
+
+def written_otherwise(content, zone):
+    """Equal content, with its number and its moment written in another way."""
+    priority, moment = content.priority, content.last_modified
+    return attrs.evolve(
+        content,
+        priority=None if priority is None else float(priority),
+        last_modified=None if moment is None else moment.astimezone(zone),
+    )
+
+
+@given(st.data(), ZONES)
+def test_equal_workflows_have_equal_snapshots(workflows, data, zone):
+    """
+    However each of their annotations was written.
+    """
+    one = data.draw(workflows)
+    other = Workflow(Message(each.role, written_otherwise(each.content, zone)) for each in one)
+
+    assert one == other
+    assert transcript(one) == transcript(other)
+
+
+@given(st.data())
+def test_a_small_change_changes_the_snapshot(workflows, data):
+    """
+    So do two workflows that differ in one turn alone, or in one field of it.
+    """
+    workflow = data.draw(workflows.filter(len))
+    place = data.draw(st.integers(0, len(workflow) - 1))
+    message = data.draw(workflows.filter(len))[0]
+    changed = Workflow([*workflow[:place], message, *workflow[place + 1 :]])
+
+    assert (transcript(workflow) == transcript(changed)) == (workflow == changed)
+
+
+@given(TEXTS, TEXTS, TEXTS, TEXTS)
+@example("a", "b", "a\n\n[assistant]\nb", "")
+def test_texts_of_any_cut_are_told_apart(first, second, third, fourth):
+    """
+    Two turns are never taken for one, or for two that are cut elsewhere.
+    """
+    one = user(first) + assistant(second)
+    other = user(third) + assistant(fourth)
+
+    assert (transcript(one) == transcript(other)) == (one == other)
+
+
+@given(st.data())
+def test_a_snapshot_survives_a_file(workflows, tmp_path_factory, data):
+    """
+    What is written is what is read again: no line end is changed on the way, on any system.
+    """
+    shown = transcript(data.draw(workflows))
+    file = tmp_path_factory.getbasetemp() / "snapshot.md"
+    file.write_text(shown, encoding="utf-8", newline="\r\n")
+
+    assert file.read_text(encoding="utf-8") == shown
+    assert len(shown.splitlines()) == len(shown.removesuffix("\n").split("\n")) * bool(shown)
+
+
+def test_a_snapshot_is_made_in_linear_time():
+    """
+    Thousands of backslashes and heads take no longer than as many letters.
+    """
+    text = "\\" * 200_000 + "\n" + "[user]\r" * 20_000
+
+    assert len(transcript(user(text))) > len(text)

@@ -1,0 +1,331 @@
+"""What a client may send, and how slowly."""
+
+import socket
+import time
+
+import pytest
+
+from tests.transports.http.conftest import PATIENCE
+
+#: Short enough to wait for, and long enough for a busy machine.
+QUICK = {"head_s": 1.0, "keep_alive": 2.0, "stall_s": 2.0}
+
+HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\n"
+
+
+@pytest.fixture
+def quick(serve):
+    """A server with short limits."""
+    return serve("--http", "0", limits=QUICK)
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A server with the usual limits, for all tests that leave it as it was."""
+    import sys
+
+    from tests.transports.http.conftest import GREET, STAND_IN, Served
+
+    folder = tmp_path_factory.mktemp("shared")
+    (folder / "greet.py").write_text(GREET)
+    command = [sys.executable, str(STAND_IN), "{}", "serve", str(folder), "--http", "0"]
+    served = Served(command, folder / "log.txt")
+    yield served
+    served.process.kill()
+    served.process.wait()
+
+
+def refused(served, data):
+    """The status with which something is refused; the connection ends, and others are served."""
+    with served.connect() as connection:
+        connection.send(data)
+        reply = connection.reply()
+        assert reply.headers["connection"] == "close"
+        assert connection.ended() < PATIENCE
+        assert connection.rest == b""
+    assert served.get("/after")["path"] == "/after"
+    return reply.status
+
+
+class TestHeads:
+    @pytest.mark.parametrize(
+        ("fields", "status"),
+        [(97, 200), (98, 431), (10_000, 431)],
+        ids=["100 with those of the request", "one more", "10,000"],
+    )
+    def test_too_many_fields(self, shared, fields, status):
+        """
+        A request may have a hundred fields.
+        """
+        data = (
+            HEAD
+            + b"content-length: 0\r\n"
+            + b"".join(b"x%d: 1\r\n" % n for n in range(fields))
+            + b"x: y\r\n\r\n"
+        )
+        if status != 200:
+            assert refused(shared, data) == status
+            return
+        with shared.connect() as connection:
+            connection.send(data)
+            assert len(connection.reply().json["headers"]) == 100
+
+    @pytest.mark.parametrize("size", [33_000, 100_000, 1_000_000])
+    def test_a_head_that_is_too_large(self, shared, size):
+        """
+        A head may have 32 KiB, be it in one field or in a path.
+        """
+        assert refused(shared, HEAD + b"x: " + b"y" * size + b"\r\n\r\n") == 431
+        assert refused(shared, b"POST /" + b"y" * size + b" HTTP/1.1\r\nhost: localhost\r\n\r\n") == 431
+
+    def test_a_large_head_within_the_bound(self, shared):
+        """
+        Up to the bound, all of it arrives.
+        """
+        assert len(dict(shared.get(x="y" * 30_000)["headers"])["x"]) == 30_000
+
+    def test_a_header_without_an_end(self, shared):
+        """
+        It is refused once it is too large, however long it would go on.
+        """
+        with shared.connect() as connection:
+            connection.send(HEAD + b"x: ")
+            sent = 0
+            try:
+                while sent < 64 * 1024 * 1024:
+                    connection.send(b"y" * 65536)
+                    sent += 65536
+                    if sent >= 2 * 65536:
+                        time.sleep(0.01)
+                        connection.socket.settimeout(PATIENCE)
+                        break
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+            assert connection.reply().status == 431
+
+    def test_a_slow_head(self, quick):
+        """
+        However steadily a byte comes, the head must be complete in time.
+        """
+        started = time.monotonic()
+        with quick.connect() as connection:
+            connection.send(HEAD)
+            connection.socket.settimeout(0.2)
+            while time.monotonic() - started < PATIENCE:
+                try:
+                    connection.send(b"x")
+                    connection.rest += connection.socket.recv(65536)
+                    break
+                except TimeoutError:
+                    continue
+            connection.socket.settimeout(PATIENCE)
+            assert connection.reply().status == 408
+
+    def test_half_a_head(self, quick):
+        """
+        A head that does not go on is answered with 408, and the connection ends.
+        """
+        with quick.connect() as connection:
+            connection.send(HEAD)
+            assert connection.reply().status == 408
+            assert connection.ended() < PATIENCE
+
+    def test_a_second_head_that_does_not_end(self, quick):
+        """
+        On a connection that was of use, too.
+        """
+        with quick.connect() as connection:
+            assert connection.ask().status == 200
+            connection.send(HEAD)
+            assert connection.reply().status == 408
+
+    @pytest.mark.parametrize("said", [b"", b"\r\n" * 100], ids=["nothing", "blank lines"])
+    def test_a_connection_without_a_request(self, quick, said):
+        """
+        It is closed without a word.
+        """
+        with quick.connect() as connection:
+            connection.send(said)
+            assert connection.ended() < PATIENCE
+            assert connection.rest == b""
+
+    def test_an_idle_connection(self, quick):
+        """
+        It stays for a while, and is then closed.
+        """
+        with quick.connect() as connection:
+            assert connection.ask().status == 200
+            time.sleep(1.2)
+            assert connection.ask().status == 200
+            assert connection.ended() < PATIENCE
+            assert connection.rest == b""
+
+    def test_a_slow_reply_is_not_idle(self, quick):
+        """
+        A connection whose request is being answered has no limit but those of the application.
+        """
+        with quick.connect() as connection:
+            assert connection.ask("/slow?4").status == 200
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            b"nonsense\r\n\r\n",
+            b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+            HEAD + b"content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            HEAD + b"transfer-encoding: chunked\r\ncontent-length: 2\r\n\r\n0\r\n\r\n",
+            HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\nabc",
+            HEAD + b"content-length: -1\r\n\r\n",
+            HEAD + b"transfer-encoding: gzip\r\n\r\n",
+            HEAD + b"x: a\x00b\r\n\r\n",
+            HEAD + b"x : y\r\n\r\n",
+            HEAD + b"x: a\r\n folded\r\n\r\n",
+            HEAD + b"transfer-encoding: chunked\r\n\r\nnonsense\r\n",
+        ],
+        ids=lambda data: repr(data.removeprefix(HEAD))[2:40],
+    )
+    def test_what_is_no_http(self, shared, data):
+        """
+        It is refused with 400: both lengths, two lengths, and whatever could be read in two ways.
+        """
+        assert refused(shared, data) == 400
+
+    @pytest.mark.parametrize(
+        ("framing", "body"),
+        [
+            (b"content-length: 2\r\n", b"{}"),
+            (b"transfer-encoding: chunked\r\n", b"2\r\n{}\r\n0\r\n\r\n"),
+            (b"content-length: 0\r\n", b""),
+            (b"", b""),
+        ],
+        ids=["a length", "chunks", "an empty body", "no body"],
+    )
+    @pytest.mark.parametrize("pieces", [1, 4], ids=["at once", "in pieces"])
+    def test_another_protocol_is_not_spoken(self, shared, framing, body, pieces):
+        """
+        A wish for another protocol, as Java's client sends it, is ignored, again and again.
+        """
+        wish = b"connection: upgrade, http2-settings\r\nupgrade: h2c\r\nhttp2-settings: AAMAAABkAAQC\r\n"
+        data = (HEAD + wish + framing + b"\r\n" + body) * 2 + HEAD + b"content-length: 3\r\n\r\nabc"
+        size = -(-len(data) // pieces)
+        with shared.connect() as connection:
+            for start in range(0, len(data), size):
+                connection.send(data[start : start + size])
+                time.sleep(0.02 if pieces > 1 else 0)
+            replies = [connection.reply() for _ in range(3)]
+
+        assert [reply.status for reply in replies] == [200] * 3
+        assert [reply.json["length"] for reply in replies] == [2 if body else 0, 2 if body else 0, 3]
+
+
+class TestBodies:
+    def test_a_chunked_body(self, shared):
+        """
+        It arrives whole; what follows it is no header.
+        """
+        with shared.connect() as connection:
+            connection.send(
+                HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n3\r\nabc\r\n0\r\nx: y\r\n\r\n"
+            )
+            reply = connection.reply()
+
+        assert reply.json["length"] == 5
+        assert dict(reply.json["headers"]).keys() == {"host", "transfer-encoding"}
+
+    @pytest.mark.parametrize("endless", [b"0\r\nx: ", b"2;x="], ids=["a trailer", "a chunk extension"])
+    def test_what_leads_to_nothing(self, shared, endless):
+        """
+        Bytes that are neither head nor body are bounded, too.
+        """
+        with shared.connect() as connection:
+            connection.send(HEAD + b"transfer-encoding: chunked\r\n\r\n" + endless)
+            for _ in range(3):
+                connection.send(b"y" * 20_000)
+                time.sleep(0.05)
+            assert connection.reply().status == 400
+
+    def test_a_large_body(self, shared):
+        """
+        How large a body may be is the application's business.
+        """
+        with shared.connect() as connection:
+            assert connection.ask(body=b"x" * 3_000_000).json["length"] == 3_000_000
+
+    def test_requests_one_after_the_other(self, shared):
+        """
+        Requests that are sent before the reply are answered in their order.
+        """
+        with shared.connect() as connection:
+            for number in range(50):
+                connection.request(f"/{number}")
+            paths = [connection.reply().json["path"] for _ in range(50)]
+
+        assert paths == [f"/{number}" for number in range(50)]
+
+    def test_nonsense_behind_a_request(self, shared):
+        """
+        The request before it is answered, and no half reply is mixed into its own.
+        """
+        with shared.connect() as connection:
+            connection.request("/slow?0.5")
+            connection.send(b"nonsense\r\n\r\n")
+            assert connection.reply().status == 200
+            assert connection.ended() < PATIENCE
+            assert connection.rest == b""
+
+
+class TestReaders:
+    def test_a_client_that_reads_nothing(self, quick):
+        """
+        It is dropped, and what waited for it is forgotten.
+        """
+        with quick.connect() as connection:
+            connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.request("/flood")
+            before = quick.get()["memory"]
+            time.sleep(5)
+            assert quick.get()["flooding"] == 0
+            assert quick.get()["memory"] < before + 16 * 1024 * 1024
+
+    def test_a_client_that_reads_slowly(self, quick):
+        """
+        It is served for as long as it reads at all.
+        """
+        with quick.connect() as connection:
+            connection.request("/flood")
+            until, read = time.monotonic() + 5, 0
+            while time.monotonic() < until:
+                read += len(connection.socket.recv(200_000))
+                time.sleep(0.1)
+            assert quick.get()["flooding"] == 1
+            assert read > 1_000_000
+
+    def test_too_many_connections(self, serve):
+        """
+        One too many is refused with words, and the others stay.
+        """
+        served = serve("--http", "0", "--max-connections", "3")
+        connections = [served.connect() for _ in range(3)]
+        assert [connection.ask().status for connection in connections] == [200] * 3
+        with served.connect() as one_more:
+            reply = one_more.reply()
+            assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+            assert one_more.ended() < PATIENCE
+        assert [connection.ask().status for connection in connections] == [200] * 3
+        connections.pop().socket.close()
+        time.sleep(0.2)
+        assert served.get()["path"] == "/"
+        for connection in connections:
+            connection.socket.close()
+
+    def test_a_client_that_leaves_cancels_its_work(self, shared):
+        """
+        The application is told when the connection ends.
+        """
+        with shared.connect() as connection:
+            connection.request("/flood")
+            connection.read_until(b"\r\n\r\n")
+            assert shared.get()["flooding"] == 1
+        until = time.monotonic() + PATIENCE
+        while shared.get()["flooding"]:
+            assert time.monotonic() < until

@@ -1,0 +1,269 @@
+"""Where a server listens."""
+
+import os
+import socket
+import sys
+
+import pytest
+
+from promptkit.transports.http.listeners import (
+    CannotListen,
+    adopt,
+    listen_tcp,
+    listen_unix,
+    systemd_descriptors,
+)
+
+unix = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such sockets")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux can do so")
+
+
+def has_ipv6():
+    """Whether this machine can listen at ::1."""
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.fixture
+def listen():
+    """A function that listens, and forgets it after the test."""
+    made = []
+
+    def start(*arguments):
+        found = listen_tcp(*arguments)
+        made.extend(found)
+        return found
+
+    yield start
+    for listener in made:
+        listener.close()
+
+
+class TestTcp:
+    def test_the_system_chooses_a_port(self, listen):
+        """
+        With port 0, the URL names the one that was chosen.
+        """
+        (listener,) = listen("127.0.0.1", 0)
+        port = listener.of(0).getsockname()[1]
+
+        assert port > 0
+        assert listener.url == f"http://127.0.0.1:{port}"
+
+    @pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+    def test_ipv6(self, listen):
+        """
+        An IPv6 address stands in brackets, and takes no IPv4 connections.
+        """
+        (listener,) = listen("::1", 0)
+        port = listener.of(0).getsockname()[1]
+
+        assert listener.url == f"http://[::1]:{port}"
+        assert listener.is_local
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), 1)
+
+    def test_a_name_stands_for_all_its_addresses(self, listen):
+        """
+        The port is the same at each of them.
+        """
+        listeners = listen("localhost", 0)
+
+        assert all(listener.is_local for listener in listeners)
+        assert len({listener.of(0).getsockname()[1] for listener in listeners}) == 1
+
+    @unix
+    def test_each_worker_has_a_socket(self, listen):
+        """
+        They share a port.
+        """
+        (listener,) = listen("127.0.0.1", 0, 3)
+
+        assert len({listener.of(number) for number in range(3)}) == 3
+        assert len({listener.of(number).getsockname() for number in range(3)}) == 1
+
+    @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.parametrize("before", [1, 2])
+    @unix
+    def test_a_port_that_is_taken(self, listen, before, workers):
+        """
+        Two servers never share a port by mistake, not even those with several workers.
+        """
+        (first,) = listen("127.0.0.1", 0, before)
+        port = first.of(0).getsockname()[1]
+
+        with pytest.raises(CannotListen) as refused:
+            listen("127.0.0.1", port, workers)
+        assert str(refused.value) == (
+            f"cannot listen at 127.0.0.1, port {port}: another server listens there: "
+            "end it, or name another port"
+        )
+
+    @pytest.mark.parametrize(
+        ("host", "reason"),
+        [
+            ("203.0.113.7", "cannot listen at 203.0.113.7, port 0: this machine has no such address"),
+            ("no-such-host.invalid", "cannot listen at 'no-such-host.invalid': "),
+        ],
+    )
+    def test_an_address_of_another_machine(self, listen, host, reason):
+        """
+        What cannot be listened at is named.
+        """
+        with pytest.raises(CannotListen) as refused:
+            listen(host, 0)
+        assert str(refused.value).startswith(reason)
+
+    @pytest.mark.parametrize(
+        ("host", "local"),
+        [("127.0.0.1", True), ("127.0.0.2", True), ("0.0.0.0", False)],  # noqa: S104
+    )
+    @linux
+    def test_what_is_local(self, listen, host, local):
+        """
+        Only what no other machine can reach.
+        """
+        (listener,) = listen(host, 0)
+
+        assert listener.is_local is local
+
+    @linux
+    def test_nobody_connects_any_more(self, listen):
+        """
+        Who has connected is still accepted; who tries it then is not reset, but finds nobody.
+        """
+        (listener,) = listen("127.0.0.1", 0)
+        address = listener.of(0).getsockname()
+        with socket.create_connection(address, 5) as early:
+            listener.stop_connecting()
+            with pytest.raises(TimeoutError):
+                socket.create_connection(address, 0.3)
+            accepted, _ = listener.of(0).accept()
+            early.sendall(b"sent")
+            assert accepted.recv(4) == b"sent"
+            accepted.close()
+
+
+@unix
+class TestUnix:
+    def test_a_path(self, tmp_path):
+        """
+        It is there while somebody listens, and gone afterwards.
+        """
+        path = tmp_path / "socket"
+        listener = listen_unix(str(path))
+
+        assert path.is_socket()
+        assert (listener.url, listener.is_local) == (f"unix:{path}", True)
+        listener.close()
+        assert not path.exists()
+
+    def test_a_stale_one_is_replaced(self, tmp_path):
+        """
+        Nobody listens to what a server has left that was killed.
+        """
+        path = tmp_path / "socket"
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(path))
+            left.listen()
+        listener = listen_unix(str(path))
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+        listener.close()
+
+    def test_one_that_is_in_use_is_not(self, tmp_path):
+        """
+        A server that runs goes on to run.
+        """
+        path = tmp_path / "socket"
+        listener = listen_unix(str(path))
+
+        with pytest.raises(CannotListen) as refused:
+            listen_unix(str(path))
+        assert str(refused.value) == (
+            f"cannot listen at {str(path)!r}: another server listens there: end it, or name another path"
+        )
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+        listener.close()
+
+    def test_a_file_is_not_removed(self, tmp_path):
+        """
+        What is no socket belongs to somebody else.
+        """
+        path = tmp_path / "file"
+        path.write_text("mine")
+
+        with pytest.raises(CannotListen) as refused:
+            listen_unix(str(path))
+        assert str(refused.value) == (
+            f"cannot listen at {str(path)!r}: "
+            "there is a file that is no socket: remove it, or name another path"
+        )
+        assert path.read_text() == "mine"
+
+    @pytest.mark.parametrize("path", ["", "x" * 200, "no/such/folder/socket"])
+    def test_a_path_that_cannot_be(self, path):
+        """
+        It is refused with a reason.
+        """
+        with pytest.raises(CannotListen, match="cannot listen at"):
+            listen_unix(path)
+
+    def test_that_of_a_successor_stays(self, tmp_path):
+        """
+        If another server has taken the path meanwhile, it keeps it.
+        """
+        path = tmp_path / "socket"
+        first = listen_unix(str(path))
+        path.unlink()
+        second = listen_unix(str(path))
+
+        first.close()
+
+        assert path.is_socket()
+        second.close()
+
+
+@unix
+class TestInherited:
+    def test_what_is_no_listening_socket(self, tmp_path):
+        """
+        A file, a socket that does not listen, and nothing at all are refused.
+        """
+        with (tmp_path / "file").open("w") as file, pytest.raises(CannotListen, match="is no socket"):
+            adopt(file.fileno())
+        with pytest.raises(CannotListen, match="descriptor 999 is no socket"):
+            adopt(999)
+        with socket.socket() as silent, pytest.raises(CannotListen, match="does not listen"):
+            adopt(os.dup(silent.fileno()))
+
+    @pytest.mark.parametrize(
+        "said", [{}, {"LISTEN_FDS": "1", "LISTEN_PID": "1"}, {"LISTEN_FDS": "0"}, {"LISTEN_FDS": "x"}]
+    )
+    def test_systemd_has_passed_nothing(self, monkeypatch, said):
+        """
+        What was meant for another process is not taken.
+        """
+        for name, value in {"LISTEN_PID": str(os.getpid()), **said}.items():
+            monkeypatch.setenv(name, value)
+        if not said:
+            monkeypatch.delenv("LISTEN_FDS", raising=False)
+
+        with pytest.raises(CannotListen) as refused:
+            systemd_descriptors()
+        assert str(refused.value) == "systemd has passed no socket: start this service by its .socket unit"
+
+    def test_systemd_has_passed_two(self, monkeypatch):
+        """
+        They begin at 3. Child processes are not told.
+        """
+        monkeypatch.setenv("LISTEN_PID", str(os.getpid()))
+        monkeypatch.setenv("LISTEN_FDS", "2")
+
+        assert systemd_descriptors() == [3, 4]
+        assert "LISTEN_FDS" not in os.environ

@@ -1,0 +1,214 @@
+"""Workers: how they share the load, die, and are replaced."""
+
+import os
+import signal
+import sys
+import time
+from collections import Counter
+
+import pytest
+
+from tests.transports.http.conftest import PATIENCE
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
+
+
+def workers_of(served, number):
+    """The processes of all workers."""
+    found, until = set(), time.monotonic() + PATIENCE
+    while len(found) < number and time.monotonic() < until:
+        found.add(served.get()["pid"])
+    return found
+
+
+def is_alive(pid):
+    """Whether there is a process."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_for_end(pid, seconds=PATIENCE):
+    """How long it takes until a process has ended."""
+    started = time.monotonic()
+    while is_alive(pid):
+        assert time.monotonic() - started < seconds
+        time.sleep(0.01)
+    return time.monotonic() - started
+
+
+def test_one_worker_is_the_process_itself(serve):
+    """
+    Without --workers, no other process is started.
+    """
+    served = serve("--http", "0")
+
+    assert served.get()["pid"] == served.process.pid
+
+
+def test_workers_share_the_load(serve):
+    """
+    Of many connections, each of two workers gets within 20 % as many as the other.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    counted = Counter(served.get()["pid"] for _ in range(2000))
+
+    assert len(counted) == 2
+    assert min(counted.values()) > 0.8 * max(counted.values())
+
+
+def test_a_worker_that_is_killed_is_replaced(serve):
+    """
+    Standard error says what happened, and within a second another process serves in its place.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    first, second = workers_of(served, 2)
+
+    os.kill(first, signal.SIGKILL)
+    served.wait_for(rf"worker \d \(process {first}\) was killed by SIGKILL: another takes its place", 1)
+
+    assert first not in workers_of(served, 2)
+    assert second in workers_of(served, 2)
+
+
+def test_what_waits_for_a_worker_that_dies_is_served(serve):
+    """
+    While a worker dies and is replaced, nobody who connects is refused: only what it had accepted is lost.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    before = workers_of(served, 2)
+    os.kill(min(before), signal.SIGKILL)
+
+    answered = [served.get()["pid"] for _ in range(300)]
+
+    assert len(answered) == 300
+    assert set(answered) - before
+
+
+def test_a_request_that_kills_its_worker_loses_itself_alone(serve):
+    """
+    Its connection ends, and the next requests are served.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    with served.connect() as connection:
+        connection.request("/crash")
+        assert connection.ended() < PATIENCE
+        assert connection.rest == b""
+
+    assert len(workers_of(served, 2)) == 2
+
+
+def test_workers_that_die_at_once_are_replaced_with_pauses(serve):
+    """
+    Standard error says that they do, and when the next one starts.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    for _ in range(3):
+        with served.connect() as connection:
+            connection.request("/crash")
+            connection.ended()
+
+    assert served.wait_for(r"at once, (\d) times in a row: the next one starts in 0.25 s")
+
+
+def test_a_worker_that_is_told_to_end_is_replaced(serve):
+    """
+    It answers what it has, and another takes over its socket.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    first, _ = workers_of(served, 2)
+
+    os.kill(first, signal.SIGTERM)
+    wait_for_end(first)
+
+    assert len(workers_of(served, 2)) == 2
+    assert f"(process {first}) ended: another takes its place" in served.said()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
+def test_the_parent_ends_all(serve, number):
+    """
+    A signal to the parent ends all workers, and the exit code is 0.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    workers = workers_of(served, 2)
+
+    code, _ = served.end(number)
+
+    assert code == 0
+    assert not any(map(is_alive, workers))
+
+
+def test_the_death_of_the_parent_ends_the_workers(serve):
+    """
+    No worker is left behind, even if the parent is killed.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    workers = workers_of(served, 2)
+
+    served.process.kill()
+    served.process.wait()
+
+    assert all(wait_for_end(pid) < PATIENCE for pid in workers)
+
+
+def test_a_worker_that_hangs_is_killed(serve):
+    """
+    A worker that does not end within its grace is ended by force.
+    """
+    served = serve("--http", "0", "--workers", "2", "--grace", "0.1")
+    workers = workers_of(served, 2)
+    os.kill(min(workers), signal.SIGSTOP)
+
+    code, seconds = served.end()
+
+    assert code == 0
+    assert seconds < 10
+    assert not any(map(is_alive, workers))
+
+
+def test_a_second_signal_ends_all_at_once(serve):
+    """
+    Whoever sends another signal does not want to wait for what runs.
+    """
+    served = serve("--http", "0", "--workers", "2", "--grace", "60")
+    workers = workers_of(served, 2)
+    with served.connect() as connection:
+        connection.request("/slow?30")
+        time.sleep(0.2)
+        served.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        assert served.process.poll() is None
+        code, seconds = served.end()
+
+    assert (code, seconds < 5) == (-signal.SIGTERM, True)
+    assert not any(map(is_alive, workers))
+
+
+def test_a_replacement_serves_what_was_changed_meanwhile(serve, tmp_path):
+    """
+    Each worker reloads on its own, and one that is forked later sees what has changed since the start.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    before = workers_of(served, 2)
+    (tmp_path / "recipes" / "more.py").write_text(
+        "from promptkit import prompt\n\n@prompt\ndef more():\n    return 'More.'\n"
+    )
+
+    def listed():
+        found = {}
+        for _ in range(30):
+            said = served.get()
+            found[said["pid"]] = said["prompts"]
+        return found
+
+    until = time.monotonic() + PATIENCE
+    while any(names != ["greet", "more"] for names in listed().values()):
+        assert time.monotonic() < until
+    os.kill(min(before), signal.SIGKILL)
+    while any(names != ["greet", "more"] for names in listed().values()) or min(before) in listed():
+        assert time.monotonic() < until
+
+    assert len(listed()) == 2

@@ -1,0 +1,199 @@
+"""The end of a worker: what was sent is answered, and all ends within bounds."""
+
+import asyncio
+import signal
+import sys
+import time
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals end processes there at once")
+
+REQUEST = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}"
+
+
+class Load:
+    """Clients that keep their connections, connect again when told to, and count."""
+
+    def __init__(self, host, port):
+        self.host, self.port = host, port
+        self.answered = self.lost = self.connected = self.closing = 0
+        self.refused = False
+        self.ends = asyncio.Event()
+
+    async def client(self, pause):
+        """Ask until nobody listens any more."""
+        while not self.ends.is_set():
+            try:
+                reader, writer = await asyncio.wait_for(asyncio.open_connection(self.host, self.port), 0.5)
+            except (OSError, TimeoutError):
+                self.refused = True
+                return
+            self.connected += 1
+            await self.ask_on(reader, writer, pause)
+            writer.close()
+
+    async def ask_on(self, reader, writer, pause):
+        """Ask on one connection until it is said to end."""
+        while not self.ends.is_set():
+            await asyncio.sleep(pause)
+            try:
+                writer.write(REQUEST)
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+                await reader.readexactly(length)
+            except (OSError, asyncio.IncompleteReadError):
+                self.lost += 1
+                return
+            self.answered += 1
+            if b"connection: close" in head:
+                self.closing += 1
+                return
+
+
+async def loaded(served, *, clients, short, seconds):
+    """Put a load on a server, end it meanwhile, and return what the clients have counted."""
+    load = Load(*served.address)
+    pauses = [0.0] * clients + [0.2] * (clients // 4)
+    tasks = [asyncio.create_task(load.client(pause)) for pause in pauses]
+    tasks += [asyncio.create_task(one_each(load)) for _ in range(short)]
+    await asyncio.sleep(seconds)
+    assert (load.lost, load.refused) == (0, False)
+    served.process.send_signal(signal.SIGTERM)
+    await asyncio.wait_for(asyncio.gather(*tasks), 30)
+    return load
+
+
+async def one_each(load):
+    """Ask once on each of many connections."""
+    while True:
+        try:
+            reader, writer = await asyncio.wait_for(asyncio.open_connection(load.host, load.port), 0.5)
+        except (OSError, TimeoutError):
+            load.refused = True
+            return
+        try:
+            writer.write(REQUEST)
+            await reader.readuntil(b"\r\n\r\n")
+        except (OSError, asyncio.IncompleteReadError):
+            load.lost += 1
+        else:
+            load.answered += 1
+        writer.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the kernel cannot keep others from connecting")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_no_request_is_lost_at_the_end(serve, workers):
+    """
+    Many clients, with connections that they keep and with new ones, get a reply to all that they have sent.
+    """
+    served = serve("--http", "0", "--workers", workers)
+    load = asyncio.run(loaded(served, clients=40, short=8, seconds=1.0))
+
+    assert (load.lost, load.refused) == (0, True)
+    assert load.answered > 200
+    assert load.closing >= 40
+    assert served.process.wait(20) == 0
+
+
+def test_running_requests_are_answered(serve):
+    """
+    What runs is waited for, and its reply says that the connection ends.
+    """
+    served = serve("--http", "0")
+    with served.connect() as connection:
+        connection.request("/slow?1")
+        time.sleep(0.3)
+        code, _ = served.end()
+        reply = connection.reply()
+        assert connection.ended() < 5
+
+    assert (code, reply.status, reply.headers["connection"]) == (0, 200, "close")
+
+
+def test_what_runs_too_long_is_not_waited_for(serve):
+    """
+    After the grace, the process ends all the same.
+    """
+    served = serve("--http", "0", "--grace", "0.5")
+    with served.connect() as connection:
+        connection.request("/slow?50")
+        time.sleep(0.3)
+        code, seconds = served.end()
+
+    assert (code, seconds < 10) == (0, True)
+
+
+def test_streams_end_with_their_result(serve):
+    """
+    The application ends them, and nothing of what it sends then is lost.
+    """
+    served = serve("--http", "0")
+    with served.connect() as connection:
+        connection.request("/stream")
+        connection.read_until(b"data: begun\n\n")
+        code, seconds = served.end()
+        connection.ended()
+
+    assert b"data: ended\n\n" in connection.rest
+    assert connection.rest.endswith(b"0\r\n\r\n")
+    assert (code, seconds < 10) == (0, True)
+
+
+def test_a_connection_that_is_idle_may_ask_once_more(serve):
+    """
+    It is not closed at once: a request may be on its way.
+    """
+    served = serve("--http", "0")
+    with served.connect() as connection:
+        connection.ask()
+        served.process.send_signal(signal.SIGTERM)
+        time.sleep(0.4)
+        reply = connection.ask()
+
+    assert (reply.status, reply.headers["connection"]) == (200, "close")
+    assert served.process.wait(20) == 0
+
+
+def test_connections_that_say_nothing_do_not_hold_it_up(serve):
+    """
+    With clients that are connected and silent, or in the middle of a head, it ends within some seconds.
+    """
+    served = serve("--http", "0", "--grace", "30")
+    with served.connect() as silent, served.connect() as half, served.connect() as idle:
+        half.send(b"POST / HTTP/1.1\r\nhost:")
+        idle.ask()
+        code, seconds = served.end()
+        assert (silent.ended() < 5, idle.ended() < 5) == (True, True)
+
+    assert (code, seconds < 10) == (0, True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda one: one.name)
+def test_a_signal_ends_it(serve, number):
+    """
+    The exit code is 0, and there is nothing on standard error but where it served.
+    """
+    served = serve("--http", "0")
+    served.get()
+    code, seconds = served.end(number)
+
+    assert (code, seconds < 5) == (0, True)
+    assert served.said().count("\n") == 1
+
+
+def test_a_second_signal_ends_it_at_once(serve):
+    """
+    Whoever sends another signal does not want to wait for what runs.
+    """
+    served = serve("--http", "0", "--grace", "60")
+    with served.connect() as connection:
+        connection.request("/slow?30")
+        time.sleep(0.2)
+        served.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        assert served.process.poll() is None
+        code, seconds = served.end(signal.SIGINT)
+
+    assert (code, seconds < 5) == (-signal.SIGINT, True)

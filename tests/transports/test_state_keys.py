@@ -1,0 +1,260 @@
+import base64
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from promptkit.protocol.key_ring import KeyRing
+from promptkit.transports.state_keys import MAKE_A_KEY, InvalidKeys, read_key_file, read_keys, state_keys
+
+FIRST, SECOND = bytes(range(32)), bytes(range(224, 256)) + b"?>"
+
+ENCODINGS = {
+    "hexadecimal": bytes.hex,
+    "capitals": lambda key: key.hex().upper(),
+    "base64": lambda key: base64.b64encode(key).decode(),
+    "base64url": lambda key: base64.urlsafe_b64encode(key).decode(),
+    "unpadded": lambda key: base64.urlsafe_b64encode(key).decode().rstrip("="),
+}
+
+
+def refusal(text):
+    """Why a text is refused."""
+    with pytest.raises(InvalidKeys) as refused:
+        read_keys(text)
+    return str(refused.value)
+
+
+class TestReading:
+    @given(
+        st.lists(st.tuples(st.binary(min_size=32, max_size=80), st.sampled_from(sorted(ENCODINGS)))),
+        st.data(),
+    )
+    def test_every_encoding_is_read(self, keys, data):
+        """
+        Keys in any encoding come back in their order, between lines, commas, blanks and comments.
+        """
+        between = st.sampled_from(["\n", ",", "\r\n", " , ", "\n\n# old, once\n", " # new\n", ",\n\t"])
+        text = "".join(ENCODINGS[name](key) + data.draw(between) for key, name in keys)
+
+        if keys:
+            assert read_keys(text) == tuple(key for key, _ in keys)
+        else:
+            assert refusal(text).startswith("there is no key")
+
+    def test_what_the_command_prints_is_read(self):
+        """
+        The command that the errors name prints a key that is taken.
+        """
+        _, *arguments = shlex.split(MAKE_A_KEY)
+        ran = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True)
+
+        (key,) = read_keys(ran.stdout)
+
+        assert len(key) == 32
+        assert not KeyRing([key]).ephemeral
+
+    @pytest.mark.parametrize("size", range(32, 40))
+    def test_what_secrets_makes_is_read(self, size):
+        """
+        So is whatever else the standard library makes, of any length.
+        """
+        assert len(read_keys(secrets.token_urlsafe(size))[0]) == size
+        assert len(read_keys(secrets.token_hex(size))[0]) == size
+
+
+class TestRefusals:
+    def test_no_key(self):
+        """
+        A file without keys is an error, and no reason to make one up.
+        """
+        expected = f"there is no key; a command that prints one: {MAKE_A_KEY}"
+
+        assert {refusal(text) for text in ("", "\n", " , ,", "# later\n")} == {expected}
+
+    @pytest.mark.parametrize(
+        "word", ["hello world", "ä" * 43, "z" * 45, "a" * 65, "A" * 43 + "===", "=", "\0"]
+    )
+    def test_no_encoding(self, word):
+        """
+        What is neither base64 nor hexadecimal digits is named by its line.
+        """
+        assert refusal(f"# keys\n{FIRST.hex()}\n{word}\n") == (
+            f"line 3: this is neither base64 nor hexadecimal; a command that prints a key: {MAKE_A_KEY}"
+        )
+
+    @pytest.mark.parametrize(
+        ("word", "size"),
+        [("c2VjcmV0", 6), ("z" * 42, 31), (secrets.token_hex(16), 16), (secrets.token_hex(31), 31)],
+        ids=["word", "base64", "half", "nearly"],
+    )
+    def test_too_short(self, word, size):
+        """
+        A short key is named by its line and size; digits that are hexadecimal never count as base64.
+        """
+        assert refusal(f"{word}\n") == (
+            f"line 1: a key of {size} bytes can be guessed; a command that prints one of 32: {MAKE_A_KEY}"
+        )
+
+    def test_several_in_a_line(self):
+        """
+        In a variable, where all keys stand in one line, the key's number is said.
+        """
+        assert refusal(f"{FIRST.hex()},,oh no, {FIRST.hex()}").startswith("line 1, key 2: this is neither")
+
+    @given(st.text(st.sampled_from("01aFzZ+/-_=!ä ,\n"), min_size=10) | st.text(min_size=10))
+    @example("A" * 42)
+    @example("p4ssw0rd!!!!!")
+    def test_keys_are_never_shown(self, text):
+        """
+        No error shows what was read, nor does one that it came of.
+        """
+        errors = []
+        try:
+            read_keys(text)
+        except InvalidKeys as refused:
+            errors = [refused, refused.__context__]
+        words = [word.strip() for line in text.split("\n") for word in line.split(",")]
+
+        shown = repr(errors).replace(MAKE_A_KEY, "")
+        assert not any(word in shown for word in words if len(word) > 9)
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    """A function that writes a file of keys, readable by its owner alone, and returns its path."""
+
+    def write(data, mode=0o600):
+        path = tmp_path / "state.keys"
+        path.write_bytes(data)
+        path.chmod(mode)
+        return str(path)
+
+    return write
+
+
+class TestAFile:
+    def test_its_keys_are_read(self, key_file):
+        """
+        Also with a mark at its beginning, and with comments in whatever encoding.
+        """
+        data = b"\xef\xbb\xbf# Schl\xfcssel\r\n%b\r\n%b\r\n" % (
+            FIRST.hex().encode(),
+            base64.b64encode(SECOND),
+        )
+
+        assert read_key_file(key_file(data)) == (FIRST, SECOND)
+
+    @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+    @pytest.mark.parametrize("mode", [0o600, 0o400, 0o440, 0o640])
+    def test_its_owner_and_group_may_read_it(self, key_file, mode):
+        """
+        That is how secrets are mounted into containers, too.
+        """
+        assert read_key_file(key_file(FIRST.hex().encode(), mode)) == (FIRST,)
+
+    @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+    @pytest.mark.parametrize(
+        ("mode", "can"),
+        [
+            (0o644, "everybody can read it"),
+            (0o444, "everybody can read it"),
+            (0o604, "everybody can read it"),
+            (0o666, "everybody can read it"),
+            (0o660, "others can change it"),
+            (0o602, "others can change it"),
+        ],
+        ids=str,
+    )
+    def test_others_may_not(self, key_file, mode, can):
+        """
+        A key that others know, or have chosen, protects nothing.
+        """
+        path = key_file(FIRST.hex().encode(), mode)
+
+        with pytest.raises(InvalidKeys) as refused:
+            read_key_file(path)
+
+        assert str(refused.value) == f"{path}: {can} (mode {mode:04o}): make new keys, and chmod 600 {path}"
+
+    @pytest.mark.parametrize(
+        ("data", "reason"),
+        [
+            (b"# none\n", "there is no key; a command that prints one"),
+            (
+                b"\nsecret!",
+                "line 2: this is neither base64 nor hexadecimal; a command that prints a key",
+            ),
+            (
+                bytes(range(128, 160)),
+                "line 1: this is neither base64 nor hexadecimal; a command that prints a key",
+            ),
+            (b"\n" * 65537, "has more than 65,536 bytes: it should hold keys, one a line"),
+        ],
+        ids=["none", "no key", "binary", "large"],
+    )
+    def test_what_it_should_not_hold(self, key_file, data, reason):
+        """
+        The error names the file and the line.
+        """
+        path = key_file(data)
+
+        with pytest.raises(InvalidKeys) as refused:
+            read_key_file(path)
+
+        assert str(refused.value).removesuffix(f": {MAKE_A_KEY}") == f"{path}: {reason}"
+
+    def test_one_that_cannot_be_opened(self, tmp_path):
+        """
+        The error says why.
+        """
+        missing = str(tmp_path / "none")
+
+        with pytest.raises(InvalidKeys) as refused:
+            read_key_file(missing)
+        with pytest.raises(
+            InvalidKeys, match=r"cannot be read: Is a directory|cannot be read: Permission denied"
+        ):
+            read_key_file(str(tmp_path))
+
+        assert str(refused.value) == f"{missing}: cannot be read: No such file or directory"
+
+
+class TestWhereKeysComeFrom:
+    def test_the_file_comes_first(self, key_file):
+        """
+        What is said for one start counts more than the environment.
+        """
+        environment = {"PROMPTKIT_STATE_KEYS": SECOND.hex()}
+
+        assert state_keys(key_file(FIRST.hex().encode()), environment) == (FIRST,)
+        assert state_keys(None, environment) == (SECOND,)
+
+    def test_the_environment_of_the_process(self, monkeypatch):
+        """
+        The variable is that of the process unless others are given, with commas or lines.
+        """
+        for between in (",", "\n", " , "):
+            monkeypatch.setenv("PROMPTKIT_STATE_KEYS", f"{FIRST.hex()}{between}{SECOND.hex()}")
+
+            assert state_keys(None) == (FIRST, SECOND)
+
+    def test_none(self):
+        """
+        Who is given no keys has none: the ring then makes one.
+        """
+        assert state_keys(None, {}) == ()
+        assert KeyRing(state_keys(None, {})).ephemeral
+
+    @pytest.mark.parametrize("text", ["", "  ", "changeme"])
+    def test_an_empty_variable_is_an_error(self, text):
+        """
+        A deployment whose secret is empty is told so, and does not serve with a random key.
+        """
+        with pytest.raises(InvalidKeys, match=r"^PROMPTKIT_STATE_KEYS: (there is no key|line 1: )"):
+            state_keys(None, {"PROMPTKIT_STATE_KEYS": text})
