@@ -802,11 +802,35 @@ def test_strict_says_that_it_refuses(faulty, tmp_path):
     """
     ``serve --strict`` says why nothing is served, and what to do.
     """
-    code, out, err = command("serve", "--strict", "--grace", "50", cwd=tmp_path)
+    code, out, err = command("serve", "--strict", cwd=tmp_path)
 
     said = "promptkit: nothing is served because of --strict: fix the faults above, or leave out the option"
     assert (code, out) == (1, b"")
     assert err.decode() == f"{FOUND}\n{said}\n"
+
+
+SLOW = "import time\nfrom promptkit import prompt\n\ntime.sleep({})\n\n@prompt\ndef slow({}): return 'x'\n"
+
+
+@pytest.mark.parametrize(("parameters", "expected"), [("", 0), ("a", 1)], ids=["fine", "faulty"])
+def test_strict_tells_of_slow_imports_too(parameters, expected, recipes):
+    """
+    The end of the input does not keep ``serve --strict`` from finding out whether there are faults.
+    """
+    folder = recipes(slow=SLOW.format(1.5, parameters))
+
+    code, _, err = command("serve", str(folder), "--strict", "--grace=0", cwd=folder)
+
+    assert (code, b"nothing is served because of --strict" in err) == (expected, expected == 1)
+
+
+def test_strict_waits_no_longer_than_a_request_would(recipes):
+    """
+    An import that does not end in the time that a prompt has, after the end of the input, is no success.
+    """
+    folder = recipes(slow=SLOW.format(40, ""))
+
+    assert command("serve", str(folder), "--strict", "--timeout=0.1", "--grace=0", cwd=folder)[0] == 1
 
 
 class TestUsage:
