@@ -30,7 +30,9 @@ FORM: Final = dedent("""
 
 
 @resource("project:///{+path}", mime_type="text/plain")
-def project_file(path: str) -> str:
+def project_file(
+    path: Annotated[str, Arg("A text file, relative to the project", examples=["upload.log"])],
+) -> str:
     """A text file of the project; of a very long one, the end."""
     data = read_below(path, folder("PROJECT_ROOT", SAMPLES))
     if b"\0" in data:

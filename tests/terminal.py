@@ -1,8 +1,10 @@
 """The real command, as a shell starts it: on a terminal, on pipes, on files, on closed descriptors."""
 
 import os
+import re
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
@@ -44,8 +46,13 @@ def in_shell(line, *, cwd, **env):
     return ran.returncode, ran.stdout, ran.stderr
 
 
-def on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
+def on_terminal(*argv, **how):
     """Run a command with one stream on a terminal; return what is shown there."""
+    return ended_on_terminal(*argv, **how)[1]
+
+
+def ended_on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
+    """As `on_terminal`, but return the exit code, too, before what is shown."""
     pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
     import fcntl
     import struct
@@ -69,4 +76,62 @@ def on_terminal(*argv, cwd, stream="stdout", columns=80, **env):
         pass
     process.communicate(timeout=20)
     os.close(ours)
-    return shown.decode().replace("\r\n", "\n")
+    return process.returncode, shown.decode().replace("\r\n", "\n")
+
+
+#: What a terminal is told beside text.
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class Person:
+    """Somebody at a terminal, who sees what is asked and types answers. Standard output may be a pipe."""
+
+    def __init__(self, folder, *argv, all_streams=False, **env):
+        pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
+        self.ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [*COMMAND, *argv],
+            cwd=folder,
+            env=environment(TERM="xterm-256color", PROMPT_TOOLKIT_NO_CPR="1", **env),
+            stdin=theirs,
+            stdout=theirs if all_streams else subprocess.PIPE,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.shown = ""  # since what was seen last
+        self.sent = ""  # all of it, with what steers the terminal
+
+    def sees(self, text):
+        """Read until *text* is shown, and forget what was shown before."""
+        while text not in (plain := ESCAPES.sub("", self.shown)):
+            self._read()
+        self.shown = plain.partition(text)[2]
+
+    def types(self, text):
+        """Type something."""
+        os.write(self.ours, text.encode())
+
+    def leaves(self):
+        """End the command, if it has not ended."""
+        self.process.kill()
+        self.process.communicate()
+        with suppress(OSError):
+            os.close(self.ours)
+
+    def ends(self):
+        """Wait for the end; return the exit code, and what is on standard output."""
+        try:
+            while self._read():
+                pass
+        except OSError:  # how Linux says that the other end is closed
+            pass
+        out, _ = self.process.communicate(timeout=20)
+        os.close(self.ours)
+        return self.process.returncode, (out or b"").decode()
+
+    def _read(self):
+        data = os.read(self.ours, 65536).decode()
+        self.shown += data
+        self.sent += data
+        return data

@@ -55,7 +55,6 @@ LAZY = {
     "zoneinfo",
     "promptkit.fragments.invisible",
     "pybase64",
-    "pyflakes",
     "random",
     "rich",
     "shutil",

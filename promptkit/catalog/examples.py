@@ -1,9 +1,14 @@
-"""What the examples of a prompt's author come to: arguments that a client may send, as they show."""
+"""What the examples of an author come to: arguments that a client may send, and URIs that it may read."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.resources import CompiledResource
+from promptkit.catalog.uri_templates import expanded
 from promptkit.conversion.unstructuring import text_of
 
-__all__ = ["example_arguments"]
+__all__ = ["example_arguments", "example_uris"]
 
 
 def example_arguments(arguments: Arguments) -> tuple[dict[str, str], ...]:
@@ -25,15 +30,34 @@ def example_arguments(arguments: Arguments) -> tuple[dict[str, str], ...]:
     Raises:
         TypeError: If an example is of a type that cannot be written.
     """
+    return tuple({name: text_of(value) for name, value in given.items()} for given in _rounds(arguments))
+
+
+def example_uris(resource: CompiledResource) -> tuple[str, ...]:
+    """
+    Return the URIs that a client reads whose variables are the examples.
+
+    Args:
+        resource:
+            One resource. Without variables it has one URI; of others, as many as `example_arguments` of its
+            variables would return.
+
+    Raises:
+        TypeError: If an example is of a type that cannot be written.
+    """
+    return tuple(expanded(resource.uri_template, given) for given in _rounds(resource.arguments))
+
+
+def _rounds(arguments: Arguments) -> Sequence[Mapping[str, Any]]:
     examples = {argument.name: argument.arg.examples for argument in arguments.ordered}
     # Whether the environment has a value differs from one machine to the next.
     needed = [argument.name for argument in arguments.ordered if not argument.has_default]
     if not all(examples[name] for name in needed):
         return ()
-    given = {name: [text_of(value) for value in values] for name, values in examples.items() if values}
+    given = {name: values for name, values in examples.items() if values}
     rounds = range(max(map(len, given.values()), default=0))
     found = [
-        {name: texts[number] if number < len(texts) else texts[0] for name, texts in given.items()}
+        {name: values[number] if number < len(values) else values[0] for name, values in given.items()}
         for number in rounds
     ]
     return (*([] if needed else [{}]), *found)

@@ -7,15 +7,16 @@ expression is split by the rules of its operator.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import attrs
 
 from promptkit.catalog.uri_expressions import OPERATORS, Expression, Value, Variable
 from promptkit.catalog.uri_positions import ScannedURI
+from promptkit.conversion.unstructuring import text_of
 
-__all__ = ["URITemplate", "Value", "is_template"]
+__all__ = ["URITemplate", "Value", "expanded", "is_template"]
 
 #: One variable of an expression, and a whole template (RFC 6570, section 2). They are checked here
 #: because `uritemplate` accepts any text.
@@ -119,6 +120,36 @@ class URITemplate:
 def is_template(text: str) -> bool:
     """Whether *text* is a URI template, or the end of one."""
     return re.fullmatch(_TEMPLATE, text, re.ASCII) is not None
+
+
+def expanded(template: str, values: Mapping[str, Any]) -> str:
+    """
+    Return the URI that a template makes of values.
+
+    Args:
+        template:
+            A URI template.
+
+        values:
+            The values of its variables, of any type that can be written. What is None is left out.
+
+    Raises:
+        TypeError: If a value cannot be written.
+    """
+    from uritemplate import expand
+
+    return expand(template, {name: _as_text(value) for name, value in values.items()})
+
+
+def _as_text(value: Any) -> Any:
+    """*value* as `uritemplate` takes it: text, or lists and mappings of text, without None."""
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, map(_as_text, value)))
+    if isinstance(value, list | tuple):
+        return [_as_text(item) for item in value if item is not None]
+    if isinstance(value, Mapping):
+        return {str(key): _as_text(item) for key, item in value.items() if item is not None}
+    return None if value is None else text_of(value)
 
 
 def _parsed(text: str) -> Iterator[str | Expression]:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, get_args
 
-from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.redaction import Redactor
 from promptkit.protocol.limits import Limits
 
-__all__ = ["ArgumentSyntaxError", "read_arguments", "read_value", "unread_secrets"]
+__all__ = ["ArgumentSyntaxError", "current_folder", "read_arguments", "read_value", "unread_secrets"]
 
 _STANDARD_INPUT: Final = "-"
 
@@ -18,13 +18,21 @@ class ArgumentSyntaxError(ValueError):
     """A word of the command line that is not an argument, or whose value cannot be read."""
 
 
-def read_arguments(prompt: CompiledPrompt, words: Sequence[str], folder: Path) -> dict[str, str]:
+def current_folder() -> Path:
+    """The folder that relative paths start from, taken before a recipe may change it."""
+    try:
+        return Path.cwd()
+    except OSError:  # it was deleted: only absolute paths can be read
+        return Path()
+
+
+def read_arguments(arguments: Arguments, words: Sequence[str], folder: Path) -> dict[str, str]:
     """
     Read ``KEY=VALUE`` words as a client would send them.
 
     Args:
-        prompt:
-            The prompt; for a parameter that takes bytes, files are sent in base64.
+        arguments:
+            What may be given; for a parameter that takes bytes, files are sent in base64.
 
         words:
             The words of the command line.
@@ -36,7 +44,7 @@ def read_arguments(prompt: CompiledPrompt, words: Sequence[str], folder: Path) -
         ArgumentSyntaxError: If a word has no ``=``, a key is given twice, a value is not text, or a
             file cannot be read.
     """
-    takes_secrets = any(argument.arg.secret for argument in prompt.arguments.ordered)
+    takes_secrets = bool(arguments.secret)
     given: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -49,13 +57,13 @@ def read_arguments(prompt: CompiledPrompt, words: Sequence[str], folder: Path) -
             raise ArgumentSyntaxError(msg)
         given[key] = value
     _check_standard_input([key for key, value in given.items() if value == f"@{_STANDARD_INPUT}"])
-    return {key: read_value(prompt, key, value, folder) for key, value in given.items()}
+    return {key: read_value(arguments, key, value, folder) for key, value in given.items()}
 
 
-def unread_secrets(prompt: CompiledPrompt, words: Sequence[str]) -> Redactor:
+def unread_secrets(arguments: Arguments, words: Sequence[str]) -> Redactor:
     """Hides secrets that could not be read: one that begins with ``@`` was taken for a file's name."""
     pairs = (word.partition("=") for word in words)
-    return Redactor.of(prompt.arguments, {key: value.removeprefix("@") for key, _, value in pairs})
+    return Redactor.of(arguments, {key: value.removeprefix("@") for key, _, value in pairs})
 
 
 def _check_standard_input(keys: Sequence[str]) -> None:
@@ -69,13 +77,13 @@ def _check_standard_input(keys: Sequence[str]) -> None:
         raise ArgumentSyntaxError(msg)
 
 
-def read_value(prompt: CompiledPrompt, key: str, value: str, folder: Path) -> str:
+def read_value(arguments: Arguments, key: str, value: str, folder: Path) -> str:
     """
     Read the value of one argument.
 
     Args:
-        prompt:
-            The prompt.
+        arguments:
+            What may be given.
 
         key:
             The argument's name.
@@ -98,7 +106,7 @@ def read_value(prompt: CompiledPrompt, key: str, value: str, folder: Path) -> st
         msg = f"{key!r} names no file: write {key}=@FILE, or {key}=@@ for the text '@'"
         raise ArgumentSyntaxError(msg)
     data = _read(key, name, folder)
-    argument = prompt.arguments.by_name.get(key)
+    argument = arguments.by_name.get(key)
     if argument is not None and bytes in (argument.annotation, *get_args(argument.annotation)):
         from pybase64 import b64encode_as_string
 

@@ -1,11 +1,12 @@
 """``promptkit check``: report every fault in the recipes."""
 
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import attrs
+from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
@@ -14,6 +15,7 @@ from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks, configured_checks, known_clients
 from promptkit.errors.diagnostics import Severity
+from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["run"]
 
@@ -26,8 +28,6 @@ def run(options: Namespace, output: Output) -> int:
 
     Raises:
         LoadError: If there is nothing at the target.
-
-        ConfigurationError: If the configuration names a client that does not exist.
     """
     stale = None if options.compiled is None else _why_stale(options)
     checks = _checks(options)
@@ -41,20 +41,10 @@ def run(options: Namespace, output: Output) -> int:
         found += rendered
     catalog = attrs.evolve(catalog, diagnostics=checks.kept(found))
     if options.json or options.format == "json":
-        left_out = {"not_rendered": skipped} if options.render else {}
-        built = {} if options.compiled is None else {"stale": stale}
-        output.print_json({**_data(catalog), **left_out, **built})
-    elif options.format == "github":
-        from promptkit.cli.github import print_annotations
-
-        print_annotations(catalog.diagnostics, output)
+        output.print_json(_data(options, catalog, skipped, stale))
     else:
-        print_diagnostics(catalog.diagnostics, output)
-        print(_summary(catalog), file=output)
-        if skipped:
-            print(f"not rendered, as they need examples: {', '.join(skipped)}", file=output)
-        if stale is not None:
-            print(f"{options.compiled} is stale, so run promptkit build again: {stale}", file=output)
+        notes = _notes(options, skipped, stale)
+        (_print_annotations if options.format == "github" else _print_text)(catalog, notes, output)
     return Exit.FINE if catalog.healthy and stale is None else Exit.FAULTY
 
 
@@ -72,21 +62,50 @@ def _why_stale(options: Namespace) -> str | None:
 
 def _checks(options: Namespace) -> Checks:
     """What the configuration wants checked, for the clients that the command line names."""
-    if not options.client:
-        return configured_checks(options.configuration)
+    checks = configured_checks(options.configuration)
     try:
-        return Checks(known_clients(options.client), frozenset(options.ignore))
+        named = known_clients(options.client)
     except ValueError as error:
         options.refuse(f"argument --client: {error}")
         raise
+    return structs.replace(checks, clients=named) if named else checks
 
 
-def _data(catalog: Catalog) -> dict[str, Any]:
-    return {
+def _data(options: Namespace, catalog: Catalog, skipped: Sequence[str], stale: str | None) -> dict[str, Any]:
+    data: dict[str, Any] = {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
         "diagnostics": [diagnostic.as_data() for diagnostic in catalog.diagnostics],
     }
+    if options.render:
+        data["not_rendered"] = skipped
+    if options.compiled is not None:
+        data["stale"] = stale
+    return data
+
+
+def _notes(options: Namespace, skipped: Sequence[str], stale: str | None) -> Mapping[str, str]:
+    """What is said beside the diagnostics, by how serious GitHub is to take it."""
+    notes = {}
+    if skipped:
+        notes["notice"] = f"not rendered, as they need examples: {', '.join(skipped)}"
+    if stale is not None:
+        notes["error"] = f"{options.compiled} is stale, so run promptkit build again: {stale}"
+    return notes
+
+
+def _print_text(catalog: Catalog, notes: Mapping[str, str], output: Output) -> None:
+    print_diagnostics(catalog.diagnostics, output)
+    for line in (_summary(catalog), *notes.values()):
+        print(escape_invisible(line), file=output)
+
+
+def _print_annotations(catalog: Catalog, notes: Mapping[str, str], output: Output) -> None:
+    from promptkit.cli.github import print_annotation, print_annotations
+
+    print_annotations(catalog.diagnostics, output)
+    for level, text in notes.items():
+        print_annotation(level, text, output)
 
 
 def _summary(catalog: Catalog) -> str:

@@ -3,11 +3,15 @@
 from argparse import Namespace
 from functools import partial
 
+from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
+from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
+from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.deadline import call_within_limit, time_limit
 from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
+from promptkit.cli.formats import completion_as_json
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.cli.words import is_uri
@@ -28,46 +32,80 @@ def run(options: Namespace, output: Output) -> int:
     """
     Print the values that are offered, best first, one on a line; or the JSON that a client receives.
 
+    The values of secret arguments are hidden in both, and in errors.
+
     Raises:
         LoadError: If there is nothing at the target.
     """
+    folder = current_folder()  # a recipe may change it
     catalog = load_catalog(options.target, options.ignore)
-    complete = catalog.complete_resource if is_uri(options.name) else catalog.complete
-    outcome = call_within_limit(partial(complete, options.name, options.argument, options.typed))
-    if not isinstance(outcome, Completion):
-        return _report(options, catalog, outcome)
-    if options.json:
-        output.print_json(_result(outcome))
-    else:
-        for value in outcome.values:
-            output.print_content(value)
-    return Exit.FINE
-
-
-def _report(options: Namespace, catalog: Catalog, error: BaseException | None) -> Exit:
-    """Print why nothing can be offered: there is no such argument, or the author's function failed."""
-    if isinstance(error, UnknownPrompt | UnknownResource | ArgumentErrors):
+    try:
+        arguments = _arguments(catalog, options.name)
+        arguments.completer(options.argument)
+    except (UnknownPrompt, UnknownResource, ArgumentErrors) as error:
         report_diagnostics(filter(_is_error, catalog.diagnostics))  # it may be what is not served
         print_error(str(error))
         return Exit.USAGE
+    try:
+        chosen = read_arguments(arguments, options.arguments, folder)
+        typed = _typed(options, chosen)
+        for name in chosen:
+            arguments.completer(name)
+    except (ArgumentSyntaxError, ArgumentErrors) as error:
+        print_error(unread_secrets(arguments, options.arguments).redacted(str(error)))
+        return Exit.USAGE
+    complete = catalog.complete_resource if is_uri(options.name) else catalog.complete
+    outcome = call_within_limit(partial(complete, options.name, options.argument, typed, chosen))
+    redactor = Redactor.of(arguments, chosen)
+    if not isinstance(outcome, Completion):
+        _report(options.argument, outcome, redactor)
+        return Exit.FAULTY
+    return _print(outcome, redactor, output, as_json=options.json)
+
+
+def _arguments(catalog: Catalog, name: str) -> Arguments:
+    """The arguments of a prompt, or the variables of a template. Raises if there is none of that name."""
+    if is_uri(name):
+        return catalog.template(name).arguments
+    uris = [resource.uri_template for resource in catalog.resources if resource.name == name]
+    if uris and name not in catalog:
+        raise UnknownPrompt(name, uris[0])  # people know it by the name that `list` shows
+    return catalog[name].arguments
+
+
+def _typed(options: Namespace, chosen: dict[str, str]) -> str:
+    """What was typed so far: a word of its own, or the value of the argument among those that are chosen."""
+    typed: str | None = options.typed
+    if options.argument not in chosen:
+        return typed or ""
+    if typed is not None:
+        msg = f"{options.argument!r} is given twice"
+        raise ArgumentSyntaxError(msg)
+    return chosen.pop(options.argument)
+
+
+def _print(offered: Completion, redactor: Redactor, output: Output, *, as_json: bool) -> Exit:
+    if not as_json:
+        for value in offered.values:
+            output.print_content(redactor.redacted(value))
+        return Exit.FINE
+    try:
+        output.print_json(completion_as_json(offered, redactor))
+    except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
+        print_error(f"a value cannot be sent: {error}")
+        return Exit.FAULTY
+    return Exit.FINE
+
+
+def _report(argument: str, error: BaseException | None, redactor: Redactor) -> None:
+    """Print why nothing can be offered: the author's function took too long, or failed."""
     if error is None:
-        print_error(f"completing {options.argument!r} took longer than {time_limit():g} s")
+        print_error(f"completing {argument!r} took longer than its limit of {time_limit():g} s")
     elif isinstance(error, PromptError | ResultError):
-        print_error(str(error))
+        print_error(redactor.redacted(str(error)))
     else:
-        print_text(format_exception(error))
-    return Exit.FAULTY
+        print_text(redactor.redacted(format_exception(error)))
 
 
 def _is_error(diagnostic: Diagnostic) -> bool:
     return diagnostic.severity is Severity.ERROR
-
-
-def _result(completion: Completion) -> object:
-    """The result for a client of the newest revision with a handshake."""
-    import msgspec
-
-    from promptkit.protocol.lowering import lowering_for
-    from promptkit.protocol.revisions import LATEST_HANDSHAKE
-
-    return msgspec.json.decode(lowering_for(LATEST_HANDSHAKE).completion(completion))

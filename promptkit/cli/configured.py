@@ -1,12 +1,18 @@
 """What the configuration of the project says, for a command that was not told otherwise."""
 
+import os
 from argparse import Action, ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import Any
 
 from promptkit.cli.options import options_of, parse
-from promptkit.compiler.loading.configuration import Configuration, check_keys, find_configuration
-from promptkit.errors.exceptions import ConfigurationError
+from promptkit.compiler.loading.configuration import (
+    NO_FOLDER,
+    Configuration,
+    check_keys,
+    find_configuration,
+)
+from promptkit.errors.exceptions import ConfigurationError, LoadError
 
 __all__ = ["configure"]
 
@@ -24,13 +30,15 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
 
     Raises:
         ConfigurationError: If the configuration has a setting, a value or a code that does not exist.
+
+        LoadError: If neither it nor the command line names a target, and the usual folders do not exist.
     """
     found = _find()
     defaults = _serve_defaults(found)
     if options.command == "serve" and defaults:
         options = parse(argv, defaults)
-    if not options.has_target and found.target is not None:
-        options.target = found.target
+    if not options.has_target:
+        options.target = _target(options, found)
     if found.ignore:
         from promptkit.compiler.checks import configured_ignore  # few projects ignore anything
 
@@ -44,6 +52,17 @@ def _find() -> Configuration:
         return find_configuration()
     except FileNotFoundError:  # the current folder is gone
         return Configuration()
+
+
+def _target(options: Namespace, found: Configuration) -> str:
+    """The recipes where the command line names none: those of the configuration, else the usual folder."""
+    if found.target is not None:
+        options.target_named_by = found.file
+        return found.target
+    # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
+    if options.command != "serve" and not os.path.isdir(options.target):  # noqa: PTH112 (pathlib imports slowly)
+        raise LoadError(options.target, NO_FOLDER)
+    return str(options.target)
 
 
 def _serve_defaults(found: Configuration) -> dict[str, Any]:

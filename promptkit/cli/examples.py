@@ -1,19 +1,28 @@
-"""Rendering every prompt for the examples of its author, to see whether it fails, and what clients lose."""
+"""Rendering every prompt, and reading every resource, for its author's examples, to see what fails."""
 
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, TypeVar
 
+from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
-from promptkit.catalog.examples import example_arguments
+from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.cli.deadline import Outcome, render_within_limit, time_limit
+from promptkit.catalog.resources import CompiledResource
+from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
+from promptkit.language.content import EmbeddedResource
 from promptkit.language.messages import Workflow
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
 __all__ = ["render_examples"]
+
+T = TypeVar("T")
+Subject = TypeVar("Subject", Arguments, CompiledResource)
 
 #: What returns all that is wrong with a rendering.
 Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
@@ -21,18 +30,18 @@ Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
 
 def render_examples(catalog: Catalog, findings_in: Findings) -> tuple[Sequence[Diagnostic], Sequence[str]]:
     """
-    Render every prompt for its examples, and for its defaults if it requires nothing.
+    Render every prompt and read every resource, for its examples, or for its defaults if it requires nothing.
 
     Args:
         catalog:
-            The prompts.
+            The prompts and the resources.
 
         findings_in:
             Returns what is wrong with a rendering.
 
     Returns:
-        A diagnostic for each prompt that fails, and for all that is found in renderings; and the names of the
-        prompts that have no examples for what they require.
+        A diagnostic for each prompt or resource that fails, and for all that is found in renderings; and the
+        names of the prompts, and the templates of the resources, that have no examples for what they require.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
@@ -40,40 +49,76 @@ def render_examples(catalog: Catalog, findings_in: Findings) -> tuple[Sequence[D
     found: list[Diagnostic] = []
     skipped: list[str] = []
     for prompt in catalog.prompts:
-        rounds = _arguments(prompt)
-        if not rounds:
-            skipped.append(prompt.name)
-        found += _findings(prompt, rounds, findings_in)
+        rounds = _examples(example_arguments, prompt.arguments)
+        skipped += () if rounds else (prompt.name,)
+        found += _rendered(prompt, rounds, findings_in)
+    for resource in catalog.resources:
+        uris = _examples(example_uris, resource)
+        skipped += () if uris else (resource.uri_template,)
+        found += _read(catalog, resource, uris)
     return found, skipped
 
 
-def _arguments(prompt: CompiledPrompt) -> Sequence[Mapping[str, str]]:
+def _examples(examples_of: Callable[[Subject], Sequence[T]], subject: Subject) -> Sequence[T]:
     try:
-        return example_arguments(prompt.arguments)
+        return examples_of(subject)
     except TypeError:  # an example of a type that has no text: nothing can be sent
         return ()
 
 
-def _findings(
+def _rendered(
     prompt: CompiledPrompt, rounds: Sequence[Mapping[str, str]], findings_in: Findings
 ) -> Sequence[Diagnostic]:
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
     for arguments in rounds:
         outcome = render_within_limit(prompt, arguments)
         if not isinstance(outcome, Workflow):
-            return [*found, _failure(prompt, arguments, outcome)]
+            return [*found, _failed_prompt(prompt, arguments, outcome)]
+        if (unsent := _refusal(partial(lowering_for(LATEST_HANDSHAKE).result, prompt, outcome))) is not None:
+            return [*found, _failed_prompt(prompt, arguments, unsent)]
         found |= dict.fromkeys(findings_in(prompt, outcome))
     return list(found)
 
 
-def _failure(prompt: CompiledPrompt, arguments: Mapping[str, str], outcome: Outcome) -> Diagnostic:
-    shown = _shown(prompt, arguments)
-    reason = Redactor.of(prompt.arguments, arguments).redacted(_reason(prompt, outcome))
+def _read(catalog: Catalog, resource: CompiledResource, uris: Sequence[str]) -> Sequence[Diagnostic]:
+    for uri in uris:
+        outcome = call_within_limit(partial(catalog.read, uri))
+        if not isinstance(outcome, EmbeddedResource):
+            return [_failed_resource(resource, uri, outcome)]
+        if (unsent := _refusal(partial(lowering_for(LATEST_HANDSHAKE).contents, outcome))) is not None:
+            return [_failed_resource(resource, uri, unsent)]
+    return ()
+
+
+def _refusal(lower: Callable[[], bytes]) -> ValueError | None:
+    """Why a result cannot be sent: half of a surrogate pair, which UTF-8 cannot encode."""
+    try:
+        lower()
+    except ValueError as error:
+        return error
+    return None
+
+
+def _failed_prompt(
+    prompt: CompiledPrompt, arguments: Mapping[str, str], error: BaseException | None
+) -> Diagnostic:
+    reason = Redactor.of(prompt.arguments, arguments).redacted(_reason(error, time_limit(prompt)))
     return Diagnostic(
         Rule.EXAMPLE_FAILS,
-        f"prompt {prompt.name!r}: it fails for {shown}: {reason}",
+        f"prompt {prompt.name!r}: it fails for {_shown(prompt, arguments)}: {reason}",
         "correct it, or give examples that it can be rendered for",
-        _place(prompt, outcome),
+        _place(prompt.location, error),
+    )
+
+
+def _failed_resource(resource: CompiledResource, uri: str, error: BaseException | None) -> Diagnostic:
+    redactor = Redactor.of(resource.arguments, resource.match(uri) or {})
+    message = f"resource {resource.name!r}: it fails for {uri}: {_reason(error, time_limit())}"
+    return Diagnostic(
+        Rule.RESOURCE_FAILS,
+        redactor.redacted(message),
+        "correct it, or give examples that it can be read for" if resource.is_template else "correct it",
+        _place(resource.location, error),
     )
 
 
@@ -85,22 +130,19 @@ def _shown(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str:
     return ", ".join(words) or "its defaults"
 
 
-def _reason(prompt: CompiledPrompt, outcome: Outcome) -> str:
-    if outcome is None:
-        return f"it took longer than {time_limit(prompt):g} s"
-    if isinstance(outcome, ArgumentErrors):
-        return "; ".join(map(str, outcome.faults))
-    told = str(outcome)
-    if isinstance(outcome, PromptError | ResultError):
+def _reason(error: BaseException | None, limit: float) -> str:
+    if error is None:
+        return f"it took longer than {limit:g} s"
+    if isinstance(error, ArgumentErrors):
+        return "; ".join(map(str, error.faults))
+    told = str(error)
+    if isinstance(error, PromptError | ResultError):
         return told
-    return f"{type(outcome).__name__}: {told}" if told else type(outcome).__name__
+    return f"{type(error).__name__}: {told}" if told else type(error).__name__
 
 
-def _place(prompt: CompiledPrompt, outcome: Outcome) -> Location:
-    """The line of the prompt's file that raised, or else the prompt."""
-    if isinstance(outcome, BaseException):
-        frames = traceback.extract_tb(outcome.__traceback__)
-        lines = [frame.lineno for frame in frames if frame.filename == prompt.location.file and frame.lineno]
-        if lines:
-            return Location(prompt.location.file, lines[-1])
-    return prompt.location.part("def")
+def _place(location: Location, error: BaseException | None) -> Location:
+    """The line of the author's file that raised, or else the function."""
+    frames = traceback.extract_tb(error.__traceback__ if error else None)
+    lines = [frame.lineno for frame in frames if frame.filename == location.file and frame.lineno]
+    return Location(location.file, lines[-1]) if lines else location.part("def")

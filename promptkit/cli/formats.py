@@ -1,9 +1,10 @@
-"""The forms in which `render` shows a prompt or a resource: Markdown and JSON."""
+"""The forms in which commands show what a client receives: Markdown and JSON, without secrets."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.fragments.markdown import code_block
@@ -11,7 +12,7 @@ from promptkit.language.content import Content, EmbeddedResource
 from promptkit.language.media import Image, Media
 from promptkit.language.messages import Workflow
 
-__all__ = ["as_markdown", "document_as_json", "prompt_as_json"]
+__all__ = ["as_markdown", "completion_as_json", "document_as_json", "prompt_as_json"]
 
 #: Members of a result whose values come from the protocol, and hold no secrets.
 _PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType")
@@ -63,6 +64,16 @@ def document_as_json(document: EmbeddedResource, redactor: Redactor) -> Any:
         ValueError: As there.
     """
     return _decoded(_lowering().contents(document), redactor)
+
+
+def completion_as_json(completion: Completion, redactor: Redactor) -> Any:
+    """
+    Return what is offered for an argument, as `prompt_as_json` does.
+
+    Raises:
+        ValueError: As there.
+    """
+    return _decoded(_lowering().completion(completion), redactor)
 
 
 def _lowering() -> Any:

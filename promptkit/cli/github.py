@@ -1,15 +1,19 @@
 """Diagnostics as annotations of GitHub Actions, which shows them beside the lines of a change."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TextIO
+from types import MappingProxyType
+from typing import Final, TextIO
 
 from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.fragments.invisible import escape_invisible
 
-__all__ = ["print_annotations"]
+__all__ = ["print_annotation", "print_annotations"]
+
+#: What an annotation is called that belongs to no line.
+_TITLE: Final = MappingProxyType({"title": "promptkit"})
 
 
 def print_annotations(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None:
@@ -20,9 +24,28 @@ def print_annotations(diagnostics: Iterable[Diagnostic], stream: TextIO) -> None
         https://docs.github.com/actions/reference/workflows-and-actions/workflow-commands
     """
     for one in diagnostics:
-        place = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in _properties(one).items())
-        text = escape_invisible(f"{one.message}\n{one.remedy}")
-        print(f"::{one.severity.value} {place}::{_escaped(text)}", file=stream)
+        print_annotation(one.severity.value, f"{one.message}\n{one.remedy}", stream, _properties(one))
+
+
+def print_annotation(level: str, text: str, stream: TextIO, properties: Mapping[str, str] = _TITLE) -> None:
+    """
+    Print one workflow command.
+
+    Args:
+        level:
+            How serious it is: ``error``, ``warning`` or ``notice``.
+
+        text:
+            What is said.
+
+        stream:
+            Where to print.
+
+        properties:
+            Where it belongs, and its title.
+    """
+    place = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items())
+    print(f"::{level} {place}::{_escaped(escape_invisible(text))}", file=stream)
 
 
 def _properties(diagnostic: Diagnostic) -> dict[str, str]:

@@ -82,10 +82,12 @@ def _head(item: CompiledPrompt | CompiledResource) -> "Text":
 
 
 def _described(argument: Argument) -> "Text":
-    """An argument with its type, default and description."""
+    """An argument with its type, default, time zone and description."""
     from rich.text import Text
 
     need = "required" if argument.required else f"default {_default(argument)}"
+    if argument.arg.timezone is not None:
+        need += f", in {argument.arg.timezone} unless it has an offset"
     text = Text.assemble((argument.name, "bold"), ": ", (_line(_type(argument.annotation)), "cyan"))
     text.append(f", {escape_invisible(need, one_line=True)}")
     return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")

@@ -6,7 +6,7 @@ A server parses it before its first reply. To save time, only the parser of the 
 
 import argparse
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Final, NoReturn
@@ -26,7 +26,10 @@ __all__ = [
     "COMMANDS",
     "EPILOG",
     "HTTP_OPTIONS",
+    "SERVE_OPTIONS",
     "Parser",
+    "add_options",
+    "add_target",
     "options_of",
     "parse",
     "parser_of",
@@ -74,13 +77,13 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     name, *rest = arguments
     command = parser_of(name, helps=not {"-h", "--help"}.isdisjoint(rest))
     command.set_defaults(**(defaults or {}))
-    options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset())
+    options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset(), target_named_by="")
     options = command.parse(rest, options)
     options.told = {word.partition("=")[0] for word in rest}
-    if name == "render":
-        from promptkit.cli.words import find_target
+    if name in ("render", "complete"):
+        from promptkit.cli.words import find_target, find_typed
 
-        find_target(options)
+        (find_target if name == "render" else find_typed)(options)
     options.has_target = options.target is not None
     if not options.has_target:
         options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
@@ -103,7 +106,7 @@ def parser_of(name: str, *, helps: bool = False) -> "Parser":
         # Asking for the width would take as long as everything else.
         settings["formatter_class"] = partial(argparse.RawDescriptionHelpFormatter, width=80)
     command = Parser(f"promptkit {name}", **settings)
-    COMMANDS[name][1](command)
+    add_options(name, command)
     return command
 
 
@@ -150,7 +153,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 
 def settings_of(name: str) -> dict[str, Any]:
     """Return what argparse is told about the parser of a command."""
-    summary = COMMANDS[name][0]
+    summary = COMMANDS[name]
     return {
         "description": f"{summary[0].upper()}{summary[1:]}.",
         "epilog": EPILOG,
@@ -158,13 +161,24 @@ def settings_of(name: str) -> dict[str, Any]:
     }
 
 
-def _add_target(command: argparse.ArgumentParser) -> None:
-    command.add_argument("target", nargs="?", type=target, metavar="TARGET", help=_TARGET_HELP)
+def add_options(name: str, command: argparse.ArgumentParser) -> None:
+    """Add the options of a command to its parser."""
+    if name == "serve":
+        _add_serve(command)
+        return
+    from promptkit.cli.command_options import ADDED  # a server needs none of them
+
+    ADDED[name](command)
+
+
+def add_target(command: argparse.ArgumentParser, name: str = "target", **settings: Any) -> None:
+    """Add what to serve, or to look at; *settings* are those of argparse."""
+    command.add_argument(name, type=target, metavar="TARGET", help=_TARGET_HELP, **settings)
 
 
 def _add_serve(serve: argparse.ArgumentParser) -> None:
-    _add_target(serve)
-    for name, settings in _SERVE_OPTIONS.items():
+    add_target(serve, nargs="?")
+    for name, settings in SERVE_OPTIONS.items():
         serve.add_argument(name, **settings)
     http = serve.add_argument_group(
         "HTTP", "In place of standard input and output. It needs promptkit[http]."
@@ -186,87 +200,8 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
         )
 
 
-def _add_list(listing: argparse.ArgumentParser) -> None:
-    _add_target(listing)
-    _add_json(listing, "print the JSON that a client receives")
-
-
-def _add_render(render: argparse.ArgumentParser) -> None:
-    _add_target(render)
-    render.add_argument("name", metavar="NAME", help="the prompt, or the URI of a resource")
-    render.add_argument(
-        "arguments",
-        nargs="*",
-        default=[],
-        metavar="KEY=VALUE",
-        help="an argument, as a client sends it; KEY=@FILE reads the value from a file, KEY=@- from "
-        "standard input, and KEY=@@X is the text @X",
-    )
-    form = render.add_mutually_exclusive_group()
-    form.add_argument(
-        "--format",
-        choices=("transcript", "markdown", "json"),
-        default="transcript",
-        help="how to show it: turn by turn, as Markdown, or as the JSON that a client receives "
-        "(default: transcript)",
-    )
-    _add_json(form, "short for --format json")
-    render.add_argument(
-        "--out", metavar="DIR", help="write images, recordings and other files into this folder, too"
-    )
-    render.add_argument("--watch", action="store_true", help="show it again whenever a file changes")
-    render.add_argument(
-        "--no-input",
-        dest="asks",
-        action="store_false",
-        help="do not ask for arguments that are missing, on a terminal neither",
-    )
-
-
-def _add_check(check: argparse.ArgumentParser) -> None:
-    _add_target(check)
-    check.add_argument(
-        "--client",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="also find what this client cannot show; may be repeated (default: those of the configuration)",
-    )
-    form = check.add_mutually_exclusive_group()
-    form.add_argument(
-        "--format",
-        choices=("text", "json", "github"),
-        default="text",
-        help="text for people, JSON for other programs, or annotations for GitHub Actions (default: text)",
-    )
-    _add_json(form, "short for --format json")
-    check.add_argument("--render", action="store_true", help="also render every prompt for its examples")
-    check.add_argument("--compiled", metavar="FILE", help="also report if what build wrote is stale")
-
-
-def _add_complete(complete: argparse.ArgumentParser) -> None:
-    complete.add_argument("name", metavar="NAME", help="the prompt, or the URI template of a resource")
-    complete.add_argument("argument", metavar="ARGUMENT", help="the argument, or the variable")
-    complete.add_argument("typed", metavar="TYPED", nargs="?", default="", help="what was typed so far")
-    complete.add_argument("--target", type=target, metavar="TARGET", help=_TARGET_HELP)
-    _add_json(complete, "print the JSON that a client receives")
-
-
-def _add_json(group: Any, summary: str) -> None:
-    group.add_argument("--json", action="store_true", help=summary)
-
-
-def _add_build(build: argparse.ArgumentParser) -> None:
-    _add_target(build)
-    build.add_argument(
-        "--out", metavar="FILE", help="where to write it (default: beside the target, with .compiled)"
-    )
-    for name in ("--name", "--page-size"):
-        build.add_argument(name, **_SERVE_OPTIONS[name])
-
-
 #: The options of `serve` besides its limits, as arguments for argparse.
-_SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
+SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--strict": {"action": "store_true", "help": "refuse to serve while any recipe has a fault"},
     "--name": {
         "type": server_name,
@@ -336,12 +271,12 @@ HTTP_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
-#: Each command is a module of this package; here is what it does, and what adds its options.
-COMMANDS: Final[dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]]] = {
-    "serve": ("answer an MCP client on standard input and output, or many over HTTP", _add_serve),
-    "list": ("show the prompts and resources, and their arguments", _add_list),
-    "render": ("render one prompt and show it", _add_render),
-    "check": ("report every fault in the recipes", _add_check),
-    "complete": ("show what a client would be offered for an argument", _add_complete),
-    "build": ("write what a server of the recipes starts from, for deployment", _add_build),
+#: Each command is a module of this package; here is what it does.
+COMMANDS: Final[dict[str, str]] = {
+    "serve": "answer an MCP client on standard input and output, or many over HTTP",
+    "list": "show the prompts and resources, and their arguments",
+    "render": "render one prompt and show it",
+    "check": "report every fault in the recipes",
+    "complete": "show what a client would be offered for an argument",
+    "build": "write what a server of the recipes starts from, for deployment",
 }

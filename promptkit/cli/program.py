@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from promptkit.cli.options import COMMANDS, EPILOG, Parser, settings_of, suggestion
+from promptkit.cli.options import COMMANDS, EPILOG, Parser, add_options, settings_of, suggestion
 from promptkit.version import VERSION
 
 __all__ = ["program_parser", "refuse_command"]
@@ -20,8 +20,8 @@ def program_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"promptkit {VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, (summary, add_options) in COMMANDS.items():
-        add_options(commands.add_parser(name, help=summary, **settings_of(name)))
+    for name, summary in COMMANDS.items():
+        add_options(name, commands.add_parser(name, help=summary, **settings_of(name)))
     return parser
 
 
@@ -39,7 +39,8 @@ def refuse_command(arguments: Sequence[str]) -> NoReturn:
     parser = program_parser()
     word = arguments[0] if arguments else ""
     if word and not word.startswith("-"):
-        parser.error(f"unknown command {word!r}{suggestion(word, COMMANDS)}")
+        hint = suggestion(word, (*COMMANDS, "help", "--version")) or f": there are {', '.join(COMMANDS)}"
+        parser.error(f"unknown command {word!r}{hint}")
     _, unknown = parser.parse_known_args(arguments)
     if unknown:
         parser.error(f"unknown option {unknown[0]!r}{suggestion(unknown[0], ('--help', '--version'))}")

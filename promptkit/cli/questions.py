@@ -104,7 +104,7 @@ class _Reader(Validator):
         self._folder = folder
 
     def read(self, answer: str) -> str:
-        return read_value(self._prompt, self._argument.name, answer, self._folder)
+        return read_value(self._prompt.arguments, self._argument.name, answer, self._folder)
 
     def validate(self, document: Document) -> None:
         if reason := self._refusal(document.text):

@@ -13,7 +13,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
-from promptkit.cli.arguments import ArgumentSyntaxError, read_arguments, unread_secrets
+from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
 from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
 from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
 from promptkit.cli.formats import as_markdown, document_as_json, prompt_as_json
@@ -21,6 +21,7 @@ from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
 from promptkit.cli.words import is_uri
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import (
     ArgumentErrors,
@@ -47,7 +48,7 @@ def run(options: Namespace, output: Output) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    request = _Request(options, _current_folder(), output)  # a recipe may change the folder
+    request = _Request(options, current_folder(), output)  # a recipe may change the folder
     if is_uri(options.name) and options.arguments:
         options.refuse("a URI takes no arguments: write their values into it")
     if options.watch:
@@ -93,7 +94,7 @@ class _Request:
             if self._arguments is None:
                 self._arguments = self._read(catalog, prompt)
         except ArgumentSyntaxError as error:
-            print_error(unread_secrets(prompt, self._options.arguments).redacted(str(error)))
+            print_error(unread_secrets(prompt.arguments, self._options.arguments).redacted(str(error)))
             return Exit.USAGE
         redactor = Redactor.of(prompt.arguments, self._arguments)
         said = render_within_limit(prompt, self._arguments)
@@ -105,7 +106,7 @@ class _Request:
 
     def _read(self, catalog: Catalog, prompt: CompiledPrompt) -> Mapping[str, str]:
         """The arguments of the command line, and what is missing, from the person if there is one."""
-        given = read_arguments(prompt, self._options.arguments, self._folder)
+        given = read_arguments(prompt.arguments, self._options.arguments, self._folder)
         missing = prompt.arguments.required - given.keys()
         if not missing or not self._options.asks or not (os.isatty(0) and os.isatty(2)):
             return given
@@ -154,13 +155,6 @@ class _Request:
         return files
 
 
-def _current_folder() -> Path:
-    try:
-        return Path.cwd()
-    except OSError:  # it was deleted: only absolute paths can be read
-        return Path()
-
-
 def _load(options: Namespace) -> Recipes:
     """Load the recipes. If TARGET may be a mistyped argument, the error says so."""
     try:
@@ -179,7 +173,8 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
         report_diagnostics(faults)
         print_error(f"prompt {options.name!r} cannot be rendered")
         return Exit.FAULTY
-    if not options.has_target and os.path.exists(options.name):  # noqa: PTH110 (it may not be a path at all)
+    place, _ = split_target(options.name)
+    if not options.has_target and os.path.exists(place):  # noqa: PTH110 (it may not be a path at all)
         options.refuse(f"name a prompt in it, as in: promptkit render {options.name} NAME")
     print_error(_unknown_prompt(options, recipes, diagnostics))
     return Exit.USAGE
@@ -187,13 +182,14 @@ def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collecti
 
 def _unknown_prompt(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> str:
     names = [prompt.options.name for prompt in recipes.prompts]
-    meant = nearest(options.name, names)
+    uris = [resource.uri_template for resource in recipes.resources if resource.name == options.name]
+    meant = uris[0] if uris else nearest(options.name, names)
     message = str(UnknownPrompt(options.name, meant))
     broken = sum(diagnostic.rule is Rule.IMPORT_FAILED for diagnostic in diagnostics)
     if broken:
         which = "a recipe" if broken == 1 else f"{broken} recipes"
         return f"{message} ({which} cannot be imported: see promptkit check)"
-    if not names:
+    if not names and not uris:
         return f"{message}: there is no prompt in {options.target!r}"
     if meant is None:
         target = f" {options.target}" if options.has_target else ""

@@ -105,12 +105,20 @@ def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | Non
         changes=options.watch and place_of(options.target) is not None,
         greets=options.audit is None,  # early replies would be missing in the audit
     )
-    done = partial(stdio.exit_after, options.grace)
+    done = partial(stdio.exit_after, *_longest_import(options))
     early.read_from(wire.read, done)
     if listings is not None:
         early.ready.wait(_FIRST_LIST_WAIT_S)
     early.watch(done, options.grace, lambda: wire.is_orphaned)
     return early
+
+
+def _longest_import(options: Namespace) -> tuple[float, Exit]:
+    """How long importing may go on, in seconds, once the client has hung up, and the exit code after that."""
+    if not options.strict:
+        return options.grace, Exit.FINE
+    # Whoever starts it may want to know nothing but whether there are faults.
+    return max(options.grace, options.timeout), Exit.FAULTY
 
 
 def _serve(

@@ -1,34 +1,32 @@
 """
 Completion in the shell: commands, options, prompts, arguments and values, by argcomplete.
 
-Prompts are known from the start-up cache. No recipe is imported while somebody types.
+Prompts and resources are known from the start-up cache. No recipe is imported while somebody types.
 """
 
 import os
 from argparse import Action, ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
-from typing import Any, Final, TypeAlias
+from contextlib import closing, suppress
+from typing import Final, TypeAlias
 
-import msgspec
 from argcomplete.completers import BaseCompleter, FilesCompleter
 from argcomplete.finders import CompletionFinder
 from argcomplete.lexers import split_line
-from msgspec import UNSET
+from msgspec import MsgspecError
 
 from promptkit.cli.configured import configure
 from promptkit.cli.options import options_of, parse
 from promptkit.cli.program import program_parser
 from promptkit.cli.words import is_argument
 from promptkit.errors.exceptions import ConfigurationError
-from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
-from promptkit.transports.startup_cache.store import Listings
+from promptkit.transports.startup_cache.shell_words import ShellWords, decoded_words
 
 __all__ = ["complete_and_exit"]
 
-#: The JSON Schema of a prompt's arguments.
-_Schema: TypeAlias = Mapping[str, Any]
+#: The arguments of a prompt, or the variables of a resource, and the values that are offered for each.
+_Arguments: TypeAlias = Mapping[str, Sequence[str]]
 
 _FILES: Final = FilesCompleter()
 _TARGETS: Final = FilesCompleter(["py"])
@@ -55,16 +53,16 @@ class _Words(BaseCompleter):
         parsed_args: Namespace,
     ) -> Iterable[str]:
         if action.dest == "client":
-            from promptkit.compiler.lints.clients import CLIENTS
+            from promptkit.compiler.lints.client_profiles import CLIENTS
 
             return CLIENTS
         if parsed_args.command == "render" and not action.option_strings:
             return _render_word(prefix)
         if parsed_args.command == "complete" and not action.option_strings:
-            return _complete_word(parsed_args, action.dest)
+            return _complete_word(parsed_args.target, prefix)
         if action.dest == "target":
             return _TARGETS(prefix)
-        return _FILES(prefix) if action.dest in ("out", "audit") else ()
+        return _FILES(prefix) if action.dest in ("out", "audit", "compiled") else ()
 
 
 def _render_word(prefix: str) -> Iterator[str]:
@@ -72,52 +70,51 @@ def _render_word(prefix: str) -> Iterator[str]:
     words = _words_before("render")
     chosen = [word for word in words if not is_argument(word)]
     if not words:
-        yield from _prompts(None)
+        yield from _subjects(_known(None))
         yield from _TARGETS(prefix)
         return
     *target, name = chosen[:2]
-    schema = _prompts(target[0] if target else None).get(name)
-    if schema is not None:
-        yield from _arguments(schema, prefix, {word.partition("=")[0] for word in words})
+    prompts = _known(target[0] if target else None).prompts
+    if name in prompts:
+        yield from _arguments(prompts[name], prefix, _keys(words))
     elif words == [name]:  # it is the target
-        yield from _prompts(name)
+        yield from _subjects(_known(name))
 
 
-def _complete_word(options: Namespace, word: str) -> Iterable[str]:
-    prompts = _prompts(options.target)
-    if word == "name":
-        return prompts
-    schema = prompts.get(options.name, {})
-    if word == "argument":
-        return _properties(schema)
-    return _values(schema, options.argument)
+def _subjects(known: ShellWords) -> Iterator[str]:
+    """What can be rendered: prompts, and URIs, of templates the part before their first variable."""
+    yield from known.prompts
+    yield from dict.fromkeys(uri.partition("{")[0] for uri in known.resources)
 
 
-def _arguments(schema: _Schema, prefix: str, given: set[str]) -> Iterator[str]:
-    key, equals, _ = prefix.partition("=")
-    if equals:
-        yield from (f"{key}={value}" for value in _values(schema, key))
+def _complete_word(target: str | None, prefix: str) -> Iterator[str]:
+    """A word of `complete`: a prompt or a template, its argument, a value, or what was chosen before."""
+    known = _known(target)
+    subjects = {**known.prompts, **{uri: names for uri, names in known.resources.items() if names}}
+    match _words_before("complete"):
+        case []:
+            yield from subjects
+        case [name]:
+            yield from subjects.get(name, ())
+        case [name, argument, *rest]:
+            arguments = subjects.get(name, {})
+            if all(map(is_argument, rest)):
+                yield from arguments.get(argument, ())
+            yield from _arguments(arguments, prefix, {argument, *_keys(rest)})
+
+
+def _arguments(arguments: _Arguments, prefix: str, given: set[str]) -> Iterator[str]:
+    key, equals, value = prefix.partition("=")
+    if value.startswith("@"):
+        yield from (f"{key}=@{file}" for file in _FILES(value.removeprefix("@")))
+    elif equals:
+        yield from (f"{key}={value}" for value in arguments.get(key, ()))
     else:
-        yield from (f"{name}=" for name in _properties(schema) if name not in given)
+        yield from (f"{name}=" for name in arguments if name not in given)
 
 
-def _properties(schema: _Schema) -> Mapping[str, Any]:
-    properties: Mapping[str, Any] = schema.get("properties", {})
-    return properties
-
-
-def _values(schema: _Schema, argument: str) -> Iterator[str]:
-    """The values of an argument, if they are few and known."""
-    waiting = [_properties(schema).get(argument, {})]
-    while waiting:
-        type_ = waiting.pop(0)
-        waiting += type_.get("anyOf", ())
-        if "$ref" in type_:
-            waiting.append(schema["$defs"][type_["$ref"].rpartition("/")[2]])
-        values = (True, False) if type_.get("type") == "boolean" else type_.get("enum", ())
-        yield from (
-            value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in values
-        )
+def _keys(words: Iterable[str]) -> set[str]:
+    return {word.partition("=")[0] for word in words}
 
 
 def _words_before(command: str) -> Sequence[str]:
@@ -134,33 +131,18 @@ def _words_before(command: str) -> Sequence[str]:
     return found
 
 
-def _prompts(target: str | None) -> Mapping[str, _Schema]:
-    """The prompts of a target, and the schemas of their arguments; none where there is no start-up cache."""
+def _known(target: str | None) -> ShellWords:
+    """The words of a target; none where there is no start-up cache."""
     line = ["serve"] if target is None else ["serve", target]
     usual = parse(line)
     try:
         configured = configure(usual, line)
     except (ConfigurationError, OSError):
-        return {}
+        return ShellWords()
     # What is kept depends on how it is served: a client's server need not read the configuration.
     for name, page_size in dict.fromkeys((one.name, one.page_size) for one in (configured, usual)):
         kept = CompiledSet.of(configured.target, name, page_size)
         if kept is not None and kept.found is not None:
-            with closing(kept.found) as listings:
-                return {prompt["name"]: _schema_of(prompt) for prompt in _listed(listings)}
-    return {}
-
-
-def _listed(listings: Listings) -> Iterator[dict[str, Any]]:
-    cursor = UNSET
-    while (page := listings.page("prompts/list", LATEST_HANDSHAKE.date, cursor)) is not None:
-        result = msgspec.json.decode(page)
-        yield from result["prompts"]
-        cursor = result.get("nextCursor", UNSET)
-        if cursor is UNSET:
-            return
-
-
-def _schema_of(prompt: Mapping[str, Any]) -> _Schema:
-    schema: _Schema = prompt.get("_meta", {}).get("promptkit/arguments", {})
-    return schema
+            with closing(kept.found) as listings, suppress(MsgspecError):
+                return decoded_words(listings.words() or b"")
+    return ShellWords()

@@ -1,10 +1,15 @@
-"""The words of `render`: ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI."""
+"""
+The words of commands that take ``KEY=VALUE``, wherever it stands between the others.
+
+`render` takes ``[TARGET] NAME [KEY=VALUE ...]``, where NAME may be a URI, and `complete` takes
+``NAME ARGUMENT [TYPED] [KEY=VALUE ...]``.
+"""
 
 import re
 from argparse import Namespace
 from typing import Final
 
-__all__ = ["find_target", "is_argument", "is_uri"]
+__all__ = ["find_target", "find_typed", "is_argument", "is_uri"]
 
 #: RFC 3986, section 3.1. The names of arguments have no colon.
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -36,3 +41,22 @@ def find_target(options: Namespace) -> None:
         options.target, options.name, options.arguments = None, options.target, words
     if options.name is None or is_argument(options.name):
         options.refuse("the following arguments are required: NAME")
+
+
+def find_typed(options: Namespace) -> None:
+    """
+    Tell what was typed from the arguments that were chosen: it is no ``KEY=VALUE``.
+
+    Args:
+        options:
+            What argparse made of the words; it is corrected in place.
+
+    Raises:
+        SystemExit: If there are two words that may have been typed.
+    """
+    words = [*(() if options.typed is None else (options.typed,)), *options.arguments]
+    typed = [word for word in words if not is_argument(word)]
+    if typed[1:]:
+        options.refuse(f"unexpected argument {typed[1]!r}: other arguments are written KEY=VALUE")
+    options.typed = typed[0] if typed else None
+    options.arguments = [word for word in words if is_argument(word)]

@@ -8,7 +8,6 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.loading.configuration import Configuration
 from promptkit.errors.diagnostics import Diagnostic, Rule
-from promptkit.errors.exceptions import ConfigurationError
 from promptkit.language.messages import Workflow
 
 __all__ = ["Checks", "configured_checks", "configured_ignore", "known_clients"]
@@ -78,28 +77,19 @@ class Checks(Struct, frozen=True):
 def configured_checks(configuration: Configuration) -> Checks:
     """
     Return what a configuration wants checked.
-
-    Raises:
-        ConfigurationError: If it names a client or a code that does not exist, or ignores an error.
     """
-    return Checks(_configured_clients(configuration), configured_ignore(configuration))
+    return Checks(known_clients(configuration.clients), configured_ignore(configuration))
 
 
 def configured_ignore(configuration: Configuration) -> frozenset[Rule]:
     """
     Return the rules that a configuration ignores.
-
-    Raises:
-        ConfigurationError: If it names a code that does not exist, or that of an error.
     """
     if not configuration.ignore:
         return frozenset()
     from promptkit.compiler.lints.suppressions import rule_of
 
-    try:
-        return frozenset(map(rule_of, configuration.ignore))
-    except ValueError as error:
-        raise ConfigurationError(configuration.file, f"[tool.promptkit] ignore: {error}") from None
+    return frozenset(map(rule_of, configuration.ignore))
 
 
 def known_clients(names: Sequence[str]) -> tuple[str, ...]:
@@ -111,16 +101,8 @@ def known_clients(names: Sequence[str]) -> tuple[str, ...]:
     """
     if not names:
         return ()
-    from promptkit.compiler.lints.clients import CLIENTS, UnknownClient
+    from promptkit.compiler.lints.client_profiles import client_of
 
     for name in names:
-        if name not in CLIENTS:
-            raise UnknownClient(name)
+        client_of(name)
     return tuple(dict.fromkeys(names))
-
-
-def _configured_clients(configuration: Configuration) -> tuple[str, ...]:
-    try:
-        return known_clients(configuration.clients)
-    except ValueError as error:
-        raise ConfigurationError(configuration.file, f"[tool.promptkit] clients: {error}") from None

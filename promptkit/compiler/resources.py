@@ -11,12 +11,11 @@ import attrs
 import msgspec
 
 from promptkit.catalog.resources import CompiledResource, content_of
-from promptkit.catalog.uri_templates import URITemplate, is_template
+from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.signature import copied_attributes, read_signature
 from promptkit.conversion.annotations import FORWARD
-from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.content import EmbeddedResource, ResourceLink
@@ -85,9 +84,7 @@ class Resource(Generic[P, R]):
         if diagnostics := self.diagnostics:
             raise CompileError(diagnostics)
         given = inspect.signature(self.function).bind(*args, **kwargs).arguments
-        from uritemplate import expand
-
-        return expand(self.uri_template, {name: _as_text(value) for name, value in given.items()})
+        return expanded(self.uri_template, given)
 
     def embed(self, *args: P.args, **kwargs: P.kwargs) -> EmbeddedResource:
         """
@@ -220,17 +217,6 @@ def _annotated(function: Callable[..., Any]) -> Callable[..., Any]:
 def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
     required = parameter.default is parameter.empty
     return parameter.replace(annotation=str if required else str | type(parameter.default))
-
-
-def _as_text(value: Any) -> Any:
-    """*value* as `uritemplate` takes it: text, or lists and mappings of text, without None."""
-    if isinstance(value, set | frozenset):
-        return sorted(map(str, map(_as_text, value)))
-    if isinstance(value, list | tuple):
-        return [_as_text(item) for item in value if item is not None]
-    if isinstance(value, Mapping):
-        return {str(key): _as_text(item) for key, item in value.items() if item is not None}
-    return None if value is None else text_of(value)
 
 
 def resource(

@@ -83,6 +83,7 @@ class Rule(Enum):
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
     DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"
+    RESOURCE_FAILS = "PK420", "a resource that fails when it is read"
     HIDDEN_PROMPT = "PK501", "a prompt that a client does not show"
     LOST_CONTENT = "PK502", "a message, or content, that a client does not take or show"
     SPLIT_TEXT = "PK503", "an argument whose words a client gives to others"

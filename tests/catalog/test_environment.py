@@ -237,6 +237,9 @@ class TestListing:
         assert main(["list", str(folder)]) == 0
         assert f"team: str, {need}" in (shown := capsys.readouterr().out)
         assert "swordfish" not in shown
+        assert main(["list", str(folder), "--json"]) == 0
+        assert "swordfish" not in (shown := capsys.readouterr().out)
+        assert ("core" in shown) == need.endswith("'core'")
 
     def test_its_schema(self):
         """

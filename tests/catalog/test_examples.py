@@ -1,8 +1,10 @@
 import datetime as dt
 from typing import Annotated
 
-from promptkit import Arg, prompt
-from promptkit.catalog.examples import example_arguments
+import pytest
+
+from promptkit import Arg, prompt, resource
+from promptkit.catalog.examples import example_arguments, example_uris
 
 
 def examples_of(function):
@@ -68,3 +70,57 @@ def test_they_are_text_as_a_client_sends_it():
     made = prompt(ask)
 
     assert [made.render_wire(sent).text for sent in examples_of(ask)] == ["3 True", "7 True"]
+
+
+def test_uris_of_a_template():
+    """
+    The variables of each are the examples: reading it calls the function with these values.
+    """
+    given = []
+
+    @resource("docs://{page}{?tags*,day}")
+    def read(
+        page: Annotated[str, Arg(examples=["two words", "end"])],
+        tags: Annotated[list[str] | None, Arg(examples=[["a", "b,c"]])] = None,
+        day: Annotated[dt.date | None, Arg(examples=[dt.date(2026, 1, 31)])] = None,
+    ) -> str:
+        given.append((page, tags, day))
+        return "x"
+
+    compiled, _ = read.compile()
+    uris = example_uris(compiled)
+    for uri in uris:
+        compiled.read(uri, compiled.match(uri))
+
+    assert uris == (
+        "docs://two%20words?tags=a&tags=b%2Cc&day=2026-01-31",
+        "docs://end?tags=a&tags=b%2Cc&day=2026-01-31",
+    )
+    assert given == [(page, ["a", "b,c"], dt.date(2026, 1, 31)) for page in ("two words", "end")]
+
+
+@pytest.mark.parametrize(
+    ("template", "examples", "uris"),
+    [
+        ("docs://guide", None, ("docs://guide",)),
+        ("docs://{page}", (), ()),
+        ("docs://all{?page}", (), ("docs://all",)),
+        ("docs://all{?page}", ("x",), ("docs://all", "docs://all?page=x")),
+    ],
+    ids=str,
+)
+def test_uris_without_examples(template, examples, uris):
+    """
+    A resource without variables has one URI; a template that requires one has none without examples.
+    """
+    if examples is None:
+        made = resource(template)(lambda: "x")
+    else:
+
+        def read(page: Annotated[str, Arg(examples=examples)]) -> str:
+            return page
+
+        read.__defaults__ = ("",) if "?" in template else None
+        made = resource(template)(read)
+
+    assert example_uris(made.compile()[0]) == uris

@@ -5,20 +5,25 @@ import os
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from promptkit.cli import main
-from promptkit.compiler.lints import clients as clients_lints
+from promptkit.compiler.lints import client_profiles
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from tests.terminal import command, on_terminal
 
 ROOT = Path(__file__).parents[2]
 
-#: The example on the page of diagnostics, and what is printed.
+#: The examples on the page of diagnostics, and what is printed.
 PAGE = ROOT.joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
-SECTION = PAGE[PAGE.index("\n## PK220\n") :]
-SHOWN = re.search(r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", SECTION, re.DOTALL)
+SHOWN = {
+    code: re.search(
+        r"```python[^\n]*\n(.*?)```\n\n```text\n(.*?)```\n", PAGE[PAGE.index(f"\n## {code}\n") :], re.DOTALL
+    ).groups()
+    for code in ("PK220", "PK420")
+}
 
 BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = "x"):\n    return diff\n'
 
@@ -114,6 +119,21 @@ class TestGitHub:
         assert place.startswith(f"file=recipes/a{decoded[name[1]]}b.py,line=")
         assert "%0A" in text
 
+    def test_it_says_what_is_beside_the_findings(self, recipes, folder, capsys):
+        """
+        A built set that is stale and prompts that were not tried are annotations of no line.
+        """
+        recipes(fine="from promptkit import prompt\n\n@prompt\ndef needs(x: str) -> str:\n    return x\n")
+
+        code = main(["check", "--format", "github", "--render", "--compiled", "no,file"])
+
+        assert code == 1
+        assert capsys.readouterr().out == (
+            "::notice title=promptkit::not rendered, as they need examples: needs\n"
+            "::error title=promptkit::no,file is stale, so run promptkit build again: it cannot be read: "
+            "No such file or directory\n"
+        )
+
     def test_nothing_found_is_nothing_printed(self, recipes, folder, capsys):
         """
         Sound recipes print nothing, and a warning is one.
@@ -203,25 +223,130 @@ class TestRender:
 
         assert (code, printed) == (0, b"13 prompts and 1 resource can be served\n")
 
-    def test_the_page_shows_it(self, recipes, folder, capsys):
+    @pytest.mark.parametrize(
+        ("code", "served"),
+        [("PK220", "1 prompt"), ("PK420", "1 resource")],
+    )
+    def test_the_page_shows_it(self, code, served, recipes, folder, capsys):
         """
         The example on the page of diagnostics fails as it says there.
         """
-        source, printed = SHOWN.groups()
-        recipes(example_fails=source)
+        source, printed = SHOWN[code]
+        recipes(**{Rule(code).name.lower(): source})
 
         assert main(["check", "--render"]) == 1
-        assert capsys.readouterr().out == f"{printed}1 prompt can be served, 1 error\n"
+        assert capsys.readouterr().out == f"{printed}{served} can be served, 1 error\n"
 
     def test_on_a_terminal(self, recipes, folder):
         """
         There, the line that raised is shown.
         """
-        recipes(example_fails=SHOWN[1])
+        recipes(example_fails=SHOWN["PK220"][0])
 
         shown = on_terminal("check", "--render", cwd=folder, NO_COLOR="1")
 
         assert '\n    8 |     return f"Cut the text every {100 // parts} lines."\n' in shown
+
+
+RESOURCES = """
+import time
+from datetime import date
+from typing import Annotated
+from promptkit import Arg, PromptError, prompt, resource
+
+@prompt
+def sound() -> str:
+    return "x"
+
+@resource("docs://guide")
+def guide() -> str:
+    return "x"
+
+@resource("docs://late")
+def late() -> str:
+    raise PromptError("not today")
+
+@resource("docs://nothing")
+def nothing() -> bytes:
+    return None
+
+@resource("docs://half")
+def half() -> str:
+    return "a\\ud800b"
+
+@resource("docs://pages/{n}{?tags*}")
+def page(
+    n: Annotated[int, Arg(examples=[1, 0])],
+    tags: Annotated[list[str] | None, Arg(examples=[["a", "b,c"]])] = None,
+) -> str:
+    assert tags == ["a", "b,c"]
+    return str(1 // n)
+
+@resource("docs://days/{day}")
+def day(day: Annotated[date, Arg(examples=[date(2026, 1, 31)])]) -> str:
+    return f"{day:%A}"
+
+@resource("docs://parts{?part}")
+def part(part: str = "") -> str:
+    raise ValueError(f"no part {part!r}")
+
+@resource("docs://keys/{key}")
+def key(key: Annotated[str, Arg(secret=True, examples=["hunter2hunter2"])]) -> str:
+    raise ValueError(f"bad key {key}")
+
+@resource("docs://needs/{text}")
+def needs(text: str) -> str:
+    return text
+"""
+
+
+class TestResources:
+    def test_each_is_read(self, recipes, folder, capsys):
+        """
+        Those without variables at their URI, templates for their examples; what fails is an error.
+        """
+        recipes(shelf=RESOURCES)
+
+        code, found = checked(capsys, "--render")
+
+        told = {
+            one["message"].split("'")[1]: one["message"].partition(": ")[2] for one in found["diagnostics"]
+        }
+        assert (code, found["not_rendered"]) == (1, ["docs://needs/{text}"])
+        assert "recipes/shelf.py:18) returned None: return str or bytes" in told.pop("nothing")
+        assert told == {
+            "half": "it fails for docs://half: UnicodeEncodeError: 'utf-8' codec can't encode character "
+            "'\\ud800' in position 1: surrogates not allowed",
+            "key": "it fails for docs://keys/<secret>: ValueError: bad key <secret>",
+            "late": "it fails for docs://late: not today",
+            "page": "it fails for docs://pages/0?tags=a&tags=b%2Cc: ZeroDivisionError: integer division or "
+            "modulo by zero",
+            "part": "it fails for docs://parts: ValueError: no part ''",
+        }
+        assert {one["code"] for one in found["diagnostics"]} == {"PK420"}
+
+    def test_the_time_limit(self, recipes, folder, capsys, monkeypatch):
+        """
+        One that takes too long fails like any other.
+        """
+        recipes(shelf=RESOURCES.replace('raise PromptError("not today")', "time.sleep(30)"))
+        monkeypatch.setattr("promptkit.cli.deadline.Limits", lambda: SimpleNamespace(timeout=0.05))
+
+        found = checked(capsys, "--render")[1]["diagnostics"]
+
+        assert "resource 'late': it fails for docs://late: it took longer than 0.05 s" in [
+            one["message"] for one in found
+        ]
+
+    def test_text_that_cannot_be_sent(self, recipes, folder, capsys):
+        """
+        A prompt is tried to the end, too: its result has to be one that can be written.
+        """
+        recipes(half="from promptkit import prompt\n\n@prompt\ndef half() -> str:\n    return 'a\\ud800'\n")
+
+        (found,) = checked(capsys, "--render")[1]["diagnostics"]
+
+        assert found["message"].startswith("prompt 'half': it fails for its defaults: UnicodeEncodeError: ")
 
 
 @pytest.fixture
@@ -240,8 +365,9 @@ def clients(monkeypatch):
             if name == "narrow" and len(prompt.name) > 5
         ]
 
-    monkeypatch.setattr(clients_lints, "CLIENTS", {"narrow": "", "wide": ""})
-    monkeypatch.setattr(clients_lints, "lint_client", lint_client)
+    known = {"narrow": client_profiles.Client("Narrow"), "wide": client_profiles.Client("Wide")}
+    monkeypatch.setattr(client_profiles, "CLIENTS", known)
+    monkeypatch.setattr("promptkit.compiler.lints.clients.lint_client", lint_client)
 
 
 @pytest.mark.usefixtures("clients")

@@ -314,7 +314,7 @@ class TestDiagnosticsAreShown:
 #: Parameters, and how they are listed.
 TYPES_HEAD = """
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from enum import Enum
 from typing import Annotated, Literal, Optional
 from msgspec import Meta
@@ -342,6 +342,21 @@ TYPES = [
     ("x: Annotated[str, Arg('What for')]", "str, required: What for"),
     ("x: Point = Point(1)", "Point, default Point(x=1)"),
     ("x: bytes = b'a'", "bytes, default b'a'"),
+    ("x: Annotated[str, Arg(env='TEAM')]", "str, default from $TEAM"),
+    ("x: Annotated[int, Arg(env='DEPTH')] = 3", "int, default from $DEPTH, else 3"),
+    ("x: Annotated[str, Arg(env='KEY', secret=True)] = 'x'", "str, default from $KEY, else <secret>"),
+    (
+        "x: Annotated[datetime, Arg('When', timezone='UTC')]",
+        "datetime, required, in UTC unless it has an offset: When",
+    ),
+    (
+        "x: Annotated[datetime | None, Arg(timezone=timezone(timedelta(hours=1)))] = None",
+        "datetime | None, default None, in UTC+01:00 unless it has an offset",
+    ),
+    (
+        "x: Annotated[datetime, Arg(env='START', timezone=timezone.utc, secret=True)]",
+        "datetime, default from $START, in UTC unless it has an offset",
+    ),
     ("x: str = 'a   b\\n\u202ec'", r"str, default 'a   b\n\u202ec'"),
 ]
 
@@ -684,15 +699,17 @@ class TestRenderABrokenPrompt:
         assert "'sound'" in err
         assert "(the first of two words is TARGET; arguments are written KEY=VALUE)" in err
 
-    def test_a_target_is_no_prompt(self, capsys):
+    @pytest.mark.parametrize("target", ["recipes", "recipes/broken.py", "recipes/broken.py:sound"])
+    def test_a_target_is_no_prompt(self, target, capsys):
         """
-        Of one word, it is the name; if it is a folder, one of its prompts is asked for.
+        Of one word, it is the name; if it is a folder, a file or an object, a prompt in it is asked for.
         """
         with pytest.raises(SystemExit) as ended:
-            main(["render", "recipes"])
+            main(["render", target])
 
         assert ended.value.code == 2
-        assert capsys.readouterr().err.endswith("name a prompt in it, as in: promptkit render recipes NAME\n")
+        hint = f"name a prompt in it, as in: promptkit render {target} NAME\n"
+        assert capsys.readouterr().err.endswith(hint)
 
 
 class TestStandardInput:
@@ -785,11 +802,35 @@ def test_strict_says_that_it_refuses(faulty, tmp_path):
     """
     ``serve --strict`` says why nothing is served, and what to do.
     """
-    code, out, err = command("serve", "--strict", "--grace", "50", cwd=tmp_path)
+    code, out, err = command("serve", "--strict", cwd=tmp_path)
 
     said = "promptkit: nothing is served because of --strict: fix the faults above, or leave out the option"
     assert (code, out) == (1, b"")
     assert err.decode() == f"{FOUND}\n{said}\n"
+
+
+SLOW = "import time\nfrom promptkit import prompt\n\ntime.sleep({})\n\n@prompt\ndef slow({}): return 'x'\n"
+
+
+@pytest.mark.parametrize(("parameters", "expected"), [("", 0), ("a", 1)], ids=["fine", "faulty"])
+def test_strict_tells_of_slow_imports_too(parameters, expected, recipes):
+    """
+    The end of the input does not keep ``serve --strict`` from finding out whether there are faults.
+    """
+    folder = recipes(slow=SLOW.format(1.5, parameters))
+
+    code, _, err = command("serve", str(folder), "--strict", "--grace=0", cwd=folder)
+
+    assert (code, b"nothing is served because of --strict" in err) == (expected, expected == 1)
+
+
+def test_strict_waits_no_longer_than_a_request_would(recipes):
+    """
+    An import that does not end in the time that a prompt has, after the end of the input, is no success.
+    """
+    folder = recipes(slow=SLOW.format(40, ""))
+
+    assert command("serve", str(folder), "--strict", "--timeout=0.1", "--grace=0", cwd=folder)[0] == 1
 
 
 class TestUsage:

@@ -1,6 +1,7 @@
 """`promptkit complete`: what a client would be offered."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -8,6 +9,7 @@ from promptkit.cli import main
 from tests.terminal import command, on_terminal
 
 SHELF = """
+import time
 from enum import Enum
 from typing import Annotated, Literal
 from promptkit import Arg, prompt, resource
@@ -17,6 +19,35 @@ def branches(typed, chosen):
 
 def broken():
     raise ValueError("a bug")
+
+def chosen_so_far(typed, chosen):
+    return [f"{name} is {value}" for name, value in sorted(chosen.items())]
+
+def leaks(typed, chosen):
+    if typed == "fail":
+        raise ValueError(f"bad key {chosen['key']}")
+    return [f"with {chosen['key']}"]
+
+def hangs():
+    time.sleep(60)
+
+def half():
+    return ["a\\ud800"]
+
+@prompt
+def chooses(
+    seen: Annotated[str, Arg(complete=chosen_so_far)],
+    leaked: Annotated[str, Arg(complete=leaks)] = "",
+    slow: Annotated[str, Arg(complete=hangs)] = "",
+    half: Annotated[str, Arg(complete=half)] = "",
+    key: Annotated[str, Arg(secret=True)] = "",
+    data: bytes = b"",
+) -> str:
+    return seen
+
+@resource("git://{repository}/{branch}")
+def branch(repository: str, branch: Annotated[str, Arg(complete=chosen_so_far)]) -> str:
+    return branch
 
 @prompt
 def review(
@@ -95,6 +126,7 @@ def test_control_characters_are_shown_and_not_obeyed(shelf):
         ),
         (["docs://{sectio}", "x"], 2, "unknown resource 'docs://{sectio}'; did you mean 'docs://{section}'?"),
         (["review", "bad"], 1, "ValueError: a bug"),
+        (["page", "section"], 2, "unknown prompt 'page'; did you mean 'docs://{section}'?"),
     ],
     ids=str,
 )
@@ -107,3 +139,105 @@ def test_what_goes_wrong(argv, code, said, capsys):
     printed = capsys.readouterr()
     assert (ended, printed.out) == (code, "")
     assert printed.err.splitlines()[-1].removeprefix("promptkit: ") == said
+
+
+class TestChosen:
+    @pytest.mark.parametrize(
+        ("argv", "values"),
+        [
+            (["chooses", "seen"], []),
+            (["chooses", "seen", "leaked=a b", "slow=x=y"], ["leaked is a b", "slow is x=y"]),
+            (["chooses", "seen", "slow=1", "is"], ["slow is 1"]),
+            (["chooses", "seen", "is", "slow=1"], ["slow is 1"]),
+            (["chooses", "seen", "seen=is 2", "slow=1", "half=2"], ["half is 2"]),
+            (["chooses", "seen", "https://x?slow=1", "slow=1"], []),
+            (["chooses", "seen", "slow=@file.txt", "half=@@x"], ["half is @x", "slow is in a file"]),
+            (["chooses", "seen", "data=@file.txt"], ["data is aW4gYSBmaWxl"]),
+            (["chooses", "--json", "seen", "slow=1", "--target", "recipes"], ["slow is 1"]),
+            (["git://{repository}/{branch}", "branch", "", "repository=mine"], ["repository is mine"]),
+        ],
+        ids=" ".join,
+    )
+    def test_a_function_is_given_what_was_chosen(self, argv, values, shelf, capsys):
+        """
+        Other arguments are written as for `render`, wherever they stand. The argument's own was typed.
+        """
+        (shelf / "file.txt").write_text("in a file")
+
+        assert main(["complete", *argv]) == 0
+        printed = capsys.readouterr().out
+        offered = json.loads(printed)["completion"]["values"] if "--json" in argv else printed.splitlines()
+        assert offered == values
+
+    def test_from_standard_input(self, shelf):
+        """
+        ``@-`` is read, too.
+        """
+        argv = ["complete", "chooses", "seen", "slow=@-"]
+
+        assert command(*argv, cwd=shelf, input=b"piped") == (0, b"slow is piped\n", b"")
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["slw=1"], "prompt 'chooses': 'slw' is not an argument of this prompt (did you mean 'slow'?)"),
+            (["slow=1", "slow=2"], "'slow' is given twice"),
+            (["x", "seen=y"], "'seen' is given twice"),
+            (["slow=@nowhere"], "'slow' cannot be read from 'nowhere': No such file or directory"),
+            (["key=@hunter2hunter2"], "'key' cannot be read from '<secret>': No such file or directory"),
+        ],
+        ids=" ".join,
+    )
+    def test_wrong_usage(self, words, said, capsys):
+        """
+        It is told as `render` tells it.
+        """
+        assert main(["complete", "chooses", "seen", *words]) == 2
+        assert capsys.readouterr() == ("", f"promptkit: {said}\n")
+
+    def test_two_words_that_may_have_been_typed(self, capsys):
+        """
+        One of them was meant to be something else.
+        """
+        with pytest.raises(SystemExit) as ended:
+            main(["complete", "chooses", "seen", "a", "b"])
+
+        assert ended.value.code == 2
+        told = capsys.readouterr().err.splitlines()[-1]
+        assert told == (
+            "promptkit complete: error: unexpected argument 'b': other arguments are written KEY=VALUE"
+        )
+
+    @pytest.mark.parametrize("argv", [[], ["--json"], ["fail"]], ids=str)
+    def test_a_secret_is_hidden(self, argv, capsys):
+        """
+        In what is offered, and in what an author's function says of it.
+        """
+        main(["complete", "chooses", "leaked", *argv, "key=hunter2hunter2"])
+
+        out, err = capsys.readouterr()
+        assert "<secret>" in out + err
+        assert "hunter2" not in out + err
+
+
+def test_text_that_cannot_be_sent(capsys):
+    """
+    A client would be told of an error; text shows what is wrong.
+    """
+    assert main(["complete", "chooses", "half", "--json"]) == 1
+    assert capsys.readouterr().err.startswith("promptkit: a value cannot be sent: ")
+    assert main(["complete", "chooses", "half"]) == 0
+    assert capsys.readouterr().out == "a\\ud800\n"
+
+
+def test_the_time_limit(monkeypatch, capsys):
+    """
+    A function has the time that a server gives to it.
+    """
+    monkeypatch.setattr("promptkit.cli.deadline.Limits", lambda: SimpleNamespace(timeout=0.05))
+
+    assert main(["complete", "chooses", "slow"]) == 1
+    assert capsys.readouterr() == (
+        "",
+        "promptkit: completing 'slow' took longer than its limit of 0.05 s\n",
+    )

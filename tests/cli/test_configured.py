@@ -68,6 +68,36 @@ class TestTarget:
 
         assert main(["list"]) == 0
 
+    @pytest.mark.parametrize("argv", [*COMMANDS[:-1], ["build"]], ids=lambda argv: argv[0])
+    def test_there_is_none(self, argv, tmp_path, monkeypatch, capsys):
+        """
+        Where nothing is named and neither folder is there, it is said what to do. No module is taken instead.
+        """
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "elsewhere" / "recipes").mkdir(parents=True)
+        monkeypatch.syspath_prepend(tmp_path / "elsewhere")
+
+        assert main(argv) == 2
+        assert capsys.readouterr().err == (
+            "promptkit: cannot load 'recipes': there is no folder recipes or prompts here: name one, or set "
+            "target in [tool.promptkit]\n"
+        )
+
+    @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
+    def test_it_names_nothing(self, argv, project):
+        """
+        The error says which file has named it, as nobody typed it.
+        """
+        folder = project('[tool.promptkit]\ntarget = "mien"\n')
+
+        code, out, err = command(*argv, cwd=folder)
+
+        assert (code, out) == (2, b"")
+        assert err.decode() == (
+            "promptkit: cannot load 'mien': there is no such folder, file or module; did you mean 'mine/'? "
+            f"(it is named by {folder / 'pyproject.toml'})\n"
+        )
+
 
 class TestIgnore:
     def test_a_code_is_switched_off_everywhere(self, project, recipes, capsys):
@@ -166,10 +196,33 @@ def test_a_mistake_is_wrong_usage(table, said, argv, project):
     assert err.decode() == f"promptkit: {folder / 'pyproject.toml'}: {said}\n"
 
 
+@pytest.mark.parametrize("argv", [*COMMANDS, ["build"]], ids=lambda argv: argv[0])
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("clients = ['zedd']", "clients: there is no client 'zedd': did you mean 'zed'?"),
+        ("ignore = ['PK3111']", "ignore: there is no code 'PK3111'; did you mean 'PK311'?"),
+        ("serve = { timeot = 5 }", "has no setting 'timeot': did you mean 'timeout'?"),
+        ("targt = 'mine'", "has no setting 'targt': did you mean 'target'?"),
+    ],
+    ids=["clients", "ignore", "serve", "setting"],
+)
+def test_every_command_refuses_it(argv, table, said, project, capsys):
+    """
+    A mistake is told by whatever command reads the configuration, not only by the one that it concerns.
+    """
+    project(f"[tool.promptkit]\n{table}\n")
+
+    assert main(argv) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.endswith(f"{said}\n")
+
+
 def test_rules_are_what_is_ignored(project):
     """
     Commands are given rules, not texts.
     """
-    project('[tool.promptkit]\nignore = ["PK311", "PK205"]\n')
+    project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK311", "PK205"]\n')
 
     assert configure(parse(["check"]), ["check"]).ignore == {Rule.STRAY_DESCRIPTION, Rule.SAYS_NOTHING}

@@ -30,13 +30,15 @@ class TestCommands:
             ("lst", "; did you mean 'list'?"),
             ("Serve", "; did you mean 'serve'?"),
             ("chekc", "; did you mean 'check'?"),
-            ("frobnicate", ""),
+            ("hlep", "; did you mean 'help'?"),
+            ("version", "; did you mean '--version'?"),
+            ("frobnicate", ": there are serve, list, render, check, complete, build"),
             ("\x1b[31mlist", "; did you mean 'list'?"),
         ],
     )
     def test_an_unknown_command(self, typed, hint, capsys):
         """
-        The nearest command is named.
+        The nearest command is named, or all of them.
         """
         assert refused(capsys, typed) == f"promptkit: error: unknown command {typed!r}{hint}"
 

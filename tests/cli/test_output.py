@@ -51,6 +51,7 @@ QUIET = """
 #: What terminals obey, and what people would not see.
 HOSTILE = "a\x1b[31mb\x1b]52;c;aGkh\x07\x1b]8;;http://x\x1b\\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
 SHOWN = r"a\x1b[31mb\x1b]52;c;aGkh\x07\x1b]8;;http://x\x1b\c\x9b2Jd\u202ee\x08\x7f\x00f\rg\u2028h"
+NAMED = HOSTILE.replace("\x00", "")  # no word of a command line holds a NUL
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e]")
 
 
@@ -219,10 +220,11 @@ class TestWhatIsShown:
         text = repr(HOSTILE)
         recipes(
             hostile=f"""
-                from promptkit import PromptError, prompt, resource
+                from typing import Annotated
+                from promptkit import Arg, PromptError, prompt, resource
 
                 @prompt(title={text}, description={text})
-                def says(text: str = {text}) -> str:
+                def says(text: Annotated[str, Arg(complete=[{text}])] = {text}) -> str:
                     return text + "\\n\\tnext"
 
                 @prompt
@@ -242,7 +244,17 @@ class TestWhatIsShown:
         self.folder = tmp_path
 
     @pytest.mark.parametrize(
-        "argv", [["render", "says"], ["list"], ["render", "says", "--json"], ["list", "--json"]]
+        "argv",
+        [
+            ["render", "says"],
+            ["list"],
+            ["complete", "says", "text"],
+            ["render", "says", "--json"],
+            ["list", "--json"],
+            ["complete", "says", "text", "--json"],
+            ["check", "--render", "--json"],
+        ],
+        ids=" ".join,
     )
     def test_on_a_terminal(self, argv):
         """
@@ -253,6 +265,8 @@ class TestWhatIsShown:
         assert not OBEYED.search(shown)
         if argv == ["render", "says"]:
             assert shown == f"[user]\n{SHOWN}\n\tnext\n"
+        elif argv == ["complete", "says", "text"]:
+            assert shown == f"{SHOWN}\n"
         elif "--json" not in argv:
             assert SHOWN.replace(r"\rg\u2028h", " g h") in shown
 
@@ -283,10 +297,18 @@ class TestWhatIsShown:
             ["render", "says", f"x{HOSTILE}=1".replace("\x00", "")],
             ["render", "says", f"text=@{HOSTILE}".replace("\x00", "")],
             ["check", "faulty"],
+            ["check", "faulty", "--format", "github"],
+            ["check", "--render"],
+            ["check", "--render", "--format", "github"],
+            ["check", "--compiled", NAMED],
+            ["check", "--compiled", NAMED, "--format", "github"],
+            ["complete", "says", NAMED],
+            ["complete", "says", "text", f"x{HOSTILE}=1".replace("\x00", "")],
+            ["complete", NAMED, "x"],
             ["list", "faulty"],
-            ["check", HOSTILE.replace("\x00", "")],
-            ["render", HOSTILE.replace("\x00", ""), "x"],
-            [HOSTILE.replace("\x00", "")],
+            ["check", NAMED],
+            ["render", NAMED, "x"],
+            [NAMED],
         ],
         ids=ascii,
     )
@@ -296,7 +318,7 @@ class TestWhatIsShown:
         Errors are for people, wherever they go.
         """
         if terminal:
-            stream = "stdout" if argv == ["check", "faulty"] else "stderr"
+            stream = "stdout" if argv[0] == "check" and len(argv) > 1 and argv[1] != NAMED else "stderr"
             shown = on_terminal(*argv, cwd=self.folder, stream=stream, NO_COLOR="1")
         else:
             _, out, err = command(*argv, cwd=self.folder)
@@ -521,6 +543,32 @@ class TestTimeLimits:
         The same holds while recipes are imported.
         """
         recipes(slow="import sys, time\nprint('begun', file=sys.stderr, flush=True)\ntime.sleep(60)\n")
+
+        assert interrupted(*argv, cwd=tmp_path) == (130, b"")
+
+    @pytest.mark.parametrize(
+        "argv",
+        [
+            ["check", "prompts.py", "--render"],
+            ["check", "resources.py", "--render"],
+            ["check", "prompts.py", "--render", "--format", "github"],
+            ["complete", "hangs", "text", "--target", "prompts.py"],
+            ["complete", "slow://{text}", "text", "--target", "resources.py"],
+            ["render", "resources.py", "slow://x"],
+        ],
+        ids=" ".join,
+    )
+    def test_an_interrupted_call(self, argv, recipes, tmp_path):
+        """
+        Wherever a command calls an author's function, Ctrl-C ends it, and nothing is printed.
+        """
+        head = f"{dedent(SLOW).partition('@prompt')[0]}from typing import Annotated\n"
+        head += "from promptkit import Arg, resource\ndef hang(): begun(); time.sleep(60)\n"
+        text = "text: Annotated[str, Arg(complete=hang, examples=['x'])]"
+        recipes(".", prompts=f"{head}@prompt\ndef hangs({text}) -> str: return hang()\n")
+        recipes(
+            ".", resources=f"{head}@resource('slow://{{text}}')\ndef slow({text}) -> str: return hang()\n"
+        )
 
         assert interrupted(*argv, cwd=tmp_path) == (130, b"")
 

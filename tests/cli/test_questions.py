@@ -1,16 +1,13 @@
 """Asking for missing arguments, on a real pseudo-terminal."""
 
-import os
-import re
 import subprocess
 import sys
-from contextlib import suppress
 
 import pytest
 
-from tests.terminal import COMMAND, command, environment
+from tests.terminal import ESCAPES, Person, command
 
-pty = pytest.importorskip("pty", reason="Windows has no pseudoterminals")
+pytest.importorskip("pty", reason="Windows has no pseudoterminals")
 
 SHELF = """
 from typing import Annotated, Literal
@@ -34,9 +31,6 @@ def look(data: bytes) -> str:
     return f"{data!r}"
 """
 
-#: What a terminal is told beside text.
-ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
 
 @pytest.fixture(autouse=True)
 def shelf(recipes, tmp_path):
@@ -44,52 +38,6 @@ def shelf(recipes, tmp_path):
     recipes(shelf=SHELF)
     (tmp_path / "file.txt").write_text("in a file")
     return tmp_path
-
-
-class Person:
-    """Somebody at a terminal, who sees what is asked and types answers."""
-
-    def __init__(self, folder, *argv, **env):
-        self.ours, theirs = pty.openpty()
-        self.process = subprocess.Popen(
-            [*COMMAND, *argv],
-            cwd=folder,
-            env=environment(TERM="xterm-256color", PROMPT_TOOLKIT_NO_CPR="1", **env),
-            stdin=theirs,
-            stdout=subprocess.PIPE,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        self.shown = ""
-
-    def sees(self, text):
-        """Read until *text* is shown, and forget what was shown before."""
-        while text not in (plain := ESCAPES.sub("", self.shown)):
-            self.shown += os.read(self.ours, 65536).decode()
-        self.shown = plain.partition(text)[2]
-
-    def types(self, text):
-        """Type something."""
-        os.write(self.ours, text.encode())
-
-    def leaves(self):
-        """End the command, if it has not ended."""
-        self.process.kill()
-        self.process.communicate()
-        with suppress(OSError):
-            os.close(self.ours)
-
-    def ends(self):
-        """Wait for the end; return the exit code, and what is on standard output."""
-        try:
-            while data := os.read(self.ours, 65536):
-                self.shown += data.decode()
-        except OSError:  # how Linux says that the other end is closed
-            pass
-        out, _ = self.process.communicate(timeout=20)
-        os.close(self.ours)
-        return self.process.returncode, out.decode()
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from promptkit.cli import main
-from tests.terminal import COMMAND, command, environment, on_terminal
+from tests.terminal import COMMAND, Person, command, environment, on_terminal
 
 SHELF = '''
 import time
@@ -230,6 +230,7 @@ class TestResources:
         ("argv", "code", "said"),
         [
             (["docs://brokn"], 2, "unknown resource 'docs://brokn'; did you mean 'docs://broken'?"),
+            (["dot"], 2, "unknown prompt 'dot'; did you mean 'media://dot'?"),
             (["docs://intro/x"], 1, "resource 'page': 'page' is 'x', not a whole number"),
             (["docs://broken"], 1, "ValueError: a bug"),
         ],
@@ -283,6 +284,57 @@ class TestWatch:
             process.send_signal(signal.SIGINT)
             process.communicate(timeout=20)
         assert process.returncode == 130
+
+    def test_on_a_terminal(self, recipes, tmp_path):
+        """
+        What is missing is asked for once. What is said after a change takes the place of what was said.
+        """
+        head = "from promptkit import prompt\n\n@prompt\ndef greet(name: str) -> str:\n"
+        recipes(greet=f"{head}    return f'Hello, {{name}}.'\n")
+        someone = Person(tmp_path, "render", "greet", "--watch", all_streams=True)
+        try:
+            someone.sees("name (")
+            someone.types("Ada\r")
+            someone.sees("Hello, Ada.\r\n")
+            time.sleep(0.2)  # a file that is written just now is not looked at at once
+            recipes(greet=f"{head}    return f'Good day, {{name}}.'\n")
+            someone.sees("Good day, Ada.\r\n")
+            recipes(greet="1 / 0\n")
+            someone.sees("PK101")
+            someone.process.send_signal(signal.SIGINT)
+            code, _ = someone.ends()
+        finally:
+            someone.leaves()
+
+        assert code == 130
+        assert "\x1b[H\x1b[2J[user]\r\nGood day, Ada.\r\n" in someone.sent
+
+    @pytest.mark.parametrize(
+        ("argv", "last"), [(["--json"], b"}\n"), (["--format", "markdown"], b"Hello, Ada.\n")], ids=str
+    )
+    def test_forms(self, argv, last, recipes, tmp_path):
+        """
+        Every form can be watched, and the answers are not garbled by what is asked.
+        """
+        recipes(
+            greet="from promptkit import prompt\n\n@prompt\ndef greet(name: str): return f'Hello, {name}.'\n"
+        )
+        someone = Person(tmp_path, "render", "greet", "--watch", *argv)
+        try:
+            someone.sees("name (")
+            someone.types("Ada\r")
+            lines = iter(someone.process.stdout.readline, last)
+            shown = b"".join([*lines, last]).decode()
+            someone.process.send_signal(signal.SIGINT)
+            ended = someone.ends()
+        finally:
+            someone.leaves()
+
+        assert ended == (130, "")
+        if argv == ["--json"]:
+            assert json.loads(shown)["messages"][0]["content"]["text"] == "Hello, Ada."
+        else:
+            assert shown == "## user\n\nHello, Ada.\n"
 
     @pytest.mark.parametrize(
         ("words", "said"),

@@ -17,8 +17,8 @@ PROGRAM = Path(sys.executable).with_name("promptkit")
 SHELF = """
 from enum import Enum
 from pathlib import Path
-from typing import Literal
-from promptkit import prompt
+from typing import Annotated, Literal
+from promptkit import Arg, prompt, resource
 
 Path(__file__).with_name("imported").touch()
 
@@ -36,8 +36,21 @@ def review(
     return code
 
 @prompt
-def report(level: Literal[1, 2]) -> str:
+def report(
+    level: Literal[1, 2],
+    team: Annotated[str, Arg(complete=["core", "two words", "tab\\tab", "half\\ud800"])] = "core",
+    branch: Annotated[str, Arg(complete=lambda: ["main"])] = "main",
+    key: Annotated[str, Arg(secret=True)] = "",
+) -> str:
     return str(level)
+
+@resource("docs://guide")
+def guide() -> str:
+    return "x"
+
+@resource("style://{language}/{page}")
+def style(language: Literal["python", "rust"], page: Annotated[str, Arg(complete=["intro", "end"])]) -> str:
+    return page
 """
 
 #: Where bash begins a new word.
@@ -98,7 +111,11 @@ def offered(typed, folder, **env):
         ("promptkit check --f", ["--format"]),
         ("promptkit check --format ", ["text", "json", "github"]),
         ("promptkit render --no", ["--no-input"]),
-        ("promptkit render ", ["report", "review", "recipes/"]),
+        ("promptkit render ", ["report", "review", "docs://guide", "style://", "recipes/"]),
+        ("promptkit render d", ["docs://guide"]),
+        ("promptkit render docs://g", ["//guide"]),
+        ("promptkit render recipes s", ["style://"]),
+        ("promptkit render docs://guide ", []),
         ("promptkit render rev", ["review"]),
         ("promptkit render recipes re", ["report", "review"]),
         ("promptkit render --format markdown rev", ["review"]),
@@ -108,13 +125,28 @@ def offered(typed, folder, **env):
         ("promptkit render recipes review la", ["language="]),
         ("promptkit render review language=", ["python", "rust", "two\\ words"]),
         ("promptkit render review tone=c", ["cold"]),
-        ("promptkit render review strict=t", ["true"]),
+        ("promptkit render review strict=", ["yes", "no"]),
         ("promptkit render report level=", ["1", "2"]),
+        ("promptkit render report team=", ["core", "two\\ words"]),
+        ("promptkit render report team=c", ["core"]),
+        ("promptkit render report branch=", []),
+        ("promptkit render report key=", []),
         ("promptkit render review code=", []),
+        ("promptkit render review code=@rec", ["@recipes/"]),
+        ("promptkit check --compiled rec", ["recipes/"]),
         ("promptkit render nothing ", []),
         ("promptkit complete re", ["report", "review"]),
         ("promptkit complete review t", ["tone"]),
         ("promptkit complete review language r", ["rust"]),
+        ("promptkit complete review --target recipes language r", ["rust"]),
+        ("promptkit complete report team ", ["core", "two\\ words", "level=", "branch=", "key="]),
+        ("promptkit complete report team c b", ["branch="]),
+        ("promptkit complete report team level=1 c", ["core"]),
+        ("promptkit complete report branch team=", ["core", "two\\ words"]),
+        ("promptkit complete sty", ["style://\\{language\\}/\\{page\\}"]),
+        ("promptkit complete style://{language}/{page} p", ["page"]),
+        ("promptkit complete style://{language}/{page} page ", ["intro", "end", "language="]),
+        ("promptkit complete docs", []),
         ("promptkit list re", ["recipes/"]),
     ],
 )

@@ -7,8 +7,9 @@ import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, user
 from promptkit.compiler.compilation import compile
-from promptkit.compiler.lints import clients
-from promptkit.compiler.lints.clients import CLIENTS, Client, UnknownClient, lint_client, lint_workflow
+from promptkit.compiler.lints import client_profiles
+from promptkit.compiler.lints.client_profiles import CLIENTS, Client, UnknownClient
+from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.diagnostics import WARNINGS, Rule
 
@@ -312,7 +313,7 @@ class TestEveryWeakness:
         code, minded, taken = WEAKNESSES[weakness]
         value = getattr(CLIENTS[WHO[weakness][0]], weakness)
         known = {"weak": Client("Weak", **{weakness: value}), "strong": Client("Strong")}
-        monkeypatch.setattr(clients, "CLIENTS", known)
+        monkeypatch.setattr(client_profiles, "CLIENTS", known)
 
         assert [found for found, _ in told("weak", *minded)] == [code]
         assert told("weak", *taken) == []

@@ -125,6 +125,14 @@ class TestFaults:
             ),
             ("tool.promptkit.clients = 'zed'", "[tool.promptkit] clients takes a list of names, not 'zed'"),
             ("tool.promptkit.ignore = [311]", "[tool.promptkit] ignore takes a list of codes, not [311]"),
+            (
+                "tool.promptkit.clients = ['zed', 'zedd']",
+                "[tool.promptkit] clients: there is no client 'zedd': did you mean 'zed'?",
+            ),
+            (
+                "tool.promptkit.ignore = ['PK311', 'PK3111']",
+                "[tool.promptkit] ignore: there is no code 'PK3111'; did you mean 'PK311'?",
+            ),
             ("tool.promptkit.serve = true", "[tool.promptkit] serve takes a table of options, not True"),
             ("tool.promptkit = 5", "tool.promptkit is no table"),
         ],

@@ -426,6 +426,14 @@ class TestUndefinedNames:
         assert rules("return nmae", head=head) == [(Rule.UNDEFINED_NAME, "did you mean 'name'?")]
         assert rules("return quote(name)", head=head) == []
 
+    def test_what_the_import_has_looked_up(self, rules):
+        """
+        A module may delete a name when it is done with it.
+        """
+        kind = f"{BODY}\n\ndone = 'x'\nclass Done:\n    text = done\nall = [done for _ in done]\ndel done\n"
+
+        assert rules("return name", kind) == []
+
     @pytest.mark.parametrize(
         "body",
         [

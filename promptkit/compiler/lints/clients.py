@@ -1,24 +1,21 @@
 """Lints for one client: what it does not show, send or fill of a prompt that others take."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
-from types import MappingProxyType
 from typing import Any, Final, get_args, get_origin
-
-from msgspec import Struct
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.compiler.lints.client_profiles import Client, client_of
 from promptkit.compiler.lints.conversations import Conversation, Kind, SentMessage, conversation_of
 from promptkit.compiler.lints.messages import Source, place_of
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_literal, plain
 from promptkit.errors.diagnostics import Diagnostic, Report, Rule
-from promptkit.errors.exceptions import nearest
 from promptkit.language.messages import Workflow
 
-__all__ = ["CLIENTS", "Client", "UnknownClient", "lint_client", "lint_workflow"]
+__all__ = ["lint_client", "lint_workflow"]
 
 #: How kinds of content are named to people.
 _NAMES: Final[dict[Kind, str]] = {
@@ -28,8 +25,6 @@ _NAMES: Final[dict[Kind, str]] = {
     "link": "a link to a resource",
 }
 
-_MEDIA: Final[tuple[Kind, ...]] = ("image", "recording", "document", "link")
-
 #: What to do about content that does not arrive.
 _INSTEAD: Final[dict[Kind, str]] = {
     "image": "say in text what it shows, or keep the prompt for other clients",
@@ -37,100 +32,6 @@ _INSTEAD: Final[dict[Kind, str]] = {
     "document": "write its text into the message, as in tag('document', text)",
     "link": "write the text that it leads to into the message",
 }
-
-
-class Client(Struct, frozen=True):
-    """
-    What is known of a client that gets in the way of prompts.
-
-    Args:
-        title:
-            Its name for people.
-
-        has_prompts:
-            Whether it offers prompts at all.
-
-        most_arguments:
-            How many arguments a prompt may have before it is hidden; None if any number.
-
-        lost:
-            The kinds of content that do not arrive.
-
-        loses:
-            What it does with these: ``leaves out``, ``fails at``, or ``does not show people``.
-
-        sends_first_only:
-            Whether messages behind the first one are lost.
-
-        cuts_at_blanks:
-            Whether an argument ends at the first blank, unless it is the last.
-
-        joins_words:
-            Whether the first argument gets all the words, and the others none.
-
-        placeholder:
-            What it sends for each argument before people have typed any.
-
-        asks_for_all:
-            Whether it asks for arguments that have defaults, too.
-
-        own_names:
-            Names of arguments that it keeps for itself.
-
-        types_titles:
-            Whether the title may be the command that people type.
-    """
-
-    title: str
-    has_prompts: bool = True
-    most_arguments: int | None = None
-    lost: tuple[Kind, ...] = ()
-    loses: str = "leaves out"
-    sends_first_only: bool = False
-    cuts_at_blanks: bool = False
-    joins_words: bool = False
-    placeholder: str | None = None
-    asks_for_all: bool = False
-    own_names: tuple[str, ...] = ()
-    types_titles: bool = False
-
-
-#: By the name that commands take. Of those with a title alone, nothing is known that gets in the way.
-CLIENTS: Final[Mapping[str, Client]] = MappingProxyType(
-    {
-        "claude-code": Client("Claude Code", cuts_at_blanks=True, types_titles=True),
-        "claude-desktop": Client("Claude Desktop", lost=("document",), loses="does not show people"),
-        "cline": Client("Cline"),
-        "codex": Client("Codex", has_prompts=False),
-        "copilot-cli": Client("Copilot CLI", has_prompts=False),
-        "cursor": Client("Cursor"),
-        "gemini-cli": Client("Gemini CLI", lost=_MEDIA, sends_first_only=True),
-        "goose": Client("goose"),
-        "langchain": Client("langchain-mcp-adapters", lost=_MEDIA, loses="fails at"),
-        "llama-index": Client("LlamaIndex", lost=("document",), loses="fails at"),
-        "lm-studio": Client("LM Studio"),
-        "opencode": Client("opencode", joins_words=True, placeholder="$1"),
-        "semantic-kernel": Client("Semantic Kernel", asks_for_all=True, own_names=("service",)),
-        "vscode": Client("VS Code"),
-        "windsurf": Client("Windsurf"),
-        "zed": Client("Zed", most_arguments=1),
-    }
-)
-
-
-class UnknownClient(ValueError):
-    """
-    Nothing is known of a client of that name.
-
-    Args:
-        name:
-            The name that was given.
-    """
-
-    def __init__(self, name: str) -> None:
-        meant = nearest(name, CLIENTS)
-        known = f"did you mean {meant!r}?" if meant else f"there are {', '.join(CLIENTS)}"
-        super().__init__(f"there is no client {name!r}: {known}")
 
 
 def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
@@ -147,7 +48,7 @@ def lint_client(name: str, catalog: Catalog) -> tuple[Diagnostic, ...]:
     Raises:
         UnknownClient: If there is none of that name.
     """
-    client = _client(name)
+    client = client_of(name)
     if not client.has_prompts:
         return tuple(_without_prompts(client, catalog.prompts))
     found = (_lint_prompt(client, prompt) for prompt in catalog.prompts)
@@ -173,14 +74,8 @@ def lint_workflow(name: str, prompt: CompiledPrompt, workflow: Workflow) -> tupl
     """
     report = _report(prompt)
     conversation = conversation_of(workflow)
-    _check_conversations(_client(name), [conversation], conversation, report)
+    _check_conversations(client_of(name), [conversation], conversation, report)
     return tuple(report.without_duplicates())
-
-
-def _client(name: str) -> Client:
-    if name not in CLIENTS:
-        raise UnknownClient(name)
-    return CLIENTS[name]
 
 
 def _report(prompt: CompiledPrompt) -> Report:

@@ -19,6 +19,7 @@ from typing import Any, Final
 from promptkit.compiler.lints.names import Names, value_of
 from promptkit.compiler.lints.objects_in_text import lint_objects
 from promptkit.compiler.lints.placeholders import lint_placeholders
+from promptkit.compiler.lints.undefined_names import undefined_names
 from promptkit.compiler.loading.targets import project_root
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.remedies.imports import missing_module, missing_name, undefined_name
@@ -114,22 +115,17 @@ class _SourceFile:
         return found
 
     def _undefined_names(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        from pyflakes.checker import Checker  # type: ignore[import-untyped]
-        from pyflakes.messages import (  # type: ignore[import-untyped]
-            ImportStarUsage,
-            UndefinedName,
-        )
-
-        for message in Checker(self.tree, filename=str(self.file)).messages:
-            functions = self._around(message.lineno, message.col)
-            name = str(message.message_args[0]) if message.message_args else ""
-            is_undefined = isinstance(message, UndefinedName | ImportStarUsage) and name not in self.names
-            if not is_undefined or not functions:
-                continue
-            known = {*self.names, *(name for found in functions for name in Names(found, {}).local)}
-            remedy = undefined_name(name, known) or "define it, or correct the name"
-            span = span_at(str(self.file), message.lineno, message.col, message.col + len(name.encode()))
-            yield Location(str(self.file), *span), Rule.UNDEFINED_NAME, f"nothing defines {name!r}", remedy
+        for name, line, column in undefined_names(self.tree, self.names):
+            if functions := self._around(line, column):
+                known = {*self.names, *(name for found in functions for name in Names(found, {}).local)}
+                remedy = undefined_name(name, known) or "define it, or correct the name"
+                span = span_at(str(self.file), line, column, column + len(name.encode()))
+                yield (
+                    Location(str(self.file), *span),
+                    Rule.UNDEFINED_NAME,
+                    f"nothing defines {name!r}",
+                    remedy,
+                )
 
     def _failing_imports(self) -> Iterator[tuple[Location, Rule, str, str]]:
         """Imports in functions that would fail when called, unless inside of a ``try``."""

@@ -15,10 +15,15 @@ from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Configuration", "check_keys", "find_configuration", "find_target"]
+__all__ = ["NO_FOLDER", "Configuration", "check_keys", "find_configuration", "find_target"]
 
 #: Where recipes lie if nothing says so, by precedence.
 _FOLDERS: Final = ("recipes", "prompts")
+
+#: Why nothing can be loaded where nothing is named.
+NO_FOLDER: Final = (
+    f"there is no folder {' or '.join(_FOLDERS)} here: name one, or set target in [tool.promptkit]"
+)
 
 
 class Configuration(Struct, frozen=True):
@@ -36,7 +41,7 @@ class Configuration(Struct, frozen=True):
             The clients that the prompts are meant for.
 
         ignore:
-            The codes of diagnostics that are not reported.
+            The codes of the warnings that are not reported.
 
         serve:
             The options of ``promptkit serve``, by their names without the dashes in front, as they
@@ -92,8 +97,7 @@ def find_target(start: "str | Path" = ".") -> str:
     for name in _FOLDERS:
         if os.path.isdir(folder := os.path.join(start, name)):
             return folder
-    reason = f"there is no folder {' or '.join(_FOLDERS)} here: name one, or set target in [tool.promptkit]"
-    raise LoadError(os.path.join(start, _FOLDERS[0]), reason)
+    raise LoadError(os.path.join(start, _FOLDERS[0]), NO_FOLDER)
 
 
 def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name: str) -> None:
@@ -153,8 +157,28 @@ def _configuration(file: str, table: dict[str, Any]) -> Configuration:
         if not fits(value):
             raise ConfigurationError(file, f"[tool.promptkit] {key} takes {takes}, not {value!r}")
     lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
+    _check_names(file, **lists)
     target = table.get("target")
     return Configuration(file, target and _located(target, file), **lists, serve=table.get("serve", {}))
+
+
+def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -> None:
+    """Check that each client and each code is one. Few projects name any."""
+    setting = "clients"
+    try:
+        if clients:
+            from promptkit.compiler.lints.client_profiles import client_of
+
+            for name in clients:
+                client_of(name)
+        setting = "ignore"
+        if ignore:
+            from promptkit.compiler.lints.suppressions import rule_of
+
+            for code in ignore:
+                rule_of(code)
+    except ValueError as error:
+        raise ConfigurationError(file, f"[tool.promptkit] {setting}: {error}") from None
 
 
 def _located(target: str, file: str) -> str:

@@ -155,7 +155,9 @@ class CompiledSet:
         elif names is not None and trace is not None:
             with suppress(OSError):  # for instance, the current folder may be gone
                 if (inputs := trace.inputs()) is not None:
-                    self._store.write(inputs, capabilities, named, names())
+                    from promptkit.transports.startup_cache.shell_words import encoded_words  # only to write
+
+                    self._store.write(inputs, capabilities, named, names(), encoded_words(server.catalog))
         if found is not None:
             found.close()
 

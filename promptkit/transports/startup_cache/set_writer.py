@@ -43,6 +43,9 @@ class Contents(Struct):
 
         purpose:
             What else the pages depend on, if the name of the file does not say so.
+
+        words:
+            What the shell completes, encoded.
     """
 
     inputs: Inputs
@@ -50,6 +53,7 @@ class Contents(Struct):
     pages: Iterable[tuple[str, bytes]]
     names: Mapping[str, Sequence[str]] = MappingProxyType({})
     purpose: str = ""
+    words: bytes = b""
 
 
 def write_set(path: str, contents: Contents, mode: int = 0o600) -> None:
@@ -100,6 +104,14 @@ def _packed(contents: Contents) -> tuple[bytes, list[bytes]]:
             body.append(page)
             size += len(page)
         found[name] = places[key]
-    names = Raw(msgspec.msgpack.encode(dict(contents.names)))
-    index = Index(MADE_BY, contents.inputs, contents.capabilities, found, names, contents.purpose)
+    body.append(contents.words)
+    index = Index(
+        MADE_BY,
+        contents.inputs,
+        contents.capabilities,
+        found,
+        names=Raw(msgspec.msgpack.encode(dict(contents.names))),
+        purpose=contents.purpose,
+        words=(size, len(contents.words), digest(contents.words)),
+    )
     return msgspec.msgpack.encode(index), body

@@ -101,6 +101,10 @@ class Index(Struct, frozen=True, array_like=True):
 
         purpose:
             What else the pages depend on, if the name of the file does not say so.
+
+        words:
+            Where `promptkit.transports.startup_cache.shell_words.ShellWords` lie behind the pages; nowhere
+            if they are empty.
     """
 
     version: str
@@ -109,6 +113,7 @@ class Index(Struct, frozen=True, array_like=True):
     pages: Mapping[str, Page]
     names: Raw = Raw(b"\x80")
     purpose: str = ""
+    words: Page = (0, 0, b"")
 
     def names_by_file(self) -> dict[str, list[str]]:
         """
@@ -143,8 +148,16 @@ class Listings:
         """
         Return a page of a list; None if it is missing, damaged, or longer than *longest*.
         """
-        if (page := self.index.pages.get(key_of(method, revision, cursor))) is None:
-            return None
+        page = self.index.pages.get(key_of(method, revision, cursor))
+        return None if page is None else self._read(page, longest)
+
+    def words(self) -> bytes | None:
+        """
+        Return what the shell completes, encoded; None if it is missing or damaged.
+        """
+        return self._read(self.index.words, MAX_PAGE_BYTES)
+
+    def _read(self, page: Page, longest: int) -> bytes | None:
         offset, size, expected = page
         if not 0 <= size <= longest:
             return None
@@ -224,6 +237,7 @@ class Store:
         capabilities: Capabilities,
         pages: Iterable[tuple[str, bytes]],
         names: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        words: bytes = b"",
     ) -> None:
         """
         Replace the file atomically, even while others read or write it. *pages* are pairs of key and page.
@@ -234,7 +248,7 @@ class Store:
 
         with suppress(OSError, ValueError):  # the path may hold bytes that are not text
             os.makedirs(os.path.dirname(self.file), exist_ok=True)
-            write_set(self.file, Contents(inputs, capabilities, pages, names))
+            write_set(self.file, Contents(inputs, capabilities, pages, names, words=words))
 
     def retract(self, index: Index) -> None:
         """Note that the pages were wrong: of these inputs nothing is sent early again."""

@@ -1,0 +1,109 @@
+"""The options of the commands that people run. A server imports none of them."""
+
+from argparse import ArgumentParser
+from collections.abc import Callable
+from typing import Any, Final
+
+from promptkit.cli.options import SERVE_OPTIONS, add_target
+
+__all__ = ["ADDED"]
+
+
+def _add_list(listing: ArgumentParser) -> None:
+    add_target(listing, nargs="?")
+    _add_json(listing, "print the JSON that a client receives")
+
+
+def _add_render(render: ArgumentParser) -> None:
+    add_target(render, nargs="?")
+    render.add_argument("name", metavar="NAME", help="the prompt, or the URI of a resource")
+    render.add_argument(
+        "arguments",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an argument, as a client sends it; KEY=@FILE reads the value from a file, KEY=@- from "
+        "standard input, and KEY=@@X is the text @X",
+    )
+    form = render.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format",
+        choices=("transcript", "markdown", "json"),
+        default="transcript",
+        help="how to show it: turn by turn, as Markdown, or as the JSON that a client receives "
+        "(default: transcript)",
+    )
+    _add_json(form, "short for --format json")
+    render.add_argument(
+        "--out", metavar="DIR", help="write images, recordings and other files into this folder, too"
+    )
+    render.add_argument("--watch", action="store_true", help="show it again whenever a file changes")
+    render.add_argument(
+        "--no-input",
+        dest="asks",
+        action="store_false",
+        help="do not ask for arguments that are missing, on a terminal neither",
+    )
+
+
+def _add_check(check: ArgumentParser) -> None:
+    add_target(check, nargs="?")
+    check.add_argument(
+        "--client",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="also find what this client cannot show; may be repeated (default: those of the configuration)",
+    )
+    form = check.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format",
+        choices=("text", "json", "github"),
+        default="text",
+        help="text for people, JSON for other programs, or annotations for GitHub Actions (default: text)",
+    )
+    _add_json(form, "short for --format json")
+    check.add_argument(
+        "--render",
+        action="store_true",
+        help="also render every prompt, and read every resource, for its examples",
+    )
+    check.add_argument("--compiled", metavar="FILE", help="also report if what build wrote is stale")
+
+
+def _add_complete(complete: ArgumentParser) -> None:
+    complete.add_argument("name", metavar="NAME", help="the prompt, or the URI template of a resource")
+    complete.add_argument("argument", metavar="ARGUMENT", help="the argument, or the variable")
+    complete.add_argument("typed", metavar="TYPED", nargs="?", help="what was typed so far")
+    complete.add_argument(
+        "arguments",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        help="another argument that has been chosen, as for render; ARGUMENT=TYPED is what was typed, too",
+    )
+    add_target(complete, "--target")
+    _add_json(complete, "print the JSON that a client receives")
+
+
+def _add_json(group: Any, summary: str) -> None:
+    group.add_argument("--json", action="store_true", help=summary)
+
+
+def _add_build(build: ArgumentParser) -> None:
+    add_target(build, nargs="?")
+    build.add_argument(
+        "--out", metavar="FILE", help="where to write it (default: beside the target, with .compiled)"
+    )
+    for name in ("--name", "--page-size"):
+        build.add_argument(name, **SERVE_OPTIONS[name])
+
+
+#: What adds the options of each command to its parser.
+ADDED: Final[dict[str, Callable[[ArgumentParser], None]]] = {
+    "list": _add_list,
+    "render": _add_render,
+    "check": _add_check,
+    "complete": _add_complete,
+    "build": _add_build,
+}

@@ -1,0 +1,74 @@
+"""Names that nothing defines, found as Python itself looks them up: by its bytecode."""
+
+import ast
+import builtins
+import dis
+from collections.abc import Iterable, Iterator
+from types import CodeType
+from typing import Final
+
+__all__ = ["undefined_names"]
+
+#: What looks a name up in the module, and then among Python's own; in the body of a class, in that first.
+_LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME")
+
+
+def undefined_names(tree: ast.Module, defined: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """
+    Return each name that would be an error once it is looked up.
+
+    Args:
+        tree:
+            A module. What its import runs has been looked up by then, and may be found as well.
+
+        defined:
+            The names that it has after its import.
+
+    Returns:
+        Each name with its line, counted from 1, and its column, counted in bytes from 0.
+    """
+    codes = list(_codes(compile(tree, "", "exec", dont_inherit=True, optimize=0)))
+    known = {*vars(builtins), *defined, *(name for code in codes for name in _named(code, "STORE_GLOBAL"))}
+    expected = _expected(tree)
+    found = (place for code in codes for place in _looked_up(code, known))
+    # Of a `finally`, there is code for each way to it.
+    return (place for place in dict.fromkeys(found) if place[1:] not in expected)
+
+
+def _looked_up(code: CodeType, known: set[str]) -> Iterator[tuple[str, int, int]]:
+    """Where *code* looks up a name that is neither known nor its own."""
+    known = known.union(_named(code, "STORE_NAME"))
+    for step in dis.get_instructions(code):
+        place = step.positions
+        if step.opname in _LOADS and step.argval not in known and place is not None:
+            yield step.argval, place.lineno or code.co_firstlineno, place.col_offset or 0
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """The code of all functions, and of classes, but not of annotations that are evaluated on demand."""
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType) and inner.co_name != "__annotate__":
+            yield inner
+            yield from _codes(inner)
+
+
+def _named(code: CodeType, instruction: str) -> Iterator[str]:
+    return (step.argval for step in dis.get_instructions(code) if step.opname == instruction)
+
+
+def _expected(tree: ast.Module) -> set[tuple[int, int]]:
+    """Where a name may be missing, as the error is caught."""
+    return {
+        (node.lineno, node.col_offset)
+        for guard in ast.walk(tree)
+        if isinstance(guard, ast.Try) and any(map(_catches, guard.handlers))
+        for statement in guard.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Name)
+    }
+
+
+def _catches(handler: ast.ExceptHandler) -> bool:
+    if handler.type is None:
+        return True
+    return any(isinstance(node, ast.Name) and node.id == "NameError" for node in ast.walk(handler.type))

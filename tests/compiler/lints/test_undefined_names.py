@@ -1,0 +1,91 @@
+"""Names that nothing defines: what is found is what Python would raise."""
+
+import ast
+from textwrap import dedent, indent
+
+import pytest
+
+from promptkit.compiler.lints.undefined_names import undefined_names
+
+HEAD = """
+from os.path import *
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from decimal import Decimal
+globals()["made"] = "x"
+above = "x"
+"""
+
+#: The bodies of functions of `given`.
+BODIES = [
+    "return nowhere",
+    "return above + below + made + given + __name__",
+    "return join(given, given)",
+    "return Decimal(given)",
+    "value: Decimal = given\nreturn value",
+    "value: 'Nowhere' = given\nreturn value",
+    "def inner() -> 'Nowhere':\n    return given\nreturn inner()",
+    "def inner():\n    return nowhere\nreturn inner()",
+    "def inner():\n    return later\nlater = given\nreturn inner()",
+    "return [name for name in given if nowhere]",
+    "return [name for name in given if name]",
+    "return {name: (lambda: nowhere)() for name in given}",
+    "class Inner:\n    one = given\n    two = one\nreturn Inner.two",
+    "class Inner:\n    one = nowhere\nreturn Inner",
+    "class Inner:\n    one = given\n    def two(self):\n        return one\nreturn Inner().two()",
+    "class Inner:\n    def two(self):\n        return __class__\nreturn Inner().two()",
+    "global stored\nstored = given\nreturn stored",
+    "return reads_global()",
+    "try:\n    return nowhere\nexcept NameError:\n    return given",
+    "try:\n    return nowhere\nexcept (KeyError, NameError):\n    return given",
+    "try:\n    return nowhere\nexcept:\n    return given",
+    "try:\n    return nowhere\nexcept KeyError:\n    return given",
+    "try:\n    return given\nfinally:\n    nowhere",
+    "if (found := given):\n    return found",
+    "match given:\n    case str(text):\n        return text",
+    "with open(__file__) as file:\n    return file",
+    "return f'{given!r:>{nowhere}}'",
+    "for name in given:\n    pass\nreturn name",
+    "if False:\n    return nowhere",
+    "assert nowhere",
+    "raise nowhere",
+    "import os.path as path\nreturn path",
+    "yield nowhere",
+]
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_it_finds_what_python_would_raise(body):
+    """
+    The names that are found in a function are those whose look-up fails when it is called.
+    """
+    source = f"{HEAD}def subject(given):\n{indent(body, '    ')}\n"
+    source += "below = 'y'\ndef reads_global():\n    global other\n    other = 'x'\n    return other\n"
+    module = {"__name__": "subject", "__file__": __file__}
+    exec(source, module)  # noqa: S102 (as an import does)
+
+    found = {name for name, _, _ in undefined_names(ast.parse(source), module)}
+
+    raised = set()
+    try:
+        made = module["subject"]("given")
+        list(made) if hasattr(made, "send") else made  # a generator runs when it is read
+    except NameError as error:
+        raised = {error.name}
+    assert found == raised
+
+
+def test_each_place_is_told_once():
+    """
+    Line and column are those of the name, also where Python has code for several ways to it.
+    """
+    source = dedent("""
+        def subject(given):
+            try:
+                if given:
+                    return 'é' + nowhere
+            finally:
+                nowhere
+    """)
+
+    assert list(undefined_names(ast.parse(source), ())) == [("nowhere", 5, 26), ("nowhere", 7, 8)]
