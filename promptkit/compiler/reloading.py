@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
@@ -17,7 +17,7 @@ from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, ModuleImport, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
-from promptkit.compiler.loading.watched_files import Stamp, WatchedFiles, find_files, stamp_of
+from promptkit.compiler.loading.watched_files import Stamps, WatchedFiles, compare, find_files, stamp_of
 from promptkit.compiler.recipes import Recipes
 from promptkit.errors.diagnostics import printable
 from promptkit.errors.standard_error import say
@@ -31,9 +31,6 @@ _MAX_DELAY_MS: Final = 1000
 
 #: How often it is checked that the watched folders have not been replaced, in milliseconds.
 _CHECK_EVERY_MS: Final = 250
-
-#: By path: the stamp of each file; None if it does not exist.
-Stamps: TypeAlias = Mapping[str, Stamp | None]
 
 #: Differs from the stamp of each file, whether it exists or not.
 _UNKNOWN: Final = (-1, -1, -1)
@@ -117,7 +114,7 @@ class Reloader:
         self._known_files = before = self._find_files()
         loaded = self._importer.run_here(load)
         self._served = with_duplicates(loaded.files, owners={})
-        self._settled, stamps = _compared(before.files, loaded.recipes.read)
+        self._settled, stamps = compare(before.files, loaded.recipes.read)
         self._note(loaded, self._served, stamps)
         self._keep(loaded)
         catalog = compose(self._served, root=loaded.recipes.root)
@@ -210,13 +207,8 @@ class Reloader:
 
     def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
         """Find the files as they are now. If only known files have changed, no others are looked at."""
-        known = self._known_files
-        stamps = {path: stamp_of(path) for path in paths if known.concerns(path)}
-        if not stamps or not self._settled or not self._watching:
-            return self._find_files()
-        if None in stamps.values() or not stamps.keys() <= known.files.keys():
-            return self._find_files()
-        return structs.replace(known, files={**known.files, **stamps})
+        is_known = self._settled and self._watching
+        return (self._known_files.after_edits(paths) if is_known else None) or self._find_files()
 
     def _has_changed(self) -> bool:
         return self._find_files().files != self._known_files.files
@@ -258,7 +250,7 @@ class Reloader:
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
-        self._settled, stamps = _compared(before.files, loaded.recipes.read)
+        self._settled, stamps = compare(before.files, loaded.recipes.read)
         keeps = self._settled and self._serve(merged, catalog, imports)
         if not self._settled:
             imports.restore()  # files changed while they were read, and are read again
@@ -333,12 +325,6 @@ class Reloader:
             self._skipped = watched.skipped
             for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
-
-
-def _compared(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
-    """Whether the files that were *read* are as *before*; and the stamps of all, as they were then."""
-    now = {path: stamp_of(path) for path in read}
-    return all(before.get(path, stamp) == stamp for path, stamp in now.items()), {**now, **before}
 
 
 def _summary(files: Sequence[CompiledFile]) -> str:

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-__all__ = ["Stamp", "WatchedFiles", "find_files", "is_test", "stamp_of"]
+__all__ = ["Stamp", "Stamps", "WatchedFiles", "compare", "find_files", "is_test", "stamp_of"]
 
 #: Identifies a version of a file, or a folder. If it differs, the file or folder was changed or replaced.
 Stamp: TypeAlias = tuple[int, int, int]
+
+#: By path: the stamp of each file; None if it does not exist.
+Stamps: TypeAlias = Mapping[str, Stamp | None]
 
 #: Caches and editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
 _IGNORED_NAMES: Final = frozenset({"__pycache__", "node_modules", "4913"})
@@ -69,12 +72,29 @@ class WatchedFiles(Struct, frozen=True):
         written = (stamp[0] for path, stamp in self.files.items() if stamp and path.endswith(".py"))
         return any(0 <= now - moment < seconds * 1e9 for moment in written)
 
+    def after_edits(self, paths: Iterable[str]) -> "WatchedFiles | None":
+        """
+        Return the state of the files now, if only known ones at *paths* have changed; else None.
+        """
+        stamps = {path: stamp_of(path) for path in paths if self.concerns(path)}
+        if not stamps or None in stamps.values() or not stamps.keys() <= self.files.keys():
+            return None
+        return structs.replace(self, files={**self.files, **stamps})
+
     def concerns(self, path: str) -> bool:
         """Return whether a change at *path* may change the recipes."""
         folder, name = os.path.split(path)
         if path in self.files or path in self.folders:
             return True
         return folder in self.scanned and name.endswith(self.suffix) and _is_visible(name)
+
+
+def compare(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
+    """
+    Return whether the files at the paths *read* are as *before*; and the stamps of all, as they were then.
+    """
+    now = {path: stamp_of(path) for path in read}
+    return all(before.get(path, stamp) == stamp for path, stamp in now.items()), {**now, **before}
 
 
 def find_files(folder: Path, read: Iterable[str] = (), suffix: str = "") -> WatchedFiles:

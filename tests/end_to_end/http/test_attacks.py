@@ -43,8 +43,8 @@ LIST = modern(1, "prompts/list")
 LISTEN = modern(1, "subscriptions/listen", {"notifications": {"promptsListChanged": True}})
 MIB = 1 << 20
 
-#: By how many MiB an attack may let memory grow, if that is more than 50: the allocator keeps what many bodies
-#: and replies took, for the next ones.
+#: By how many MiB an attack may let memory grow, if that is more than 50: the allocator keeps what many
+#: bodies and replies took, for the next ones.
 MOST_MIB = {"test_many_that_stop": 320, "test_readers_that_do_not_read": 240}
 
 
