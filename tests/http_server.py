@@ -15,16 +15,6 @@ from promptkit.protocol.limits import PAGE_SIZE
 #: How long the process may take to end, in seconds.
 ENDING = 10
 
-SERVE = """
-import socket, sys, uvicorn
-from promptkit.asgi import app
-
-folder, page_size, descriptor = sys.argv[1:]
-served = app(folder, page_size=int(page_size))
-config = uvicorn.Config(served, log_level="warning", timeout_graceful_shutdown=1)
-uvicorn.Server(config).run([socket.socket(fileno=int(descriptor))])
-"""
-
 
 @contextmanager
 def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str) -> Iterator[str]:
@@ -46,7 +36,10 @@ def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str)
     with socket.create_server(("127.0.0.1", 0)) as listening:  # whoever connects too early waits there
         descriptor = listening.fileno()
         process = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(folder), str(page_size), str(descriptor)],
+            [
+                *(sys.executable, "-m", "promptkit", "serve", str(folder)),
+                *("--fd", str(descriptor), "--page-size", str(page_size), "--grace", "1"),
+            ],
             env={**os.environ, **environment},
             pass_fds=[descriptor],
         )

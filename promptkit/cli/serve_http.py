@@ -72,7 +72,7 @@ def application_factory(
         public = _public(options.public_url)
         hosts.append(public.netloc)
         origins.append(f"{public.scheme}://{public.netloc}")
-    hosts += [name for listener in listening if (name := urlsplit(listener.url).hostname)]
+    hosts += [urlsplit(listener.url).netloc for listener in listening if not listener.is_local]
     settings = Settings(
         name=options.name,
         hosts=hosts,
