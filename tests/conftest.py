@@ -20,6 +20,16 @@ def pytest_configure():
     os.environ["XDG_CACHE_HOME"] = os.devnull
 
 
+def pytest_collection_modifyitems(items):
+    """Tests that install programs of others first take minutes, so that only CI runs them unasked."""
+    if os.environ.get("CI") or os.environ.get("PROMPTKIT_TEST_INSTALLS"):
+        return
+    reason = "it installs programs of others: set PROMPTKIT_TEST_INSTALLS=1"
+    for item in items:
+        if item.get_closest_marker("installs"):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
 @pytest.fixture(scope="session")
 def installations(request, tmp_path_factory):
     """Where to install clients: what is there stays for the next time, unless pytest keeps nothing."""
