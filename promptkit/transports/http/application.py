@@ -74,12 +74,15 @@ class Application:
         on_start:
             Called with the application once its threads are started.
 
+        owns_process:
+            Whether the process does nothing but serve this.
+
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (an application has that many properties)
         self,
         make_server: Callable[[], SharedServer],
         endpoint: Endpoint,
@@ -87,6 +90,7 @@ class Application:
         *,
         body_limit: int = BODY_BYTES,
         on_start: "Callable[[Application], object]" = bool,
+        owns_process: bool = False,
     ) -> None:
         self.draining = False
         self._make_server = make_server
@@ -95,6 +99,7 @@ class Application:
         self._guard = guard
         self._body_limit = body_limit
         self._on_start = on_start
+        self._owns_process = owns_process
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
         self._lock = Lock()
@@ -114,7 +119,7 @@ class Application:
                 return self._server
             server = self._make_server()
             self._endpoint.offer(server.capabilities, server.observe)
-            server.handle_from(self._next_events, bool)
+            server.handle_from(self._next_events, bool, owns_process=self._owns_process)
             self._server = server
         self._on_start(self)
         return server
