@@ -101,7 +101,6 @@ class Application:
         self._on_start = on_start
         self._owns_process = owns_process
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
-        self._begun: list[Posted] = []
         self._side: _LoopSide | None = None
         self._lock = Lock()
 
@@ -210,20 +209,12 @@ class Application:
             await send({"type": "http.response.body", "body": _events(said)})
 
     def _drop(self, posted: Posted) -> None:
-        """Stop the work for a client that is gone. What is about to begin is stopped once it has begun."""
+        """Stop the work for a client that is gone."""
         posted.gone = True
         server = self.start()
-        dropped = [server.drop(request) for request in posted.requests]
-        if all(dropped):
-            posted.forget()
-
-    def _drop_begun(self) -> None:
-        """Stop what has begun just now, if its client has gone meanwhile."""
-        for posted in self._begun:
-            if posted.gone:
-                self._drop(posted)
-                posted.forget()
-        self._begun.clear()
+        for request in posted.requests:
+            server.drop(request)
+        posted.forget()
 
     async def _health(self, head: Head) -> Response:
         """Say that the process lives, or whether it is ready, and for which catalog."""
@@ -246,7 +237,6 @@ class Application:
 
     def _next_events(self) -> list[Event] | None:
         """Wait for messages, and return the requests in them. The leader of the server calls this."""
-        self._drop_begun()
         events: list[Event] = []
         posted = self._inbox.get()
         while posted is not None:
@@ -270,7 +260,6 @@ class Application:
             posted.respond(found)
             return []
         posted.requests, posted.modern = found.requests, found.modern
-        self._begun.append(posted)
         return list(found.requests)
 
 

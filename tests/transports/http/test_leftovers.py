@@ -124,33 +124,3 @@ def test_a_client_that_leaves_takes_everything_along(application, message):
 
     assert asyncio.run(ask()) >= before + 20
     assert soon_left(before) <= LAST
-
-
-@pytest.mark.parametrize("message", [FOREVER, LISTEN], ids=["get", "listen"])
-def test_a_client_may_leave_before_its_request_has_begun(tmp_path, message):
-    """
-    Then it is stopped as soon as it begins: nobody else would ever do so.
-    """
-    (tmp_path / "recipes.py").write_text(RECIPES)
-    application = app(tmp_path)
-    server = application._make_server()
-    application._server = server  # which has no threads: each step is taken here
-    application._endpoint.offer(server.capabilities)
-
-    async def ask():
-        posting = asyncio.create_task(post(application, message, asyncio.Event()))
-        await asyncio.sleep(0)
-        read = application._next_events()
-        posting.cancel()
-        await asyncio.wait([posting])
-        return read
-
-    events = asyncio.run(ask())
-    server._leader_followers.handle_events(events)
-    begun = len(server._in_flight._jobs)
-    application._inbox.put(None)
-    application._next_events()
-
-    assert begun == 1
-    assert len(server._in_flight._jobs) == 0
-    application.close(0)
