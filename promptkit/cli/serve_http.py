@@ -83,6 +83,7 @@ def application_factory(
         page_size=options.page_size,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
+        owns_process=True,
     )
     if options.audit is not None:
         from promptkit.server.audit import Audit

@@ -7,6 +7,7 @@ from promptkit.server.exchange import Exchange
 from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import Leadership
+from promptkit.server.scheduling.switch_interval import SwitchInterval
 from promptkit.server.server import Server
 from promptkit.server.streams import Streams
 
@@ -31,7 +32,11 @@ class SharedServer(Server):
         return self._snapshot.digest
 
     def handle_from(
-        self, next_events: Callable[[], Iterable[Event] | None], ended: Callable[[], object]
+        self,
+        next_events: Callable[[], Iterable[Event] | None],
+        ended: Callable[[], object],
+        *,
+        owns_process: bool = False,
     ) -> None:
         """
         Answer the requests that *next_events* returns, on threads of the server's own. Returns at once.
@@ -42,6 +47,10 @@ class SharedServer(Server):
 
             ended:
                 Called when there are no more.
+
+            owns_process:
+                Whether the process does nothing but serve. Then Python's switch interval is adapted to the
+                work.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -54,6 +63,8 @@ class SharedServer(Server):
                     return
             ended()
 
+        if owns_process:
+            self._patrol.switch_interval = SwitchInterval()
         self._leader_followers.start(read_on)
 
     def drop(self, request: Request) -> None:

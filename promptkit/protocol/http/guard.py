@@ -19,8 +19,7 @@ ENDPOINT: Final = "/mcp"
 _HEAD_BYTES: Final = 32 * 1024
 _HEAD_FIELDS: Final = 100
 
-#: The fields that are checked. Clients send few different ones, so those that were fine are known.
-_CHECKED: Final = (b"host", b"origin", b"content-type", b"accept")
+#: How many heads that were fine are known. Clients send few that differ in what is checked.
 _MOST_KNOWN: Final = 64
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -77,7 +76,8 @@ class Guard:
         Return the response to a request that is not served, or is answered by its head alone; else None.
         """
         fields = head.fields
-        asks = (head.path, head.method, *map(fields.get, _CHECKED))
+        form = fields.get(b"content-type"), fields.get(b"accept")
+        asks = (head.path, head.method, fields.get(b"host"), fields.get(b"origin"), *form)
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             most = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return refuse(431, InvalidRequest(f"the head of a request has at most {most}"))

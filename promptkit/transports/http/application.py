@@ -85,6 +85,9 @@ class Application:
         sweep:
             Makes what looks after the requests of an event loop.
 
+        owns_process:
+            Whether the process does nothing but serve this.
+
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
@@ -100,6 +103,7 @@ class Application:
         held_limit: int = Limits().held,
         on_start: "Callable[[Application], object]" = bool,
         sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
+        owns_process: bool = False,
     ) -> None:
         self.draining = False
         self._make_server = make_server
@@ -111,6 +115,7 @@ class Application:
         self._sweep = sweep
         self._is_closed = False
         self._on_start = on_start
+        self._owns_process = owns_process
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
         self._lock = Lock()
@@ -130,7 +135,7 @@ class Application:
                 return self._server
             server = self._make_server()
             self._endpoint.offer(server.capabilities, server.observe)
-            server.handle_from(self._next_events, bool)
+            server.handle_from(self._next_events, bool, owns_process=self._owns_process)
             self._server = server
         self._on_start(self)
         return server

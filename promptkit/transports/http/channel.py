@@ -216,17 +216,17 @@ class Posted:
             self.streaming.cancel()
         self.leave()
 
-    async def next(self) -> Said | None:
-        """Wait for what is said next; None if the client is gone."""
+    def next(self) -> "asyncio.Future[Said | None]":
+        """Return what waits for what is said next; that is None if the client is gone."""
+        self._waiter = self._outbox.loop.create_future()
         if self.gone:
-            return None
-        if self._queue:
+            self._waiter.set_result(None)
+        elif self._queue:
             said = self._queue.popleft()
             if isinstance(said, Earlier):
                 self._bytes -= len(said.line)
-            return said
-        self._waiter = self._outbox.loop.create_future()
-        return await self._waiter
+            self._waiter.set_result(said)
+        return self._waiter
 
 
 def _drop(_line: bytes) -> None:

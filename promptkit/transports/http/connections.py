@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from msgspec import Struct
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from promptkit.transports.http.responses import Responses
@@ -182,6 +182,10 @@ class BoundedConnection(HttpToolsProtocol):
         self.headers = []  # trailers are no headers
         if self.server_state.draining:
             self.cycle.keep_alive = False
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        # One at a time runs. Uvicorn keeps a set of them, and has a callback for each that ends.
+        self._task = self.loop.create_task(cycle.run_asgi(app))
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body."""

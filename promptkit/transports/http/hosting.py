@@ -54,6 +54,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
         limits:
             What else a client may ask for.
+
+        owns_process:
+            Whether the process does nothing but serve these recipes.
     """
 
     name: str = "promptkit"
@@ -65,6 +68,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     page_size: int = PAGE_SIZE
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
+    owns_process: bool = False
 
 
 def host(
@@ -108,6 +112,7 @@ def host(
         body_limit=settings.body_limit,
         held_limit=settings.limits.held,
         on_start=on_start,
+        owns_process=settings.owns_process,
     )
 
 
