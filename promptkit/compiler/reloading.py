@@ -221,7 +221,8 @@ class Reloader:
         # Old declarations may depend on files that their file no longer reads.
         self._read = read if sound else self._read | read
         after = self._find_files()
-        known = {path: stamps.get(path, stamp) for path, stamp in after.files.items()}
+        # A file that has come meanwhile may be one that an import has looked for in vain.
+        known = {path: stamps.get(path, _UNKNOWN) for path in after.files}
         gone = {path for path in stamps.keys() - known.keys() if os.path.dirname(path) in after.scanned}
         # Nobody may tell of what has changed besides: links to an edited file, or too much at once.
         self._settled = self._settled and known == after.files and not any(stamps[path] for path in gone)

@@ -61,6 +61,7 @@ class SharedServer(Server):
                 leadership.failures = 0
                 if not self._leader_followers.handle_events(events, leadership):
                     return
+                del events  # the next may come late, and each holds all that its client has sent
             ended()
 
         if owns_process:
