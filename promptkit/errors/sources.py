@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from functools import lru_cache
 from io import StringIO
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 __all__ = [
     "Function",
@@ -31,6 +31,13 @@ __all__ = [
 
 #: What ``def`` and ``async def`` make.
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
+
+N = TypeVar("N", bound=ast.AST)
+
+#: Fields of nodes that hold a text, a number, an operator, or whether a name is read or written.
+_LEAVES: Final = frozenset(
+    ("arg", "attr", "conversion", "ctx", "id", "kind", "level", "module", "op", "ops", "type_comment")
+)
 
 #: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -88,25 +95,50 @@ def _tree(source: str) -> ast.Module | None:
         return None
 
 
+def nodes_of(tree: ast.Module, *kinds: type[N]) -> list[N]:
+    """
+    Return the nodes of a syntax tree that are of some kinds, outer ones before those that they hold.
+    """
+    return [node for node in _nodes_of(tree) if isinstance(node, kinds)]
+
+
 @lru_cache(maxsize=2)
-def nodes_of(tree: ast.Module) -> tuple[ast.AST, ...]:
+def _nodes_of(tree: ast.Module) -> list[ast.AST]:
+    """Every node but operators and the like, which `ast.walk` would visit as well."""
+    found: list[ast.AST] = [tree]
+    for node in found:
+        found += _below(node)
+    return found
+
+
+def own_nodes(function: Function, *kinds: type[N]) -> list[N]:
     """
-    Return all nodes of a syntax tree.
+    Return the nodes of some kinds in a function's body, but not in inner functions, classes and lambdas.
     """
-    return tuple(ast.walk(tree))
+    return [node for node in _own_nodes(function) if isinstance(node, kinds)]
 
 
 @lru_cache(maxsize=64)  # many lints look at one function after the other
-def own_nodes(function: Function) -> tuple[ast.AST, ...]:
-    """
-    Return the nodes of a function's body, but not what lies in inner functions, classes and lambdas.
-    """
+def _own_nodes(function: Function) -> list[ast.AST]:
     found, ahead = list[ast.AST](), list[ast.AST](reversed(function.body))
     while ahead:
         found.append(node := ahead.pop())
         if not isinstance(node, _SCOPES):
-            ahead += reversed([*ast.iter_child_nodes(node)])
-    return tuple(found)
+            ahead += reversed(_below(node))
+    return found
+
+
+def _below(node: ast.AST) -> list[ast.AST]:
+    """The nodes that a node holds."""
+    found: list[ast.AST] = []
+    for field in node._fields:
+        if field not in _LEAVES:
+            value = getattr(node, field, None)
+            if isinstance(value, list):
+                found += [item for item in value if isinstance(item, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
 
 
 def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
@@ -132,7 +164,7 @@ def plain_pieces(file: str, node: ast.JoinedStr) -> Iterator[str]:
 def _functions(source: str) -> dict[int, Function]:
     """Return every function in *source* by the line on which it or its first decorator begins."""
     tree = _tree(source)
-    functions = (node for node in nodes_of(tree) if isinstance(node, Function)) if tree else ()
+    functions: list[Function] = nodes_of(tree, ast.FunctionDef, ast.AsyncFunctionDef) if tree else []
     return {min(n.lineno for n in (node, *node.decorator_list)): node for node in functions}
 
 

@@ -99,8 +99,8 @@ def _lint_prompt(client: Client, prompt: CompiledPrompt) -> list[Diagnostic]:
             f"{client.title} may make a command of its title {prompt.title!r}, and a command has no blanks"
         )
         report.add(Rule.TITLE_AS_COMMAND, fault, "leave title= out, or write it as one word", "def")
-    source = Source(prompt.renderer.function, prompt.location)
-    _check_conversations(client, source.conversations, source.content, report)
+    if (source := Source.of(prompt.renderer.function, prompt.location)) is not None:
+        _check_conversations(client, source.conversations, source.content, report)
     return report.without_duplicates()
 
 

@@ -86,16 +86,15 @@ def conversations_in(function: Function, names: Names) -> tuple[Conversation, ..
         names:
             What its names stand for.
     """
-    nodes = own_nodes(function)
-    if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in nodes):
+    if own_nodes(function, ast.Yield, ast.YieldFrom):
         return tuple(_yielded(function.body, names))
-    returned = (node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None)
+    returned = [node.value for node in own_nodes(function, ast.Return) if node.value is not None]
     return tuple(each for value in returned for each in _conversations(value, names))
 
 
 def content_in(function: Function, names: Names) -> Iterator[SentMessage]:
     """Yield what a function makes other than text, wherever it stands. Its role is not known."""
-    for node in own_nodes(function):
+    for node in own_nodes(function, ast.Call, ast.Attribute):
         match node:
             case ast.Call(func=ast.Name() as maker) | (ast.Attribute() as maker):
                 kind = kind_made(maker, names)

@@ -79,8 +79,9 @@ class _SourceFile:
             found.append(Diagnostic(rule, f"{self.file.name}: {message}", remedy, place))
         for function in self.functions:
             report = Report(self._subject(function), Location(str(self.file), function.lineno))
-            lint_placeholders(function, self.names, report)
-            lint_objects(function, self.names, report)
+            names = Names(function, self.names)
+            lint_placeholders(function, names, report)
+            lint_objects(function, names, report)
             found += report.without_duplicates()
         return found
 
@@ -93,17 +94,16 @@ class _SourceFile:
 
     def helpers(self) -> Iterator[Path]:
         """Yield the files beside it that are not recipes, and that it imports."""
-        for node in nodes_of(self.tree):
-            if isinstance(node, ast.ImportFrom):
-                modules = [node.module] if node.module else [alias.name for alias in node.names]
-                for name in modules:
-                    stem = name.rpartition(".")[2]
-                    if stem.startswith("_") and (path := self.file.with_name(f"{stem}.py")).is_file():
-                        yield path
+        for node in nodes_of(self.tree, ast.ImportFrom):
+            modules = [node.module] if node.module else [alias.name for alias in node.names]
+            for name in modules:
+                stem = name.rpartition(".")[2]
+                if stem.startswith("_") and (path := self.file.with_name(f"{stem}.py")).is_file():
+                    yield path
 
     @cached_property
     def functions(self) -> list[Function]:
-        return [node for node in nodes_of(self.tree) if isinstance(node, Function)]
+        return nodes_of(self.tree, ast.FunctionDef, ast.AsyncFunctionDef)
 
     def _around(self, line: int, column: int) -> list[Function]:
         """The functions whose bodies contain that position."""
@@ -129,13 +129,10 @@ class _SourceFile:
 
     def _failing_imports(self) -> Iterator[tuple[Location, Rule, str, str]]:
         """Imports in functions that would fail when called, unless inside of a ``try``."""
-        guarded = {
-            id(below) for node in nodes_of(self.tree) if isinstance(node, ast.Try) for below in ast.walk(node)
-        }
-        for node in nodes_of(self.tree):
-            if not isinstance(node, ast.Import | ast.ImportFrom) or id(node) in guarded:
-                continue
-            if not self._around(node.lineno, node.col_offset):
+        guarded = {id(below) for node in nodes_of(self.tree, ast.Try) for below in ast.walk(node)}
+        imports: list[ast.Import | ast.ImportFrom] = nodes_of(self.tree, ast.Import, ast.ImportFrom)
+        for node in imports:
+            if id(node) in guarded or not self._around(node.lineno, node.col_offset):
                 continue
             place = Location(str(self.file), *span_of(str(self.file), node))
             for message, remedy in self._faults_of(node):
@@ -165,9 +162,7 @@ class _SourceFile:
             yield f"there is no module {name!r}", missing_module(name, self.file)
 
     def _relative_paths(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        for node in nodes_of(self.tree):
-            if not isinstance(node, ast.Call):
-                continue
+        for node in nodes_of(self.tree, ast.Call):
             path = self._opened(node)
             if path is not None:
                 place = Location(str(self.file), *span_of(str(self.file), node))

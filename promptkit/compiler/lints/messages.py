@@ -38,56 +38,70 @@ class Source:
     The source of a prompt's function, as far as it shows what is sent.
 
     Args:
-        function:
-            The author's function.
+        syntax:
+            The function's syntax.
 
-        location:
-            Where it is defined.
+        names:
+            What its names stand for.
     """
 
-    def __init__(self, function: Any, location: Location) -> None:
-        self.location = location
-        self._syntax: Function | None = None
-        if inspect.unwrap(function) is function and inspect.isfunction(function):  # else a decorator sends it
-            found = function_at(location.file, location.line)
-            if found is not None and found.name == function.__name__:
-                self._syntax, self._names = found, Names(found, function.__globals__)
+    def __init__(self, syntax: Function, names: Names) -> None:
+        self.syntax = syntax
+        self.names = names
+
+    @classmethod
+    def of(cls, function: Any, location: Location) -> "Source | None":
+        """
+        Return the source of an author's function, or None if it does not show what is sent.
+
+        Args:
+            function:
+                The function.
+
+            location:
+                Where it is defined.
+        """
+        if inspect.unwrap(function) is not function or not inspect.isfunction(function):
+            return None  # a decorator could do all of it
+        syntax = function_at(location.file, location.line)
+        if syntax is None or syntax.name != function.__name__:
+            return None
+        return cls(syntax, Names(syntax, function.__globals__))
 
     @property
     def conversations(self) -> tuple[Conversation, ...]:
         """What may be sent, one conversation for each way through the function."""
-        return () if self._syntax is None else conversations_in(self._syntax, self._names)
+        return conversations_in(self.syntax, self.names)
 
     @property
     def content(self) -> tuple[SentMessage, ...]:
         """What is made other than text."""
-        return () if self._syntax is None else tuple(content_in(self._syntax, self._names))
+        return tuple(content_in(self.syntax, self.names))
 
     @property
     def media_files(self) -> Iterator[tuple[ast.Call, type[Image | Audio], str]]:
         """The calls of ``from_path`` that name a file of the author's, each with the file's path."""
-        for node in own_nodes(self._syntax) if self._syntax else ():
+        for node in own_nodes(self.syntax, ast.Call):
             match node:
                 case ast.Call(
                     func=ast.Attribute(attr="from_path", value=owner) as maker,
                     args=[ast.Constant(value=str(path)), *_],
                     keywords=keywords,
-                ) if kind_made(maker, self._names) and all(word.arg != "root" for word in keywords):
-                    yield node, self._names.value(owner), path
+                ) if kind_made(maker, self.names) and all(word.arg != "root" for word in keywords):
+                    yield node, self.names.value(owner), path
 
 
-def lint_messages(function: Any, report: Report) -> None:
+def lint_messages(source: Source, report: Report) -> None:
     """
     Report a first message that is no text of the user, and files that cannot be sent.
 
     Args:
-        function:
-            The prompt's function.
+        source:
+            The source of the prompt's function.
 
         report:
             Receives the diagnostics.
     """
-    source = Source(function, report.location)
     _check_first(source.conversations, report)
     for node, kind, path in source.media_files:
         _check_file(kind, path, node, report)

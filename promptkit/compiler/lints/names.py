@@ -3,6 +3,7 @@
 import ast
 import builtins
 from collections.abc import Container, Mapping
+from functools import cached_property
 from types import ModuleType
 from typing import Any, Final
 
@@ -47,15 +48,43 @@ class Names:
     """
 
     def __init__(self, function: Function, module: Mapping[str, Any]) -> None:
+        self.function = function
         self.module = module
         self.arguments = {arg.arg: arg.annotation for arg in parameters_of(function)}
-        self.assigned: dict[str, list[ast.expr]] = {}
-        self.appended: dict[str, list[ast.expr]] = {}
-        self.untracked: set[str] = set()
-        for node in own_nodes(function):
-            self._note(node)
 
-    @property
+    @cached_property
+    def assigned(self) -> Mapping[str, list[ast.expr]]:
+        """What is assigned to each local name. It is empty where that is no plain assignment."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in own_nodes(self.function, ast.Name, ast.Assign, ast.AugAssign):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store()):
+                    found.setdefault(name, [])
+                case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    found.setdefault(name, []).append(value)
+                case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
+                    found.setdefault(name, []).append(value)
+        return found
+
+    @cached_property
+    def appended(self) -> Mapping[str, list[ast.expr]]:
+        """What is appended to each name."""
+        found: dict[str, list[ast.expr]] = {}
+        for node in own_nodes(self.function, ast.Call):
+            match node:
+                case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
+                    found.setdefault(name, []).append(value)
+        return found
+
+    @cached_property
+    def untracked(self) -> set[str]:
+        """The names whose values can no longer be followed."""
+        found: set[str] = set()
+        for node in own_nodes(self.function, ast.Call, ast.Attribute, ast.BinOp):
+            found.update(self._lost_in(node))
+        return found
+
+    @cached_property
     def local(self) -> set[str]:
         """The function's own names."""
         return {*self.arguments, *self.assigned}
@@ -74,23 +103,18 @@ class Names:
             ("inspect", "cleandoc"),
         )
 
-    def _note(self, node: ast.AST) -> None:
-        """Note assignments, and names whose values can no longer be followed."""
+    def _lost_in(self, node: ast.AST) -> list[str]:
+        """The names whose values a node may change, or use in a way that is not followed."""
         match node:
-            case ast.Name(id=name, ctx=ast.Store()):
-                self.assigned.setdefault(name, [])
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                self.assigned.setdefault(name, []).append(value)
-            case ast.AugAssign(target=ast.Name(id=name), op=ast.Add(), value=value):
-                self.assigned.setdefault(name, []).append(value)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]):
-                self.appended.setdefault(name, []).append(value)
+            case ast.Call(func=ast.Attribute(value=ast.Name(), attr="append"), args=[_]):
+                return []
             case ast.Call(func=ast.Attribute(attr=attribute)) if attribute in TEXT_METHODS:
-                pass
+                return []
             case ast.Attribute(value=ast.Name(id=name), attr=attribute) if attribute not in _FOLLOWED:
-                self.untracked.add(name)
+                return [name]
             case ast.Call(func=function, args=args, keywords=keywords) if not self.makes_text(function):
                 given = [*args, *(keyword.value for keyword in keywords)]
-                self.untracked.update(node.id for node in given if isinstance(node, ast.Name))
+                return [value.id for value in given if isinstance(value, ast.Name)]
             case ast.BinOp(left=ast.Name(id=name), op=ast.Mod()):
-                self.untracked.add(name)
+                return [name]
+        return []

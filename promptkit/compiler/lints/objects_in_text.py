@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import Enum
 from types import ModuleType
 from typing import Any, Final
@@ -16,11 +16,10 @@ __all__ = ["lint_objects"]
 _JOIN: Final = "join them: ', '.join(...)"
 
 
-def lint_objects(function: Function, module: Mapping[str, Any], report: Report) -> None:
+def lint_objects(function: Function, names: Names, report: Report) -> None:
     """Report objects in f-strings whose text is only a repr, such as ``<function f at 0x7f...>``."""
-    names = Names(function, module)
-    for node in own_nodes(function):
-        if isinstance(node, ast.FormattedValue) and node.conversion == -1:
+    for node in own_nodes(function, ast.FormattedValue):
+        if node.conversion == -1:
             _check_value(node, names, report)
 
 

@@ -3,8 +3,8 @@
 import ast
 import builtins
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from promptkit.compiler.lints.names import TEXT_METHODS, Names
 from promptkit.errors.diagnostics import Location, Report, Rule
@@ -28,20 +28,30 @@ _JINJA: Final = re.compile(
     r"\{\{-?\s*([A-Za-z_]\w*)[^{}]*\}\}"
     r"|\{%-?\s*(?:if|for|set|with|include|macro|block|extends|filter|elif)\b([^%]*)%\}"
 )
+#: What every placeholder has in it.
+_BEGINS: Final = re.compile(r"[{$%]")
 _OTHER: Final = re.compile(r"\$\{(\w+)\}|%\((\w+)\)[sdr]|<%=?\s*(\w+)\s*%>")
 
 
-def lint_placeholders(function: Function, module: Mapping[str, Any], report: Report) -> None:
+def lint_placeholders(function: Function, names: Names, report: Report) -> None:
     """Report text that is sent with a placeholder: an f is missing, or it is written as a template."""
     if not all(_is_known(decorator) for decorator in function.decorator_list):
         return  # a decorator may fill in all of it
-    names = Names(function, module)
     for node, text in _texts(function, names):
-        plain = plain_pieces(report.location.file, node) if isinstance(node, ast.JoinedStr) else (text,)
-        for piece in plain:
+        for piece in _plain(node, text, report.location.file):
             _check_text(node, piece, names, report)
     if function.decorator_list and (docstring := ast.get_docstring(function, clean=False)):
         _check_docstring(function, docstring, report)
+
+
+def _plain(node: ast.expr, text: str, file: str) -> Iterable[str]:
+    """The strings of *text* that are no f-string, if they may hold a placeholder."""
+    if not isinstance(node, ast.JoinedStr):
+        return (text,)
+    joined = (part.value for part in node.values if isinstance(part, ast.Constant))
+    if not any(map(_BEGINS.search, map(str, joined))):
+        return ()  # they need not be told apart, which takes long
+    return plain_pieces(file, node)
 
 
 def _is_known(decorator: ast.expr) -> bool:
@@ -54,7 +64,7 @@ def _is_known(decorator: ast.expr) -> bool:
 def _texts(function: Function, names: Names) -> Iterator[tuple[ast.expr, str]]:
     """The texts that a function returns, yields or puts into messages."""
     seen: set[int] = set()
-    for node in own_nodes(function):
+    for node in own_nodes(function, ast.Return, ast.Yield, ast.Call):
         match node:
             case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
                 found = _texts_in(value, names)
@@ -104,6 +114,8 @@ def _texts_in(  # noqa: C901 (a list of cases)
 
 def _check_text(node: ast.expr, text: str, names: Names, report: Report) -> None:
     """Report a placeholder that is named like a variable of the function."""
+    if not _BEGINS.search(text):
+        return
     place = Location(report.location.file, *span_of(report.location.file, node))
     for found in _FIELD.finditer(text):
         if _is_of(found[1], names.local) and not _COMMAND.search(text, 0, found.start()):

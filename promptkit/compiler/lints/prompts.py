@@ -3,12 +3,13 @@
 import ast
 import inspect
 import re
+import sys
 from reprlib import repr as short_repr
 from typing import Any, Final
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.compiler.docstrings import read_descriptions
-from promptkit.compiler.lints.messages import lint_messages
+from promptkit.compiler.lints.messages import Source, lint_messages
 from promptkit.compiler.lints.unsendable_values import lint_values
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
@@ -36,11 +37,11 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
             Its compiled arguments, if it can be served.
     """
     report = Report(f"prompt {prompt.options.name!r}", prompt.location)
-    if inspect.unwrap(prompt.function) is prompt.function:  # a decorator could do all of it
-        _lint_body(prompt, report)
+    if (source := Source.of(prompt.function, prompt.location)) is not None:
+        _lint_body(source.syntax, report)
         if arguments is not None:
-            lint_values(prompt, report)
-            lint_messages(prompt.function, report)
+            lint_values(source.syntax, source.names, report)
+            lint_messages(source, report)
     _lint_docstring(prompt, report)
     _lint_notes(prompt, report)
     for argument in arguments.ordered if arguments else ():
@@ -48,12 +49,11 @@ def lint_prompt(prompt: Prompt[..., Any], arguments: Arguments | None) -> tuple[
     return tuple(report.without_duplicates())
 
 
-def _lint_body(prompt: Prompt[..., Any], report: Report) -> None:
+def _lint_body(function: Function, report: Report) -> None:
     """Report a function that never returns or yields anything, unless it always raises."""
-    place = report.location
-    function = function_at(place.file, place.line)
-    if function is None or function.name != prompt.__name__ or _returns_something(function):
+    if _returns_something(function):
         return
+    place = report.location
     last = function.body[-1]
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call | ast.JoinedStr | ast.BinOp):
         at: Location | str = Location(place.file, *span_of(place.file, last))
@@ -74,11 +74,10 @@ def _prints(statement: ast.stmt) -> bool:
 
 def _returns_something(function: Function) -> bool:
     """Whether a function yields, returns something, or always raises."""
-    for node in own_nodes(function):
-        if isinstance(node, ast.Yield | ast.YieldFrom):
-            return True
-        if isinstance(node, ast.Return) and not _is_none(node.value):
-            return True
+    if own_nodes(function, ast.Yield, ast.YieldFrom):
+        return True
+    if not all(_is_none(node.value) for node in own_nodes(function, ast.Return)):
+        return True
     return _raises(function.body)
 
 
@@ -101,8 +100,9 @@ def _raises(body: list[ast.stmt]) -> bool:
 
 
 def _lint_docstring(prompt: Prompt[..., Any], report: Report) -> None:
-    parameters = inspect.signature(prompt.function, **FORWARD).parameters
-    for name in read_descriptions(prompt.function.__doc__):
+    described = read_descriptions(prompt.function.__doc__)
+    parameters = inspect.signature(prompt.function, **FORWARD).parameters if described else {}
+    for name in described:
         if name in parameters:
             continue
         meant = nearest(name, parameters)
@@ -129,6 +129,8 @@ def _in_docstring(name: str, place: Location) -> Location:
 
 def _lint_notes(prompt: Prompt[..., Any], report: Report) -> None:
     """Report what ``Annotated`` holds for another framework: promptkit does not read it."""
+    if sys.modules.keys().isdisjoint(_OTHER_FRAMEWORKS):
+        return
     function = inspect.unwrap(prompt.function)
     for name, annotation in annotations_of(function).items():
         try:

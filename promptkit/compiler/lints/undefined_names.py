@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Final
 
+from promptkit.errors.sources import nodes_of
+
 __all__ = ["undefined_names"]
 
 #: What looks a name up in the module, and then among Python's own; in the body of a class, in that first.
@@ -27,12 +29,21 @@ def undefined_names(tree: ast.Module, defined: Iterable[str]) -> Iterator[tuple[
     Returns:
         Each name with its line, counted from 1, and its column, counted in bytes from 0.
     """
-    codes = list(_codes(compile(tree, "", "exec", dont_inherit=True, optimize=0)))
-    known = {*vars(builtins), *defined, *(name for code in codes for name in _named(code, "STORE_GLOBAL"))}
+    known = {*vars(builtins), *defined}
+    # To look at instructions takes long, so it is done only where there is another name.
+    codes = [code for code in _codes(_compiled(tree)) if not known.issuperset(code.co_names)]
+    if not codes:
+        return iter(())
+    known.update(name for code in codes for name in _named(code, "STORE_GLOBAL"))
     expected = _expected(tree)
     found = (place for code in codes for place in _looked_up(code, known))
     # Of a `finally`, there is code for each way to it.
     return (place for place in dict.fromkeys(found) if place[1:] not in expected)
+
+
+def _compiled(tree: ast.Module) -> CodeType:
+    code: CodeType = compile(tree, "", "exec", dont_inherit=True, optimize=0)
+    return code
 
 
 def _looked_up(code: CodeType, known: set[str]) -> Iterator[tuple[str, int, int]]:
@@ -60,8 +71,8 @@ def _expected(tree: ast.Module) -> set[tuple[int, int]]:
     """Where a name may be missing, as the error is caught."""
     return {
         (node.lineno, node.col_offset)
-        for guard in ast.walk(tree)
-        if isinstance(guard, ast.Try) and any(map(_catches, guard.handlers))
+        for guard in nodes_of(tree, ast.Try)
+        if any(map(_catches, guard.handlers))
         for statement in guard.body
         for node in ast.walk(statement)
         if isinstance(node, ast.Name)

@@ -9,7 +9,7 @@ from promptkit.compiler.lints.names import Names
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.resources import Resource
 from promptkit.errors.diagnostics import Location, Report, Rule
-from promptkit.errors.sources import Function, function_at, own_nodes, span_of
+from promptkit.errors.sources import Function, own_nodes, span_of
 from promptkit.language.return_remedies import remedy_for
 from promptkit.language.validation import is_role_tuple
 
@@ -31,17 +31,23 @@ _KINDS: Final = {
 }
 
 
-def lint_values(prompt: Prompt[..., Any], report: Report) -> None:
+def lint_values(function: Function, names: Names, report: Report) -> None:
     """
     Report what a prompt returns, yields or gives to a turn that is not text, content or a message.
 
     Functions that it calls are not followed.
+
+    Args:
+        function:
+            The syntax of the prompt's function.
+
+        names:
+            What its names stand for.
+
+        report:
+            Receives the diagnostics.
     """
     file = report.location.file
-    function = function_at(file, report.location.line)
-    if function is None or function.name != prompt.__name__:
-        return
-    names = Names(function, inspect.unwrap(prompt.function).__globals__)
     for verb, node in _sent_expressions(function, names):
         for found, kind, remedy in _unsendable(node, names, is_part=verb is None):
             place = Location(file, *span_of(file, found))
@@ -51,7 +57,7 @@ def lint_values(prompt: Prompt[..., Any], report: Report) -> None:
 
 def _sent_expressions(function: Function, names: Names) -> Iterator[tuple[str | None, ast.expr]]:
     """What is returned, what is yielded, and (without a verb) the parts of turns."""
-    for node in own_nodes(function):
+    for node in own_nodes(function, ast.Return, ast.Yield, ast.Call):
         match node:
             case ast.Return(value=ast.expr() as value):
                 yield "returns", value
