@@ -116,13 +116,15 @@ def lint_first_message(prompt: CompiledPrompt, workflow: Workflow) -> tuple[Diag
 
 def _check_first(conversations: Iterable[Conversation], report: Report) -> None:
     for first, *others in filter(None, conversations):
-        place = place_of(first, report.location)
         if first.role == "assistant":
+            fault = "its first message is the assistant's"
             remedy = "begin with what the person says, in user(...)"
-            report.add(Rule.FIRST_MESSAGE, "its first message is the assistant's", remedy, place)
         elif first.kind in _NO_TEXT and any(other.kind == "text" for other in others):
             fault = f"its first message is {_NO_TEXT[first.kind]}, and some clients take the first one alone"
-            report.add(Rule.FIRST_MESSAGE, fault, "put the text before it", place)
+            remedy = "put the text before it"
+        else:
+            continue
+        report.add(Rule.FIRST_MESSAGE, fault, remedy, place_of(first, report.location))
 
 
 def _check_file(kind: type[Image | Audio], path: str, node: ast.Call, report: Report) -> None:

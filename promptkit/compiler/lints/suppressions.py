@@ -96,11 +96,11 @@ def _suppressed(file: str) -> frozenset[tuple[int, str]]:
 
 def _comments(file: str) -> Iterator[_Comment]:
     try:
+        if b"promptkit:" not in Path(file).read_bytes():
+            return
         with tokenize.open(file) as stream:
             text = stream.read()
     except (OSError, SyntaxError, UnicodeDecodeError, ValueError):
-        return
-    if "promptkit:" not in text:
         return
     # A comment behind a string of several lines is about all of them: no comment can stand inside.
     first: dict[int, int] = {}

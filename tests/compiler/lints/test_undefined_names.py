@@ -1,6 +1,7 @@
 """Names that nothing defines: what is found is what Python would raise."""
 
 import ast
+import dis
 from textwrap import dedent, indent
 
 import pytest
@@ -89,3 +90,18 @@ def test_each_place_is_told_once():
     """)
 
     assert list(undefined_names(ast.parse(source), ())) == [("nowhere", 5, 26), ("nowhere", 7, 8)]
+
+
+def test_instructions_are_looked_at_only_where_a_name_is_not_known(monkeypatch):
+    """
+    Taking bytecode apart takes long, and most files need none of it.
+    """
+    looked_at = []
+    get_instructions = dis.get_instructions
+    monkeypatch.setattr(
+        dis, "get_instructions", lambda code: looked_at.append(code.co_name) or get_instructions(code)
+    )
+    source = "def fine(a): return len(a) + above\ndef faulty(a): return nowhere\n"
+
+    assert [name for name, *_ in undefined_names(ast.parse(source), ["above"])] == ["nowhere"]
+    assert set(looked_at) == {"faulty"}
