@@ -1109,9 +1109,10 @@ class TestWhereItIsKept:
         folder, gate = gated
         shutil.rmtree(folder / "__pycache__")
         gate.touch()
-        variables = {"PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        # A name without a dot might be that of a module, which recipes could import from here.
+        variables = {"PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(tmp_path / "cache.home")}
         start(folder, **variables).communicate(line(initialize("2025-11-25")), timeout=20)
-        kept = list((tmp_path / "cache" / "promptkit").iterdir())
+        kept = list((tmp_path / "cache.home" / "promptkit").iterdir())
         gate.unlink()
         second = start(folder, **variables)
         say(second, initialize("2025-11-25"), request(1, "prompts/list"))
