@@ -81,7 +81,8 @@ class Ledger:
     Counts the requests that were sent by id, and the replies that came.
 
     A request with a readable id gets one reply; one that was cancelled gets one at most, and so
-    does what has an id and is no request. A response gets none.
+    does what has an id and is no request. A line that not every reader of JSON takes may cancel,
+    too. A response gets none.
     """
 
     def __init__(self):
@@ -110,6 +111,7 @@ class Ledger:
                 if found := readable(part):
                     self.possible[found] += 1
                     self.unread += 1
+                self._note_cancelled(part)
             return None
         for part in message if isinstance(message, list) else [message]:
             self._note(part, text)
@@ -127,11 +129,14 @@ class Ledger:
             self.possible[found] += 1
         elif not is_notification(message):
             self.unread += 1
+        self._note_cancelled(message)
+
+    def _note_cancelled(self, message):
         if isinstance(message, dict) and message.get("method") == "notifications/cancelled":
             params = message.get("params")
-            if isinstance(params, dict) and readable({"id": params.get("requestId")}):
-                self.cancelled.add(json.dumps(params["requestId"]))
-                self.waiting.discard(json.dumps(params["requestId"]))
+            if isinstance(params, dict) and (found := readable({"id": params.get("requestId")})):
+                self.cancelled.add(found)
+                self.waiting.discard(found)
 
     def came(self, text):
         """Note one line that came."""
