@@ -1,10 +1,13 @@
 """What pytest is told on the command line, for the tests and for the recipes'."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
 # On a busy machine an example takes what it takes.
-settings.register_profile("short", deadline=None)
+settings.register_profile("short", deadline=None, max_examples=50)
+settings.register_profile("ci", deadline=None, max_examples=100)
 settings.register_profile("whole", deadline=None, max_examples=1000)
 
 
@@ -23,7 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     Say how much hypothesis tries.
     """
-    settings.load_profile("whole" if config.getoption("--whole") else "short")
+    ordinary = "ci" if os.environ.get("CI") else "short"
+    settings.load_profile("whole" if config.getoption("--whole") else ordinary)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter, defaultdict
+from functools import cache
 
 import jsonschema
 import pytest
@@ -171,6 +172,7 @@ class Ledger:
         return wrong
 
 
+@cache
 def _validator(revision):
     schema = json.loads((SCHEMAS / f"{revision}.json").read_text(encoding="utf-8"))
     container = "$defs" if "$defs" in schema else "definitions"

@@ -23,8 +23,10 @@ from promptkit.conversion.offsets import InZone
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import text_of
 
-#: With `--whole`, ten times as much is tried of each type.
-TIMES = settings().max_examples // 100
+
+def share(number):
+    """Return how many examples are tried: *number* in CI, half of that elsewhere, tenfold with `--whole`."""
+    return number * settings().max_examples // 100
 
 
 class Tone(Enum):
@@ -174,7 +176,7 @@ JSON = st.recursive(
 
 
 @ALL
-@settings(max_examples=60 * TIMES)
+@settings(max_examples=share(60))
 @given(st.data())
 def test_what_promptkit_writes_it_reads(annotation, data):
     """
@@ -218,7 +220,7 @@ HOSTILE = [
 
 
 @ALL
-@settings(deadline=1000, max_examples=40 * TIMES, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=1000, max_examples=share(40), suppress_health_check=[HealthCheck.too_slow])
 @given(st.text(max_size=60) | st.sampled_from(HOSTILE))
 @example("")
 def test_any_text_is_a_value_or_a_conversion_error(annotation, text):
@@ -240,7 +242,7 @@ def test_hostile_text_is_a_value_or_a_conversion_error(annotation, text):
 
 
 @ALL
-@settings(deadline=1000, max_examples=60 * TIMES, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=1000, max_examples=share(60), suppress_health_check=[HealthCheck.too_slow])
 @given(JSON)
 def test_any_json_is_a_value_or_a_conversion_error(annotation, value):
     """
@@ -305,7 +307,7 @@ def near(value):
 
 
 @ALL
-@settings(max_examples=150 * TIMES, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share(150), suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_the_schema_and_the_reader_agree(annotation, data):
     """

@@ -14,7 +14,7 @@ from promptkit import Arg, CompileError, prompt, register_type
 from promptkit.testing import call_arguments, wire_arguments
 from tests.conversion.test_type_table import VALUES, Corner, Money, Node
 from tests.ids import shown
-from tests.laws.test_types import TIMES, TYPES
+from tests.laws.test_types import TYPES, share
 
 BOUNDED = [
     Annotated[int, msgspec.Meta(gt=0, lt=3)],
@@ -38,7 +38,7 @@ BOUNDED = [
 EVERY = {str(kind): kind for kind in (*(kind for kind, *_ in VALUES), *TYPES, *BOUNDED)}
 ALL = pytest.mark.parametrize("annotation", EVERY.values(), ids=EVERY)
 
-FEW = settings(max_examples=8 * TIMES, suppress_health_check=list(HealthCheck), database=None)
+FEW = settings(max_examples=share(8), suppress_health_check=list(HealthCheck), database=None)
 
 
 def prompt_of(annotation):
