@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import IntEnum
@@ -15,9 +14,9 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from promptkit.cli.options import parse
-
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from promptkit.cli.output import Output
 
 __all__ = ["Exit", "main"]
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
-        options = parse(argv)
+        options = _import("promptkit.cli.options").parse(argv)
         run: Callable[..., int] = _import(f"promptkit.cli.{options.command}").run
         if options.command != "serve":  # it speaks MCP on standard output
             run = partial(_run_with_output, run, restore=restore)
@@ -99,7 +98,7 @@ def _import(name: str) -> ModuleType:
             raise KeyboardInterrupt
 
 
-def _run_on_target(run: Callable[[Namespace], int], options: Namespace, argv: Sequence[str]) -> int:
+def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv: Sequence[str]) -> int:
     from promptkit.errors.exceptions import ConfigurationError, LoadError
 
     try:
@@ -130,7 +129,9 @@ def _current_folder_is_gone() -> bool:
     return False
 
 
-def _run_with_output(run: "Callable[[Namespace, Output], int]", options: Namespace, *, restore: bool) -> int:
+def _run_with_output(
+    run: "Callable[[Namespace, Output], int]", options: "Namespace", *, restore: bool
+) -> int:
     from promptkit.cli.output import OutputError, capture_output
 
     try:

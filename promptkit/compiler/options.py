@@ -23,7 +23,7 @@ _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 
 #: A key of ``_meta``: an optional prefix (labels with dots between them, and a slash), then a name.
 #: See https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
-_META_KEY: Final = re.compile(
+_META_KEY: Final = (
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 )
 
@@ -160,7 +160,7 @@ def _check_metadata(options: Options, report: Report) -> None:
 
 
 def _check_meta_key(key: object, report: Report) -> None:
-    found = _META_KEY.fullmatch(key) if isinstance(key, str) else None
+    found = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
     if not found:
         report.add(
             Rule.BAD_METADATA,
