@@ -248,8 +248,15 @@ def checked_text(value: str) -> str:
 
 def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     """
-    Raise TypeError unless *value* is a string or None.
+    Raise TypeError unless *value* is a string or None: a validator of attrs.
+    """
+    check_optional_text(attribute.name, value)
+
+
+def check_optional_text(name: str, value: object) -> None:
+    """
+    Raise TypeError unless *value* is a string or None. The error calls it *name*.
     """
     if value is not None and not isinstance(value, str):
-        msg = f"{attribute.name} takes a str, not {type(value).__name__}"
+        msg = f"{name} takes a str, not {type(value).__name__}"
         raise TypeError(msg)
