@@ -21,6 +21,8 @@ from benchmarks.wire import MODERN
 FOLDER = Path(__file__).parents[1] / "docs" / "figures"
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 README = Path(__file__).parents[1] / "README.md"
+#: Each starts every server anew, in both eras, and takes minutes: half of them are for 2,000 files.
+ROUNDS = 3
 WIDTH = 250  # columns, where the output is no terminal
 STDIO, HTTP = "stdio", "http"
 T = TypeVar("T")
@@ -29,7 +31,9 @@ NAMES = tuple(dict.fromkeys((*PEERS, *HTTP_PEERS)))
 
 def _options(arguments: Sequence[str] | None) -> Namespace:
     parser = ArgumentParser("python -m benchmarks", description=__doc__)
-    parser.add_argument("--rounds", type=int, metavar="NUMBER", help="how many rounds (default: 5, quick: 1)")
+    parser.add_argument(
+        "--rounds", type=int, metavar="NUMBER", help=f"how many rounds (default: {ROUNDS}, quick: 1)"
+    )
     parser.add_argument("--quick", action="store_true", help="a short run, to see that everything works")
     parser.add_argument(
         "--only",
@@ -57,7 +61,7 @@ def _options(arguments: Sequence[str] | None) -> Namespace:
     is_whole = options.only == list(NAMES) and options.transport is None
     if options.output is None and not options.quick and is_whole:
         options.output = FOLDER
-    options.rounds = options.rounds or (1 if options.quick else 5)
+    options.rounds = options.rounds or (1 if options.quick else ROUNDS)
     return options
 
 

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from promptkit.conversion.registry import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.arg import Arg
-    from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
+    from promptkit.language.content import Content, Text
     from promptkit.language.context import Context
+    from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.files import read_below
     from promptkit.language.icons import Icon
     from promptkit.language.media import Audio, Image
@@ -58,8 +59,9 @@ _MODULES: Final = {
     "conversion.registry": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "language.arg": ("Arg",),
-    "language.content": ("Content", "EmbeddedResource", "ResourceLink", "Text"),
+    "language.content": ("Content", "Text"),
     "language.context": ("Context",),
+    "language.documents": ("EmbeddedResource", "ResourceLink"),
     "language.files": ("read_below",),
     "language.icons": ("Icon",),
     "language.media": ("Audio", "Image"),

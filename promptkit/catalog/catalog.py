@@ -14,13 +14,13 @@ import attrs
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.diagnostics import Diagnostic, Severity
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, nearest
-from promptkit.language.content import EmbeddedResource
 from promptkit.language.messages import Workflow
 
 if TYPE_CHECKING:  # most recipes hold no resources, and few requests complete a value
     from promptkit.catalog.completion import Completer, Completion
     from promptkit.catalog.resources import CompiledResource
     from promptkit.catalog.uri_expressions import Value
+    from promptkit.language.documents import EmbeddedResource
 
 __all__ = ["Catalog"]
 
@@ -149,7 +149,7 @@ class Catalog(Mapping[str, CompiledPrompt]):
         except KeyError:
             raise UnknownResource(uri_template, nearest(uri_template, self._by_uri)) from None
 
-    def read(self, uri: str) -> EmbeddedResource:
+    def read(self, uri: str) -> "EmbeddedResource":
         """
         Read the resource at *uri*.
 

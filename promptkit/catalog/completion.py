@@ -8,7 +8,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final
 
-import attrs
+from msgspec import Struct, structs
 
 from promptkit.catalog.rendering import is_asynchronous, run_async
 from promptkit.conversion.annotations import FORWARD
@@ -23,8 +23,7 @@ MAX_VALUES: Final = 100
 _MAX_WORD_LENGTH: Final = 200
 
 
-@attrs.frozen
-class Completion:
+class Completion(Struct, frozen=True):
     """
     Suggestions; by default none.
 
@@ -37,11 +36,19 @@ class Completion:
 
         has_more:
             Whether *values* holds only some of them.
+
+    Raises:
+        ValueError: If there are more values than MCP allows.
     """
 
-    values: tuple[str, ...] = attrs.field(default=(), validator=attrs.validators.max_len(MAX_VALUES))
+    values: tuple[str, ...] = ()
     total: int = 0
     has_more: bool = False
+
+    def __post_init__(self) -> None:
+        if len(self.values) > MAX_VALUES:
+            msg = f"a completion has at most {MAX_VALUES} values, not {len(self.values)}"
+            raise ValueError(msg)
 
 
 def complete(candidates: Iterable[str], typed: str) -> Completion:
@@ -151,8 +158,7 @@ def _count_parameters(function: Callable[..., Any]) -> int:
     raise TypeError(msg)
 
 
-@attrs.frozen
-class Completer:
+class Completer(Struct, frozen=True):
     """
     Completes the values of one argument.
 
@@ -172,16 +178,17 @@ class Completer:
         Exception: Whatever reading the candidates raises.
     """
 
-    source: tuple[str, ...] | Callable[..., Any] = attrs.field(converter=_source)
-    is_async: bool = attrs.field(init=False, default=False)
-    _takes: int = attrs.field(init=False, default=0, eq=False, repr=False)
+    source: Iterable[Any] | Callable[..., Any]
+    is_async: bool = False
+    _takes: int = 0
 
-    def __attrs_post_init__(self) -> None:
-        if isinstance(self.source, tuple):
-            return
-        is_async = is_asynchronous(self.source, inspect.unwrap(self.source), type(self.source).__call__)
-        object.__setattr__(self, "is_async", is_async)
-        object.__setattr__(self, "_takes", _count_parameters(self.source))
+    def __post_init__(self) -> None:
+        source = _source(self.source)
+        structs.force_setattr(self, "source", source)
+        if not isinstance(source, tuple):
+            is_async = is_asynchronous(source, inspect.unwrap(source), type(source).__call__)
+            structs.force_setattr(self, "is_async", is_async)
+            structs.force_setattr(self, "_takes", _count_parameters(source))
 
     def complete(self, typed: str, arguments: Mapping[str, str] | None = None) -> Completion:
         """
@@ -212,9 +219,8 @@ class Completer:
         return self._completion(result, typed)
 
     def _call(self, typed: str, arguments: Mapping[str, str] | None) -> Any:
-        if isinstance(self.source, tuple):
-            return self.source
-        return self.source(*(typed, arguments or {})[: self._takes])
+        source: Any = self.source
+        return source if isinstance(source, tuple) else source(*(typed, arguments or {})[: self._takes])
 
     def _completion(self, result: object, typed: str) -> Completion:
         if isinstance(self.source, tuple):

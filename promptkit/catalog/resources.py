@@ -14,7 +14,8 @@ from promptkit.catalog.uri_templates import URITemplate
 from promptkit.conversion.errors import ConversionError
 from promptkit.errors.diagnostics import Location
 from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
-from promptkit.language.content import EmbeddedResource, Text
+from promptkit.language.content import Text
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.validation import describe
 
 __all__ = ["CompiledResource", "content_of"]

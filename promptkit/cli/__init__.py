@@ -6,18 +6,17 @@ import os
 import signal
 import sys
 import time
-from argparse import Namespace
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from promptkit.cli.options import parse
-
 if TYPE_CHECKING:
+    from argparse import Namespace
+
     from promptkit.cli.output import Output
 
 __all__ = ["Exit", "main"]
@@ -65,8 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str], *, restore: bool) -> int:
     try:
-        options = parse(argv)
-        run: Callable[..., int] = _import(f"promptkit.cli.{options.command}").run
+        with _without_collections(stays=not restore):
+            options = _import("promptkit.cli.options").parse(argv)
+            run: Callable[..., int] = _import(f"promptkit.cli.{options.command}").run
         if options.command != "serve":  # it speaks MCP on standard output
             run = partial(_run_with_output, run, restore=restore)
         return _run_on_target(run, options, argv)
@@ -82,24 +82,34 @@ def _complete_and_exit() -> NoReturn:
     raise SystemExit(Exit.FAULTY)
 
 
+@contextmanager
+def _without_collections(*, stays: bool) -> Iterator[None]:
+    """Look for no garbage, since imports leave none; nor ever in what is imported if it *stays*."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        if stays:
+            gc.freeze()
+        gc.enable()
+
+
 def _import(name: str) -> ModuleType:
     """Import a module; Ctrl-C takes effect afterwards, since half-imported extensions may crash."""
     interrupts: list[int] = []
     before = None
     with suppress(ValueError):  # this is not the main thread
         before = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    gc.disable()  # imports leave no garbage, and looking for it takes time
     try:
         return import_module(name)
     finally:
-        gc.enable()
         if before is not None:
             signal.signal(signal.SIGINT, before)
         if interrupts:
             raise KeyboardInterrupt
 
 
-def _run_on_target(run: Callable[[Namespace], int], options: Namespace, argv: Sequence[str]) -> int:
+def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv: Sequence[str]) -> int:
     from promptkit.errors.exceptions import ConfigurationError, LoadError
 
     try:
@@ -130,7 +140,9 @@ def _current_folder_is_gone() -> bool:
     return False
 
 
-def _run_with_output(run: "Callable[[Namespace, Output], int]", options: Namespace, *, restore: bool) -> int:
+def _run_with_output(
+    run: "Callable[[Namespace, Output], int]", options: "Namespace", *, restore: bool
+) -> int:
     from promptkit.cli.output import OutputError, capture_output
 
     try:

@@ -14,7 +14,7 @@ from promptkit.catalog.resources import CompiledResource
 from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
-from promptkit.language.content import EmbeddedResource
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE

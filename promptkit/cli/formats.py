@@ -8,7 +8,8 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.fragments.markdown import code_block
-from promptkit.language.content import Content, EmbeddedResource
+from promptkit.language.content import Content
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Image, Media
 from promptkit.language.messages import Workflow
 

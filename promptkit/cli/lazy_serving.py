@@ -53,6 +53,8 @@ class LazyServing:
     ) -> None:
         self._report = report
         self._import = LazyImport(target, names)
+        for name in early.held_prompts():
+            self._import.expect(name)
         self._thread: Thread | None = None
         self._error: BaseException | None = None
         connection = early.connection

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from promptkit.language.content import Content, EmbeddedResource
+from promptkit.language.content import Content
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
 
 __all__ = ["write_media"]

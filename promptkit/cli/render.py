@@ -33,7 +33,8 @@ from promptkit.errors.exceptions import (
     nearest,
 )
 from promptkit.errors.tracebacks import format_exception
-from promptkit.language.content import Content, EmbeddedResource
+from promptkit.language.content import Content
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 
 __all__ = ["run"]

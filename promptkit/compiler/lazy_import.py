@@ -133,6 +133,11 @@ class LazyImport:
             found = self._prompts.get(name)
         return self.whole()[name] if found is None else found
 
+    def expect(self, name: str) -> None:
+        """Have the file that declares a prompt imported before the others. Returns at once."""
+        if (file := self._file_of.get(name)) is not None:
+            self._ask(file)
+
     def whole(self) -> Catalog:
         """
         Return the catalog of all files, once they are imported.

@@ -3,18 +3,19 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 import msgspec
+from msgspec import Struct
 
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.language.validation import describe, optional_text
+from promptkit.language.validation import check_optional_text, describe
 
 if TYPE_CHECKING:
     from promptkit.language.icons import Icon
 
-__all__ = ["Options", "check_options"]
+__all__ = ["Options", "check_options", "icons_of", "meta_of", "tags_of"]
 
 #: Names that every client can show, and that people can type.
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -23,7 +24,7 @@ _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 
 #: A key of ``_meta``: an optional prefix (labels with dots between them, and a slash), then a name.
 #: See https://modelcontextprotocol.io/specification/2026-07-28/basic#meta
-_META_KEY: Final = re.compile(
+_META_KEY: Final = (
     rf"(?:(?P<prefix>{_LABEL}(?:\.{_LABEL})*)/)?(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 )
 
@@ -32,7 +33,8 @@ _RESERVED_KEYS: Final = {"progressToken", "traceparent", "tracestate", "baggage"
 _RESERVED_LABELS: Final = {"mcp", "modelcontextprotocol"}
 
 
-def _icons(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
+def icons_of(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
+    """Return icons, some of which may be given as URIs. Raises TypeError for a single one."""
     if isinstance(icons, str):
         msg = f"icons takes several icons: write icons=[{icons!r}]"
         raise TypeError(msg)
@@ -43,8 +45,8 @@ def _icons(icons: "Iterable[Icon | str]") -> "tuple[Icon, ...]":
     return tuple(icon if isinstance(icon, Icon) else Icon(icon) for icon in found)
 
 
-def _tags(tags: Iterable[str]) -> tuple[str, ...]:
-    """Refuses a single string, which would be split into letters."""
+def tags_of(tags: Iterable[str]) -> tuple[str, ...]:
+    """Return several words. Raises TypeError for a single string, which would be split into letters."""
     if isinstance(tags, str):
         msg = f"tags takes several words: write tags=[{tags!r}]"
         raise TypeError(msg)
@@ -55,40 +57,43 @@ def _tags(tags: Iterable[str]) -> tuple[str, ...]:
     return words
 
 
-def _meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+def meta_of(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of what goes into ``_meta``. Raises TypeError if it is no mapping."""
     if not isinstance(meta, Mapping):
         msg = f"meta takes a dict, not {type(meta).__name__}"
         raise TypeError(msg)
     return dict(meta)
 
 
-def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float | None) -> None:
+def _check_seconds(name: str, value: float | None) -> None:
     wanted: tuple[type, ...] = (int, float)
     if value is not None and not (isinstance(value, wanted) and value > 0 and value is not True):
-        msg = f"{attribute.name} takes a number of seconds above zero, not {value!r}"
+        msg = f"{name} takes a number of seconds above zero, not {value!r}"
         raise ValueError(msg)
 
 
-def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
-    if not isinstance(value, bool):
-        msg = f"{attribute.name} takes True or False, not {describe(value)}"
-        raise TypeError(msg)
-
-
-@attrs.frozen(kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """The options of `@prompt`; see there for what each of them does."""
 
-    name: str = attrs.field(validator=optional_text)
-    title: str | None = attrs.field(default=None, validator=optional_text)
-    description: str | None = attrs.field(default=None, validator=optional_text)
-    icons: "tuple[Icon, ...]" = attrs.field(default=(), converter=_icons)
-    tags: tuple[str, ...] = attrs.field(default=(), converter=_tags)
-    version: str | None = attrs.field(default=None, validator=optional_text)
-    timeout: float | None = attrs.field(default=None, validator=_seconds)
-    cache: float | None = attrs.field(default=None, validator=_seconds)
-    meta: Mapping[str, Any] = attrs.field(factory=dict, converter=_meta)
-    elicit: bool = attrs.field(default=False, validator=_flag)
+    name: str
+    title: str | None = None
+    description: str | None = None
+    icons: "tuple[Icon, ...]" = ()
+    tags: tuple[str, ...] = ()
+    version: str | None = None
+    timeout: float | None = None
+    cache: float | None = None
+    meta: Mapping[str, Any] = MappingProxyType({})
+    elicit: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("name", "title", "description", "version"):
+            check_optional_text(name, getattr(self, name))
+        for name in ("timeout", "cache"):
+            _check_seconds(name, getattr(self, name))
+        if not isinstance(self.elicit, bool):
+            msg = f"elicit takes True or False, not {describe(self.elicit)}"
+            raise TypeError(msg)
 
     @property
     def wire_meta(self) -> dict[str, Any]:
@@ -160,7 +165,7 @@ def _check_metadata(options: Options, report: Report) -> None:
 
 
 def _check_meta_key(key: object, report: Report) -> None:
-    found = _META_KEY.fullmatch(key) if isinstance(key, str) else None
+    found = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
     if not found:
         report.add(
             Rule.BAD_METADATA,

@@ -25,7 +25,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.rendering import Renderer
 from promptkit.compiler.arguments import compile_arguments
-from promptkit.compiler.options import Options, check_options
+from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.compiler.signature import Parameter, Signature, copied_attributes, read_signature
 from promptkit.conversion.annotations import read_return
 from promptkit.conversion.kinds import fits, is_literal, type_name
@@ -315,12 +315,12 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             name=function.__name__ if name is None else name,
             title=title,
             description=description,
-            icons=icons,
-            tags=tags,
+            icons=icons_of(icons),
+            tags=tags_of(tags),
             version=version,
             timeout=timeout,
             cache=cache,
-            meta=meta or {},
+            meta=meta_of(meta or {}),
             elicit=elicit,
         )
         location = Location(code.co_filename, code.co_firstlineno)

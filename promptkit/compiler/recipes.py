@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import attrs
 from msgspec import Struct
 
 from promptkit.compiler.prompts import Prompt
@@ -41,7 +40,6 @@ class LoadedFile(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-@attrs.frozen(init=False)
 class Recipes:
     """
     What was found at a target, not compiled yet.
@@ -66,11 +64,6 @@ class Recipes:
             Those that an earlier import has read, whose modules are used again, and this one has not.
     """
 
-    by_file: tuple[LoadedFile, ...]
-    root: Path | None
-    read: frozenset[str]
-    read_before: frozenset[str]
-
     def __init__(  # noqa: PLR0913 (most are rarely given)
         self,
         prompts: Iterable[Prompt[..., Any]] = (),
@@ -82,8 +75,10 @@ class Recipes:
         read_before: Iterable[str] = (),
     ) -> None:
         loose = LoadedFile(None, tuple(prompts), tuple(resources))
-        found = (loose, *by_file) if loose.prompts or loose.resources else tuple(by_file)
-        self.__attrs_init__(found, root, frozenset(read), frozenset(read_before))
+        self.by_file = (loose, *by_file) if loose.prompts or loose.resources else tuple(by_file)
+        self.root = root
+        self.read = frozenset(read)
+        self.read_before = frozenset(read_before)
 
     @property
     def prompts(self) -> tuple[Prompt[..., Any], ...]:

@@ -18,7 +18,7 @@ from promptkit.compiler.signature import copied_attributes, read_signature
 from promptkit.conversion.annotations import FORWARD
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import CompileError
-from promptkit.language.content import EmbeddedResource, ResourceLink
+from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.validation import describe, optional_text
 
 __all__ = ["Resource", "resource"]

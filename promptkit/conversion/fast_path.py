@@ -7,7 +7,6 @@ is no fast path, as for sets of what a client can make collide. What does not fi
 `promptkit.conversion.structuring` finds all faults.
 """
 
-import dataclasses
 from collections.abc import Callable
 from types import GenericAlias, NoneType
 from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, is_typeddict
@@ -192,6 +191,8 @@ def _parameters(annotation: Any) -> list[tuple[str, str, bool]]:
             for field in attrs.fields(annotation)
             if field.init
         ]
+    import dataclasses  # whoever declares one has imported it
+
     missing = dataclasses.MISSING
     return [
         (field.name, field.name, field.default is missing and field.default_factory is missing)

@@ -219,16 +219,17 @@ def parse_path(text: str) -> Path:
     return Path(text)
 
 
+# Patterns are compiled when a duration is first read: that takes as long as to import a module.
+
 #: ``1d 2h 30m``, ``90 s``, ``1.5 hours``; ``1:30`` and ``1 day, 2:03:04``, as Python writes them.
-_UNITS: Final = re.compile(
+_UNITS: Final = (
     r"(?:([\d.]+)\s*w(?:eeks?)?)?\s*(?:([\d.]+)\s*d(?:ays?)?,?)?\s*(?:([\d.]+)\s*h(?:ours?)?)?\s*"
-    r"(?:([\d.]+)\s*m(?:in(?:utes?)?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:onds?)?)?)?",
-    re.IGNORECASE,
+    r"(?:([\d.]+)\s*m(?:in(?:utes?)?)?)?\s*(?:([\d.]+)\s*s(?:ec(?:onds?)?)?)?"
 )
 #: Characters of a duration. Longer text is refused before it is split into many words.
 _MAX_DURATION_LENGTH: Final = 1000
 
-_CLOCK: Final = re.compile(r"(?:(-?\d+) days?,\s*)?(\d+):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?", re.IGNORECASE)
+_CLOCK: Final = r"(?:(-?\d+) days?,\s*)?(\d+):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?"
 
 
 def parse_duration(text: str) -> timedelta:
@@ -237,10 +238,11 @@ def parse_duration(text: str) -> timedelta:
         raise ValueError(text[:_MAX_DURATION_LENGTH])
     if text.lstrip("+-")[:1] in ("P", "p"):
         return msgspec.convert(text, timedelta)
-    if clock := _CLOCK.fullmatch(text):
+    if clock := re.fullmatch(_CLOCK, text, re.IGNORECASE):
         days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
         return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-    units = _UNITS.fullmatch(" ".join(text.split()))  # the pattern would try every division of long blanks
+    # The pattern would try every division of long blanks.
+    units = re.fullmatch(_UNITS, " ".join(text.split()), re.IGNORECASE)
     if not text or units is None:
         raise ValueError(text)
     names = ("weeks", "days", "hours", "minutes", "seconds")

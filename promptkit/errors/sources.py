@@ -19,6 +19,7 @@ __all__ = [
     "Span",
     "function_at",
     "line_of",
+    "names_in",
     "nodes_of",
     "own_nodes",
     "parameters_of",
@@ -26,6 +27,7 @@ __all__ = [
     "span_at",
     "span_of",
     "span_of_part",
+    "text_of",
     "tree_of",
 ]
 
@@ -65,7 +67,14 @@ def function_at(file: str, line: int) -> Function | None:
     """
     Return the function that begins on *line*, decorators included, or None.
     """
-    return _functions("".join(_lines(file))).get(line)
+    return _functions(text_of(file)).get(line)
+
+
+def text_of(file: str) -> str:
+    """
+    Return the text of a file; ``""`` if it cannot be read.
+    """
+    return "".join(_lines(file))
 
 
 def _lines(file: str) -> list[str]:
@@ -84,7 +93,7 @@ def tree_of(file: str) -> ast.Module | None:
     """
     Return the syntax tree of a file, or None if it no longer parses.
     """
-    return _tree("".join(_lines(file)))
+    return _tree(text_of(file))
 
 
 @lru_cache(maxsize=2)  # a file's diagnostics are looked for one after the other
@@ -102,13 +111,22 @@ def nodes_of(tree: ast.Module, *kinds: type[N]) -> list[N]:
     return [node for node in _nodes_of(tree) if isinstance(node, kinds)]
 
 
-@lru_cache(maxsize=2)
-def _nodes_of(tree: ast.Module) -> list[ast.AST]:
+def _with_below(top: ast.AST) -> list[ast.AST]:
     """Every node but operators and the like, which `ast.walk` would visit as well."""
-    found: list[ast.AST] = [tree]
+    found = [top]
     for node in found:
         found += _below(node)
     return found
+
+
+_nodes_of = lru_cache(maxsize=2)(_with_below)
+
+
+def names_in(expression: ast.expr) -> list[ast.Name]:
+    """
+    Return the names in an expression, outer ones before those that they hold.
+    """
+    return [node for node in _with_below(expression) if isinstance(node, ast.Name)]
 
 
 def own_nodes(function: Function, *kinds: type[N]) -> list[N]:

@@ -1,11 +1,11 @@
 """
 Content blocks: what one message may hold, as immutable values.
 
-They do not depend on a protocol revision; `promptkit.protocol.lowering` converts them for each.
+Those that are documents are in `promptkit.language.documents`. They do not depend on a protocol revision;
+`promptkit.protocol.lowering` converts them for each.
 """
 
 from datetime import datetime
-from functools import cached_property
 from typing import TypedDict, final
 
 import attrs
@@ -14,19 +14,13 @@ from promptkit.language.validation import (
     Role,
     checked_audience,
     checked_last_modified,
-    checked_name,
     checked_priority,
-    checked_size,
     checked_text,
-    checked_uri,
-    optional_text,
 )
 
 __all__ = [
     "Annotations",
     "Content",
-    "EmbeddedResource",
-    "ResourceLink",
     "Role",
     "Text",
     "plain_text",
@@ -198,144 +192,3 @@ def _join(before: str, after: str) -> str:
     if not before.strip():
         return after
     return f"{before}\n\n{after}" if after.strip() else before
-
-
-@final
-@attrs.frozen(repr=False)
-class EmbeddedResource(Content):
-    """
-    A document that is sent inside the message. It takes the keyword arguments of `Content`, too.
-
-    Args:
-        uri:
-            The document's URI. It is a name: nothing is read from there.
-
-        text:
-            The document, if it is text.
-
-        blob:
-            The document, if it is bytes. Exactly one of *text* and *blob* is given.
-
-        mime_type:
-            The MIME type. For a *blob* it is detected from the bytes if left out.
-
-    Raises:
-        TypeError: If both *text* and *blob* are given, or neither; or if something is of another type.
-
-        ValueError: If *uri* is not an absolute URI, *blob* is empty, or an annotation is refused by
-            `Content`.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#embedded-resources
-    """
-
-    uri: str = attrs.field(converter=checked_uri)
-    text: str | None = attrs.field(default=None, kw_only=True)
-    blob: bytes | None = attrs.field(default=None, kw_only=True)
-    mime_type: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
-
-    def __attrs_post_init__(self) -> None:
-        if (self.text is None) == (self.blob is None):
-            msg = f"EmbeddedResource {self.uri!r} takes either text= or blob=, and one of them"
-            raise TypeError(msg)
-        if self.text is not None and not isinstance(self.text, str):
-            msg = f"text= of {self.uri!r} takes a str, not {type(self.text).__name__}: bytes go in blob="
-            raise TypeError(msg)
-        if self.blob is not None:
-            self._check_blob(self.blob)
-
-    def _check_blob(self, blob: bytes) -> None:
-        if not isinstance(blob, bytes):
-            msg = f"blob= of {self.uri!r} takes bytes, not {type(blob).__name__}: text goes in text="
-            raise TypeError(msg)
-        if not blob:
-            msg = f"blob= of {self.uri!r} is empty: pass the bytes of the whole document"
-            raise ValueError(msg)
-        if self.mime_type is None:
-            from promptkit.language.mime import sniff
-
-            # Clients fail on a blob without a type.
-            object.__setattr__(self, "mime_type", sniff(blob) or "application/octet-stream")
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """
-        The URI, and the document if that is text.
-        """
-        return (self.uri,) if self.text is None else (self.uri, self.text)
-
-    def __str__(self) -> str:
-        if self.blob is not None:
-            from promptkit.language.mime import summary
-
-            return f"[{self.uri}] {summary(str(self.mime_type), self.blob)}"
-        return f"[{self.uri}]\n{self.text}"
-
-    @cached_property
-    def base64(self) -> str:
-        """
-        The *blob* in base64, encoded once; ``""`` for text.
-        """
-        from promptkit.language.base64 import base64_text
-
-        return base64_text(self.blob or b"")
-
-
-@final
-@attrs.frozen(repr=False)
-class ResourceLink(Content):
-    """
-    A link to a document, which the client may fetch. It takes the keyword arguments of `Content`, too.
-
-    Args:
-        uri:
-            Where the document is.
-
-        name:
-            Its name, for programs.
-
-        title:
-            Its name, for people.
-
-        description:
-            What it is, for the model.
-
-        mime_type:
-            Its MIME type, None if unknown.
-
-        size:
-            Its size in bytes, None if unknown.
-
-    Raises:
-        TypeError: If one of them is of another type.
-
-        ValueError: If *uri* is not an absolute URI, *name* is blank, *size* is negative, or an
-            annotation is refused by `Content`.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-11-25/server/tools#resource-links
-    """
-
-    uri: str = attrs.field(converter=checked_uri)
-    name: str = attrs.field(kw_only=True, converter=checked_name)
-    title: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
-    description: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
-    mime_type: str | None = attrs.field(default=None, kw_only=True, validator=optional_text)
-    size: int | None = attrs.field(default=None, kw_only=True, converter=checked_size)
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """
-        Its title, name, description and URI.
-        """
-        return tuple(filter(None, (self.title, self.name, self.description, self.uri)))
-
-    def __str__(self) -> str:
-        details = [
-            self.name if self.title not in (None, self.name) else None,
-            self.mime_type,
-            None if self.size is None else f"{self.size} B",
-        ]
-        known = ", ".join(filter(None, details))
-        link = f"[{self.title or self.name}]({self.uri})" + (f" ({known})" if known else "")
-        return f"{link}: {self.description}" if self.description else link

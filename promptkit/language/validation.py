@@ -43,15 +43,13 @@ _ROLES: Final = frozenset(
 )
 
 #: RFC 3986, without its rules for the single parts of a URI.
-_URI: Final = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]*+:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++",
-)
+_URI: Final = r"[A-Za-z][A-Za-z0-9+.-]*+:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]++|%[0-9A-Fa-f]{2})++"
 
 #: Width and height of an icon in pixels.
-_SIZE: Final = re.compile(r"[1-9][0-9]*x[1-9][0-9]*|any")
+_SIZE: Final = r"[1-9][0-9]*x[1-9][0-9]*|any"
 
 #: A scheme and something behind it. A path on Windows does not count.
-_SCHEME: Final = re.compile(r"(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:.", re.DOTALL)
+_SCHEME: Final = r"(?s)(?![A-Za-z]:[\\/])[A-Za-z][A-Za-z0-9+.-]*:."
 
 
 class Unsendable(TypeError):
@@ -123,8 +121,8 @@ def checked_uri(uri: str) -> str:
     if not isinstance(uri, str):
         msg = f"a URI is a str, not {type(uri).__name__}: pass str(...)"
         raise TypeError(msg)
-    if not _URI.fullmatch(uri):
-        if not _SCHEME.match(uri):
+    if not re.fullmatch(_URI, uri):
+        if not re.match(_SCHEME, uri):
             msg = f"{uri!r} is not a URI: it needs a scheme, as in 'file:///notes.txt' or 'logs://recent'"
         else:
             msg = f"{uri!r} has characters that a URI cannot have: write {_quoted(uri)!r}"
@@ -222,7 +220,7 @@ def checked_sizes(sizes: str | Iterable[str]) -> tuple[str, ...]:
     """
     several = (sizes,) if isinstance(sizes, str) else tuple(sizes)
     for size in several:
-        if not (isinstance(size, str) and _SIZE.fullmatch(size)):
+        if not (isinstance(size, str) and re.fullmatch(_SIZE, size)):
             msg = f"{size!r} is not a valid size: write it as '48x48', or 'any' for what fits every size"
             raise ValueError(msg)
     return several
@@ -250,8 +248,15 @@ def checked_text(value: str) -> str:
 
 def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
     """
-    Raise TypeError unless *value* is a string or None.
+    Raise TypeError unless *value* is a string or None: a validator of attrs.
+    """
+    check_optional_text(attribute.name, value)
+
+
+def check_optional_text(name: str, value: object) -> None:
+    """
+    Raise TypeError unless *value* is a string or None. The error calls it *name*.
     """
     if value is not None and not isinstance(value, str):
-        msg = f"{attribute.name} takes a str, not {type(value).__name__}"
+        msg = f"{name} takes a str, not {type(value).__name__}"
         raise TypeError(msg)

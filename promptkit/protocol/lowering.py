@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
+from promptkit.language.content import Content, Text
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import ServerInfo
@@ -25,6 +25,7 @@ from promptkit.protocol.revisions import Revision
 if TYPE_CHECKING:  # most prompts hold nothing but text
     from promptkit.catalog.completion import Completion
     from promptkit.catalog.resources import CompiledResource
+    from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.icons import Icon
     from promptkit.language.media import Audio, Image
 
@@ -81,7 +82,7 @@ class Lowering:
         offered = wire.Completion(completion.values, completion.total, completion.has_more)
         return self.results.encode(wire.CompleteResult(offered))
 
-    def contents(self, resource: EmbeddedResource) -> bytes:
+    def contents(self, resource: "EmbeddedResource") -> bytes:
         """
         Encode the result of ``resources/read``.
 
@@ -174,7 +175,7 @@ def _audio_as_resource(lowering: Lowering, content: "Audio") -> wire.Content:
     return wire.EmbeddedContent(contents, lowering.annotations(content))
 
 
-def _contents(content: EmbeddedResource) -> wire.ResourceContents:
+def _contents(content: "EmbeddedResource") -> wire.ResourceContents:
     # The specification asks for a MIME type. If none was given, send the most general one.
     if content.text is None:
         mime_type = content.mime_type or "application/octet-stream"
@@ -182,11 +183,11 @@ def _contents(content: EmbeddedResource) -> wire.ResourceContents:
     return wire.ResourceContents(content.uri, content.mime_type or "text/plain", text=content.text)
 
 
-def _embedded(lowering: Lowering, content: EmbeddedResource) -> wire.Content:
+def _embedded(lowering: Lowering, content: "EmbeddedResource") -> wire.Content:
     return wire.EmbeddedContent(_contents(content), lowering.annotations(content))
 
 
-def _link(lowering: Lowering, content: ResourceLink) -> wire.Content:
+def _link(lowering: Lowering, content: "ResourceLink") -> wire.Content:
     return wire.ResourceLinkContent(
         content.uri,
         content.name,
@@ -198,7 +199,7 @@ def _link(lowering: Lowering, content: ResourceLink) -> wire.Content:
     )
 
 
-def _link_as_text(lowering: Lowering, content: ResourceLink) -> wire.Content:
+def _link_as_text(lowering: Lowering, content: "ResourceLink") -> wire.Content:
     return wire.TextContent(str(content), lowering.annotations(content))
 
 

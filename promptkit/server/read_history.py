@@ -4,7 +4,7 @@ from collections import OrderedDict
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.language.content import EmbeddedResource
+from promptkit.language.documents import EmbeddedResource
 from promptkit.server.scheduling.workers import Abandoned
 
 __all__ = ["ReadHistory"]

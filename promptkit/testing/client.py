@@ -17,7 +17,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.exceptions import PromptkitError, nearest
-from promptkit.language.content import EmbeddedResource
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
+from promptkit.language.content import Content, Text
+from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Text
+from promptkit.language.content import Content, Text
+from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.validation import describe
 

@@ -93,6 +93,19 @@ def test_a_file_that_is_asked_for_comes_first(folder, pool, capsys):
     assert capsys.readouterr().out.split() == ["third", "first", "second"]
 
 
+def test_a_file_that_is_expected_comes_first(folder, capsys):
+    """
+    A file is imported before all others if a request for it came before the import began.
+    """
+    lazy = LazyImport(folder(a="", b="", c=""), own_names("a", "b", "c"))
+    lazy.expect("c")
+    lazy.expect("unknown")
+
+    import_all(lazy)
+
+    assert capsys.readouterr().out.split() == ["c", "a", "b"]
+
+
 def test_a_prompt_is_found_before_other_files_are_imported(folder, pool, capsys):
     """
     Nothing but its own file, and what that imports, has been imported by then.

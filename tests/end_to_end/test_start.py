@@ -4,10 +4,11 @@ Tests of what a server loads before its first replies.
 
 import os
 import sys
-from subprocess import PIPE, Popen
+from subprocess import PIPE, Popen, run
 
 import pytest
 
+from benchmarks.pictures import draw
 from tests.wire import initialize, line, request
 
 #: Serves like the console script. Prints what is loaded when the first list is written, and when the first
@@ -110,3 +111,13 @@ def test_a_start_loads_few_modules(loaded, at):
     Nor do they take more of Python's and of other packages.
     """
     assert len(loaded[at]) <= ALL[at], sorted(loaded[at])
+
+
+def test_an_image_takes_no_network():
+    """
+    To look at an image loads no client of HTTP, and no cryptography, which would stay in memory.
+    """
+    code = "import sys, promptkit; promptkit.Image(sys.stdin.buffer.read()); print(*sys.modules)"
+    made = run([sys.executable, "-c", code], input=draw(8), capture_output=True, check=True)
+
+    assert {"http.client", "ssl", "_hashlib"}.isdisjoint(made.stdout.decode().split())

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from promptkit import prompt, resource
-from promptkit.language.content import EmbeddedResource, ResourceLink, Text
+from promptkit.language.content import Text
+from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow, messages_of
 from promptkit.language.turns import assistant, user

@@ -17,7 +17,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.conversion import json_extent
 from promptkit.conversion.json_extent import extent
-from promptkit.language.content import EmbeddedResource
+from promptkit.language.documents import EmbeddedResource
 from promptkit.protocol import limit_checks
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection, LineBuffer

@@ -164,6 +164,15 @@ def get(number):
 
 
 class TestWhatIsHeld:
+    def test_the_prompts_that_requests_wait_for(self, early):
+        """
+        It is known which prompts are needed first; other requests name none.
+        """
+        server, receive = early
+        receive(get(1), request(2, "prompts/list"))
+
+        assert server.held_prompts() == ["a"]
+
     def test_so_many_requests(self, early):
         """
         What goes beyond is refused at once; what was held before stays.

@@ -20,6 +20,7 @@ from promptkit.compiler.lints.names import Names, value_of
 from promptkit.compiler.lints.objects_in_text import lint_objects
 from promptkit.compiler.lints.placeholders import lint_placeholders
 from promptkit.compiler.lints.undefined_names import undefined_names
+from promptkit.compiler.loading.finders import executed_code
 from promptkit.compiler.loading.targets import project_root
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.remedies.imports import missing_module, missing_name, undefined_name
@@ -115,7 +116,7 @@ class _SourceFile:
         return found
 
     def _undefined_names(self) -> Iterator[tuple[Location, Rule, str, str]]:
-        for name, line, column in undefined_names(self.tree, self.names):
+        for name, line, column in undefined_names(self.tree, self.names, executed_code(self.module)):
             if functions := self._around(line, column):
                 known = {*self.names, *(name for found in functions for name in Names(found, {}).local)}
                 remedy = undefined_name(name, known) or "define it, or correct the name"

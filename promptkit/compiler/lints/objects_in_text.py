@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from promptkit.compiler.lints.names import Names
 from promptkit.errors.diagnostics import Location, Report, Rule
-from promptkit.errors.sources import Function, own_nodes, span_of
+from promptkit.errors.sources import Function, names_in, own_nodes, span_of
 
 __all__ = ["lint_objects"]
 
@@ -92,8 +92,8 @@ def _instance(kind: type) -> tuple[str, str] | None:
 def _member(name: str, names: Names) -> tuple[str, str] | None:
     """Find a parameter whose Enum formats its members as ``Class.NAME``."""
     annotation = names.arguments[name]
-    for node in ast.walk(annotation) if annotation is not None else ():
-        kind = names.value(node) if isinstance(node, ast.Name) else None
+    for node in names_in(annotation) if annotation is not None else ():
+        kind = names.value(node)
         if isinstance(kind, type) and issubclass(kind, Enum) and len(kind):
             member = next(iter(kind))
             if f"{member}" == f"{kind.__name__}.{member.name}":

@@ -10,6 +10,7 @@ from typing import Final
 
 from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Rule
 from promptkit.errors.exceptions import nearest
+from promptkit.errors.sources import text_of
 
 __all__ = ["lint_suppressions", "rule_of", "without_suppressed"]
 
@@ -95,12 +96,8 @@ def _suppressed(file: str) -> frozenset[tuple[int, str]]:
 
 
 def _comments(file: str) -> Iterator[_Comment]:
-    try:
-        if b"promptkit:" not in Path(file).read_bytes():
-            return
-        with tokenize.open(file) as stream:
-            text = stream.read()
-    except (OSError, SyntaxError, UnicodeDecodeError, ValueError):
+    text = text_of(file)
+    if "promptkit:" not in text:
         return
     # A comment behind a string of several lines is about all of them: no comment can stand inside.
     first: dict[int, int] = {}

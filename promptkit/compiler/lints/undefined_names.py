@@ -3,6 +3,7 @@
 import ast
 import builtins
 import dis
+import sys
 from collections.abc import Iterable, Iterator
 from types import CodeType
 from typing import Final
@@ -15,7 +16,9 @@ __all__ = ["undefined_names"]
 _LOADS: Final = ("LOAD_GLOBAL", "LOAD_NAME")
 
 
-def undefined_names(tree: ast.Module, defined: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+def undefined_names(
+    tree: ast.Module, defined: Iterable[str], code: CodeType | None = None
+) -> Iterator[tuple[str, int, int]]:
     """
     Return each name that would be an error once it is looked up.
 
@@ -26,12 +29,15 @@ def undefined_names(tree: ast.Module, defined: Iterable[str]) -> Iterator[tuple[
         defined:
             The names that it has after its import.
 
+        code:
+            What its import has executed, if that is known: to compile it again takes long.
+
     Returns:
         Each name with its line, counted from 1, and its column, counted in bytes from 0.
     """
     known = {*vars(builtins), *defined}
     # To look at instructions takes long, so it is done only where there is another name.
-    codes = [code for code in _codes(_compiled(tree)) if not known.issuperset(code.co_names)]
+    codes = [below for below in _codes(_whole(tree, code)) if not known.issuperset(below.co_names)]
     if not codes:
         return iter(())
     known.update(name for code in codes for name in _named(code, "STORE_GLOBAL"))
@@ -41,7 +47,10 @@ def undefined_names(tree: ast.Module, defined: Iterable[str]) -> Iterator[tuple[
     return (place for place in dict.fromkeys(found) if place[1:] not in expected)
 
 
-def _compiled(tree: ast.Module) -> CodeType:
+def _whole(tree: ast.Module, executed: CodeType | None) -> CodeType:
+    """The code of a module, with the names that assertions look up: they are left out with ``python -O``."""
+    if executed is not None and sys.flags.optimize == 0:
+        return executed
     code: CodeType = compile(tree, "", "exec", dont_inherit=True, optimize=0)
     return code
 

@@ -21,6 +21,7 @@ __all__ = [
     "SiblingFinder",
     "SourceLoader",
     "active_finders",
+    "executed_code",
     "import_state",
     "namespace_of",
     "place_module",
@@ -44,6 +45,14 @@ def import_state() -> tuple[object, ...]:
         tuple(id(finder) for finder in sys.meta_path if finder not in ours),
         tuple(map(id, sys.path_hooks)),
     )
+
+
+def executed_code(module: ModuleType) -> CodeType | None:
+    """Return what was executed to make a module; None if that is not known, or if another loader did so."""
+    name = str(namespace_of(module).get("__name__"))
+    ours = (finder for finder in active_finders() if isinstance(finder, PackageFinder))
+    found = (finder.executions.by_name.get(name) for finder in ours)
+    return next((one.code for one in found if one is not None and one.module is module), None)
 
 
 def namespace_of(module: object) -> Mapping[str, Any]:

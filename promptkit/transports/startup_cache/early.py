@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec import UNSET, UnsetType
 
+from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
@@ -152,6 +153,14 @@ class EarlyServer:
                 events += self.connection.receive_data(data)
             self._held, self._unread = {}, None
             return events
+
+    def held_prompts(self) -> list[str]:
+        """
+        Return the names of the prompts that requests wait for.
+        """
+        with self._lock:
+            held = [request.params for request, _, _ in self._held.values()]
+        return [params.name for params in held if isinstance(params, wire.GetPromptParams)]
 
     def refuse(self, error: ProtocolError) -> None:
         """

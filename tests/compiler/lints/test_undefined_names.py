@@ -1,7 +1,10 @@
 """Names that nothing defines: what is found is what Python would raise."""
 
 import ast
+import builtins
 import dis
+import subprocess
+import sys
 from textwrap import dedent, indent
 
 import pytest
@@ -105,3 +108,29 @@ def test_instructions_are_looked_at_only_where_a_name_is_not_known(monkeypatch):
 
     assert [name for name, *_ in undefined_names(ast.parse(source), ["above"])] == ["nowhere"]
     assert set(looked_at) == {"faulty"}
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_what_was_executed_shows_the_same(body, monkeypatch):
+    """
+    The code that an import has executed is not compiled again, and the same is found in it.
+    """
+    source = f"{HEAD}def subject(given):\n{indent(body, '    ')}\n"
+    tree, code = ast.parse(source), compile(source, __file__, "exec", dont_inherit=True, optimize=0)
+    found = list(undefined_names(tree, ["above", "join"]))
+    monkeypatch.setattr(builtins, "compile", None)
+
+    assert list(undefined_names(tree, ["above", "join"], code)) == found
+
+
+def test_names_in_assertions_are_found_without_assertions(tmp_path):
+    """
+    ``python -O`` leaves assertions out of what is executed, and not out of what is checked.
+    """
+    recipe = tmp_path / "recipe.py"
+    recipe.write_text("def subject(given):\n    assert nowhere\n    return given\n", encoding="utf-8")
+    command = [sys.executable, "-O", "-m", "promptkit", "check", str(recipe)]
+
+    checked = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+
+    assert "nothing defines 'nowhere'" in checked.stdout + checked.stderr
