@@ -22,8 +22,8 @@ _NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
 
 _ENCODED: Final = (b"=?base64?", b"?=")
 
-#: How a text begins that looks as if it were encoded: it has to be.
-_MARK: Final = "=?base64?"
+#: How a text begins that may be encoded.
+_MARK: Final = "=?"
 
 
 def disagreement(head: Head, version: str, method: str, name: str | None) -> HeaderMismatch | None:
@@ -58,10 +58,10 @@ def _is_same(head: Head, version: str, method: str, name: str | None) -> bool:
     fields = head.fields
     return (
         not head.repeated
-        and fields.get(_KEYS[_VERSION]) == version.encode()
-        and fields.get(_KEYS[_METHOD]) == method.encode()
+        and fields.get(b"mcp-protocol-version") == version.encode()
+        and fields.get(b"mcp-method") == method.encode()
         and _is_plain(method)
-        and (name is None or (fields.get(_KEYS[_NAME]) == name.encode() and _is_plain(name)))
+        and (name is None or (fields.get(b"mcp-name") == name.encode() and _is_plain(name)))
     )
 
 
@@ -83,7 +83,7 @@ def _fault(head: Head, field: str, value: str) -> HeaderMismatch | None:
 
 def _is_plain(value: str) -> bool:
     """Whether a value stands in a field as it is."""
-    return value.isascii() and value.isprintable() and not value.startswith(_MARK)
+    return value.isascii() and value.isprintable() and value[:2] != _MARK
 
 
 def _printable(value: bytes) -> str | None:
