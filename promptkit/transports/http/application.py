@@ -253,7 +253,7 @@ class Application:
             return Response(503, b'{"status":"ending"}', (_JSON,))
         server = self.start()
         if not server.reads:
-            return Response(503, b'{"status":"stuck"}', (_JSON,))
+            return Response(503, b'{"status":"nobody reads requests"}', (_JSON,))
         return Response(200, encode({"status": "ready", "catalog": server.digest}), (_JSON,))
 
     def _loop_side(self) -> _LoopSide:
