@@ -35,6 +35,9 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     It loads the recipes at once, and starts threads with its first request, so a server may fork between the
     two. It needs no lifespan. Mounted in another application, it answers at the path of the mount, too.
 
+    A server that is told to end waits for its open streams, and a stream of events is open for as long as its
+    client likes. So bound that wait: uvicorn's option is ``--timeout-graceful-shutdown SECONDS``.
+
     Args:
         target:
             A folder of recipes, a file, a module, or ``module:object``.

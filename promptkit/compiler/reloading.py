@@ -72,11 +72,16 @@ class Reloader:
 
         report:
             Called with each catalog whose diagnostics differ from those of the one before.
+
+    Attributes:
+        is_news:
+            Called with what identifies a report; says whether nobody else has made it.
     """
 
     def __init__(self, target: str | Path, report: Callable[[Catalog], None]) -> None:
         name, attribute = split_target(str(target))
         self._report = report
+        self.is_news: Callable[[str], bool] = lambda _: True
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._reloaded: Callable[[], object] = lambda: None
         self._stop = Event()
@@ -249,7 +254,8 @@ class Reloader:
             reason = str(error) or type(error).__name__
             if self._reported != reason and not self._stop.is_set():
                 self._reported = reason
-                say(f"the previous recipes are still served: {reason}")
+                if self.is_news(reason):
+                    say(f"the previous recipes are still served: {reason}")
             return
         self._settled, stamps = compare(before.files, loaded.recipes.read)
         keeps = self._settled and self._serve(merged, catalog, imports)
@@ -315,9 +321,11 @@ class Reloader:
             self._last.imports.prepare_reuse()
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
-        if catalog.diagnostics != self._reported and catalog.diagnostics:
+        before, self._reported = self._reported, catalog.diagnostics
+        if not self.is_news(repr((sorted(self._known_files.files.items()), catalog.diagnostics, what))):
+            return
+        if catalog.diagnostics != before and catalog.diagnostics:
             _call("report", self._report, catalog)
-        self._reported = catalog.diagnostics
         if what:
             say(what)
 

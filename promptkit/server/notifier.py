@@ -7,6 +7,7 @@ from threading import Lock
 from promptkit.protocol.events import Request, Send
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.session import Session
+from promptkit.protocol.subscriptions import Subscriptions
 
 __all__ = ["Notifier"]
 
@@ -21,10 +22,13 @@ class Notifier:
 
         send:
             Takes whole lines to be sent. It may be called from several threads.
+
+        subscriptions:
+            What the client wants to be notified of; that of the session by default.
     """
 
-    def __init__(self, session: Session, send: Send) -> None:
-        self.subscriptions = session.subscriptions
+    def __init__(self, session: Session, send: Send, subscriptions: Subscriptions | None = None) -> None:
+        self.subscriptions = session.subscriptions if subscriptions is None else subscriptions
         self._session = session
         self._send = send
         # Held while the client is told: nothing may come before the acknowledgement of a stream, or

@@ -189,7 +189,7 @@ class Server:
 
         if owns_process:
             self._watchdog.kernel_timer = KernelTimer()
-            self._patrol.switch_interval = SwitchInterval()
+            self._own_process()
         self._leader_followers.start(read_on, events)
 
     def replace(self, catalog: Catalog) -> None:
@@ -306,6 +306,11 @@ class Server:
 
     def _wake(self) -> None:
         self._patrol.wake()
+
+    def _own_process(self) -> None:
+        """Adapt what belongs to the whole process."""
+        self._patrol.switch_interval = SwitchInterval()
+        self._executor.owns_process = True
 
     def _make_in_flight(self) -> InFlight:
         return InFlight(self._send, self._wake)

@@ -7,7 +7,6 @@ from promptkit.server.exchange import Exchange
 from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import Leadership
-from promptkit.server.scheduling.switch_interval import SwitchInterval
 from promptkit.server.server import Server
 from promptkit.server.streams import Streams
 
@@ -50,7 +49,7 @@ class SharedServer(Server):
 
             owns_process:
                 Whether the process does nothing but serve. Then Python's switch interval is adapted to the
-                work.
+                work, and all threads share their memory.
 
         Raises:
             RuntimeError: If there can be no more threads.
@@ -65,7 +64,7 @@ class SharedServer(Server):
             ended()
 
         if owns_process:
-            self._patrol.switch_interval = SwitchInterval()
+            self._own_process()
         self._leader_followers.start(read_on)
 
     def drop(self, request: Request) -> None:

@@ -9,6 +9,7 @@ from promptkit.protocol.jsonrpc import InternalError, encode_result
 from promptkit.protocol.methods import method_not_found
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.session import Session
+from promptkit.protocol.subscriptions import Subscriptions
 from promptkit.server.notifier import Notifier
 
 __all__ = ["MAX_STREAMS", "Streams"]
@@ -69,8 +70,8 @@ class Streams(Notifier):
             InternalError: If too many are open.
         """
         self._check_room(request)
-        client = Session(self._session.server_info, self._session.capabilities)
-        stream = Notifier(client, request.sender(_nowhere))
+        # Of its own, as requests of several clients may have the same id.
+        stream = Notifier(self._session, request.sender(_nowhere), Subscriptions())
 
         def enter() -> None:
             with self._lock:  # first of all: a request in flight may be cancelled at any moment

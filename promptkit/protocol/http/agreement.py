@@ -22,8 +22,8 @@ _NAMED: Final = frozenset(("prompts/get", "resources/read", "tools/call"))
 
 _ENCODED: Final = (b"=?base64?", b"?=")
 
-#: How a text begins that looks as if it were encoded: it has to be.
-_MARK: Final = "=?base64?"
+#: How a name begins that may be encoded.
+_MARK: Final = "=?"
 
 
 def disagreement(head: Head, version: str, method: str, name: str | None) -> HeaderMismatch | None:
@@ -55,13 +55,14 @@ def disagreement(head: Head, version: str, method: str, name: str | None) -> Hea
 
 def _is_same(head: Head, version: str, method: str, name: str | None) -> bool:
     """Whether the head repeats the body, byte for byte."""
-    fields = head.fields
+    fields, sent = head.fields, method if name is None else method + name
     return (
         not head.repeated
-        and fields.get(_KEYS[_VERSION]) == version.encode()
-        and fields.get(_KEYS[_METHOD]) == method.encode()
-        and _is_plain(method)
-        and (name is None or (fields.get(_KEYS[_NAME]) == name.encode() and _is_plain(name)))
+        and fields.get(b"mcp-protocol-version") == version.encode()
+        and fields.get(b"mcp-method") == method.encode()
+        and (name is None or (fields.get(b"mcp-name") == name.encode() and name[:2] != _MARK))
+        and sent.isascii()
+        and sent.isprintable()
     )
 
 
@@ -79,11 +80,6 @@ def _fault(head: Head, field: str, value: str) -> HeaderMismatch | None:
     if text != value:
         return HeaderMismatch(f"{field} is {shortened(text)!r}, but the body has {shortened(value)!r}")
     return None
-
-
-def _is_plain(value: str) -> bool:
-    """Whether a value stands in a field as it is."""
-    return value.isascii() and value.isprintable() and not value.startswith(_MARK)
 
 
 def _printable(value: bytes) -> str | None:

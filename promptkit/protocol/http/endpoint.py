@@ -8,7 +8,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, Final
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
@@ -30,7 +30,7 @@ from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.revisions import MODERN, REVISIONS, Era, Revision
 from promptkit.protocol.session import Session
 
-__all__ = ["Accepted", "Endpoint"]
+__all__ = ["Endpoint"]
 
 _VERSION: Final = b"mcp-protocol-version"
 _SESSION_ID: Final = b"mcp-session-id"
@@ -43,22 +43,6 @@ _ACCEPTED: Final = Response(202)
 
 #: Here a request is of the revision that it names, even if it looks like a handshake.
 _INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
-
-
-class Accepted(Struct, gc=False):
-    """
-    Requests for the server.
-
-    Args:
-        requests:
-            One, or those of a batch. Their replies go to the channel.
-
-        modern:
-            Whether they name their revision.
-    """
-
-    requests: list[Request]
-    modern: bool
 
 
 class _OneMessage(Session):
@@ -119,9 +103,9 @@ class Endpoint:
         self._modern = self._session(None)
         self._legacy = {revision.date.encode(): self._session(revision) for revision in legacy}
 
-    def receive(self, head: Head, body: bytes, channel: Channel) -> Accepted | Response:
+    def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | Response:
         """
-        Take one message, or a batch.
+        Take one message, or a batch. Return its requests for the server, of one era, or else the response.
 
         Args:
             head:
@@ -171,24 +155,26 @@ class Endpoint:
         session.observe = self._observe
         return session
 
-    def _checked(self, head: Head, request: Request) -> Accepted | Response:
+    def _checked(self, head: Head, request: Request) -> list[Request] | Response:
         """Let a request through if its head agrees with its body."""
         if not request.revision.stateless:
-            return Accepted([request], modern=False)
+            return [request]
         params = request.params
         name = getattr(params, "name", None)
         if name is None:
             name = getattr(params, "uri", None)
         fault = disagreement(head, request.revision.date, request.method, name)
         if fault is None:
-            return Accepted([request], modern=True)
+            return [request]
         refused = encode_error(request.id, fault)
         request.discard(refused)
+        if self._observe is not None:
+            self._observe(request, refused)
         return response_to(refused, modern=True)
 
     def _answered(
         self, head: Head, body: bytes, session: _OneMessage, events: list[Event]
-    ) -> Accepted | Response:
+    ) -> list[Request] | Response:
         """What becomes of a message that is no single request for the server."""
         agreed, session.agreed = session.agreed, None
         reply = next((event for event in events if isinstance(event, bytes)), None)
@@ -214,7 +200,7 @@ class Endpoint:
             response.headers += ((_SESSION_ID, sealed.encode()),)
         return response
 
-    def _batch(self, head: Head, message: Message, events: list[Event]) -> Accepted | Response:
+    def _batch(self, head: Head, message: Message, events: list[Event]) -> list[Request] | Response:
         requests = [event for event in events if isinstance(event, Request)]
         is_old = head.get(_VERSION) in (None, _UNNAMED)
         if not is_old or message.has_modern_element(self._limits.messages):
@@ -225,7 +211,7 @@ class Endpoint:
         reply = next((event for event in events if isinstance(event, bytes)), None)
         if reply is not None:
             return response_to(reply, modern=False)
-        return Accepted(requests, modern=False) if requests else _ACCEPTED
+        return requests or _ACCEPTED
 
     def _unanswered(self, head: Head, message: Message) -> Response:
         """The response to a notification or a response, or to nothing at all."""

@@ -64,7 +64,7 @@ class Head(Struct, gc=False):
         """
         How many bytes the fields have.
         """
-        return sum(map(len, chain.from_iterable(self.sent)))
+        return len(b"".join(chain.from_iterable(self.sent)))
 
 
 class Response(Struct, gc=False):

@@ -38,6 +38,9 @@ class Executor:
     Attributes:
         full:
             Whether as many run as may.
+
+        owns_process:
+            Whether the process does nothing but serve. Then its threads share their memory.
     """
 
     def __init__(self, in_flight: InFlight, limit: int) -> None:
@@ -45,6 +48,7 @@ class Executor:
         self._limit = limit
         self._working = 0
         self.full = False
+        self.owns_process = False
         self._lock = Lock()
         self._loops: EventLoops | None = None
 
@@ -199,11 +203,16 @@ class Executor:
         return Job(exchange, worker.abandon, refusal, time.monotonic() + seconds)
 
     def _free_loop(self) -> "EventLoopThread":
-        from promptkit.server.scheduling.loops import EventLoops  # most servers never need a loop
+        from promptkit.server.scheduling.loops import (
+            EventLoops,
+            limit_arenas,
+        )  # most servers never need a loop
 
         with self._lock:
             if self._loops is None:
                 self._loops = EventLoops(self._limit)
+                if self.owns_process:
+                    limit_arenas()
         return self._loops.free()
 
     def _done(self, job: Job, finish: Callable[[Callable[[], T]], bytes], future: "Future[T]") -> None:

@@ -13,16 +13,13 @@ from typing import Final
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.server.scheduling.event_loop import EventLoopThread
 
-__all__ = ["EventLoops"]
+__all__ = ["EventLoops", "limit_arenas"]
 
 #: How long a substitute is kept after its last use, as it may be needed again.
 _KEEP_SUBSTITUTE_S: Final = 1.0
 
-#: The parameter of glibc's `mallopt` that limits how many arenas there are.
-_M_ARENA_MAX: Final = -8
-
 #: What sets how many arenas glibc's `malloc` may have, as `mallopt` knows it.
-_ARENA_MAX: Final = -8
+_M_ARENA_MAX: Final = -8
 
 
 class EventLoops:
@@ -43,7 +40,6 @@ class EventLoops:
         self._ending: list[EventLoopThread] = []
         self._substitute_used_at = 0.0
         self._lock = Lock()
-        _limit_arenas()
 
     @property
     def unsettled(self) -> bool:
@@ -106,8 +102,10 @@ class EventLoops:
         self._ending = [loop for loop in self._ending if not loop.over]
 
 
-def _limit_arenas() -> None:
-    """Have all threads allocate from the same memory, where the C library is glibc."""
+def limit_arenas() -> None:
+    """
+    Have all threads of the process allocate from the same memory, where the C library is glibc.
+    """
     # Otherwise most threads get an arena of their own, which keeps what was freed in it. That helps
     # threads that allocate at the same time; Python's lock lets only one at a time do so.
     # https://man7.org/linux/man-pages/man3/mallopt.3.html

@@ -13,8 +13,8 @@ from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
-from promptkit.protocol.events import Event
-from promptkit.protocol.http.endpoint import Accepted, Endpoint
+from promptkit.protocol.events import Event, Request
+from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
 from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
 from promptkit.protocol.http.statuses import response_to
@@ -30,9 +30,6 @@ __all__ = ["BODY_BYTES", "Application"]
 
 #: The longest body, in bytes, unless another limit is given. The official servers have the same.
 BODY_BYTES: Final = 4 * 1024 * 1024
-
-#: How many messages are taken from the queue at once.
-_MOST_AT_ONCE: Final = 64
 
 _JSON: Final = (b"content-type", JSON)
 _ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOSE,))
@@ -156,9 +153,35 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI wants it."""
-        if scope["type"] == "http":
-            await self._answer(scope, receive, send)
-        elif scope["type"] == "lifespan":
+        if scope["type"] != "http":
+            await self._serve_other(scope, receive, send)
+            return
+        head = read_head(scope["method"], _path(scope), scope["headers"])
+        response = self._health(head) if head.path in _HEALTH else self._guard.check(head)
+        if response is not None:
+            await self._send(head, response, send)
+            return
+        side = self._loop_side()
+        posted = Posted(head, receive, side.outbox)
+        side.sweep.begin(posted)
+        try:
+            said: Said | None = await read_body(posted, side.sweep, side.room, self._body_limit)
+            if isinstance(said, bytes):
+                said = await self._post(posted, said)
+            if isinstance(said, bytes):
+                said = response_to(said, modern=posted.modern)
+            if isinstance(said, Response):
+                await self._send(head, said, send)
+            elif said is not None:
+                await self._stream(posted, said, send)
+        finally:
+            side.sweep.end(posted)
+            side.room.give_back(posted)
+            if not posted.is_over:
+                self._drop(posted)
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
             await send({"type": "websocket.close", "code": 1000})
@@ -171,42 +194,14 @@ class Application:
         await asyncio.to_thread(self.close, 0.0)
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        head = read_head(scope["method"], _path(scope), scope["headers"])
-        response = await self._health(head) if head.path in _HEALTH else self._guard.check(head)
-        if response is not None:
-            await self._send(head, response, send)
-            return
-        side = self._loop_side()
-        posted = Posted(head, receive, side.outbox)
-        side.sweep.begin(posted)
-        try:
-            body = await read_body(posted, side.sweep, side.room, self._body_limit)
-            if isinstance(body, bytes):
-                await self._post(posted, body, send)
-            elif body is not None:
-                await self._send(head, body, send)
-        finally:
-            side.sweep.end(posted)
-            side.room.give_back(posted)
-            if not posted.is_over:
-                self._drop(posted)
-
-    async def _post(self, posted: Posted, body: bytes, send: Send) -> None:
-        """Have the server answer a message."""
-        head = posted.head
+    def _post(self, posted: Posted, body: bytes) -> "asyncio.Future[Said | None]":
+        """Have the server answer a message. Return what waits for the first that is said to it."""
         posted.body = body
-        _, posted.streams = accepts(head.get(b"accept") or b"*/*")
+        _, posted.streams = accepts(posted.head.get(b"accept") or b"*/*")
         self._inbox.put(posted)
         if self._is_closed:  # nobody may be left to take it
             self._refuse_rest()
-        said = await posted.next()
-        if isinstance(said, bytes):
-            await self._send(head, response_to(said, modern=posted.modern), send)
-        elif isinstance(said, Response):
-            await self._send(head, said, send)
-        elif said is not None:
-            await self._stream(posted, said, send)
+        return posted.next()
 
     async def _send(self, head: Head, response: Response, send: Send) -> None:
         headers = [*response.headers]
@@ -248,7 +243,7 @@ class Application:
             server.drop(request)
         posted.forget()
 
-    async def _health(self, head: Head) -> Response:
+    def _health(self, head: Head) -> Response:
         """Say that the process lives, or whether it is ready, and for which catalog."""
         if head.method not in ("GET", "HEAD"):
             return Response(405, headers=((b"allow", b"GET, HEAD"),))
@@ -256,8 +251,10 @@ class Application:
             return Response(200, b'{"status":"ok"}', (_JSON,))
         if self.draining:
             return Response(503, b'{"status":"ending"}', (_JSON,))
-        digest = await asyncio.to_thread(lambda: self.start().digest)
-        return Response(200, encode({"status": "ready", "catalog": digest}), (_JSON,))
+        server = self.start()
+        if not server.reads:
+            return Response(503, b'{"status":"nobody reads requests"}', (_JSON,))
+        return Response(200, encode({"status": "ready", "catalog": server.digest}), (_JSON,))
 
     def _loop_side(self) -> _LoopSide:
         loop = asyncio.get_running_loop()
@@ -273,7 +270,7 @@ class Application:
         posted = self._inbox.get()
         while posted is not None:
             events += self._receive(posted)
-            if len(events) >= _MOST_AT_ONCE or self._inbox.empty():
+            if self._inbox.empty():
                 return events
             posted = self._inbox.get()
         self._inbox.put(None)  # it is still the end, for the next one who waits
@@ -287,7 +284,7 @@ class Application:
                     posted.respond(_ENDED)
         self._inbox.put(None)
 
-    def _receive(self, posted: Posted) -> list[Event]:
+    def _receive(self, posted: Posted) -> list[Request]:
         if posted.gone:
             return []
         try:
@@ -296,18 +293,18 @@ class Application:
             say(f"a message of {len(posted.body):,} bytes could not be read: {error!r}")
             found = refuse(500, InternalError("this message could not be read"))
         posted.body = b""
-        if not isinstance(found, Accepted):
+        if isinstance(found, Response):
             posted.respond(found)
             return []
-        posted.requests, posted.modern = found.requests, found.modern
-        return list(found.requests)
+        posted.requests, posted.modern = found, found[0].revision.stateless
+        return found
 
 
 def _path(scope: Scope) -> str:
     """The path within the application, which may be mounted somewhere."""
     path: str = scope["path"]
-    root: str = scope.get("root_path", "").rstrip("/")
-    if not root or not path.startswith(root):
+    root: str = scope.get("root_path", "")
+    if not root or not (root := root.rstrip("/")) or not path.startswith(root):
         return path
     rest = path[len(root) :]
     return rest if rest.strip("/") else ENDPOINT

@@ -58,9 +58,23 @@ async def read_body(posted: Posted, sweep: Sweep, room: Room, limit: int) -> byt
         limit:
             The longest body, in bytes.
     """
-    posted.reader = asyncio.current_task()
+    pieces: list[bytes] = []
+    size, more, fits = 0, True, True
+    posted.reader = asyncio.current_task(sweep.loop)
     try:
-        return await _read(posted, room, limit)
+        while more and size <= limit + _READ_ON_BYTES:
+            event = await posted.receive()
+            if event["type"] != "http.request":
+                return None
+            piece: bytes = event.get("body", b"")
+            more = event.get("more_body", False)
+            size += len(piece)
+            fits = fits and size <= limit and room.take(posted, len(piece))
+            if fits:
+                pieces.append(piece)
+            else:
+                pieces.clear()
+                room.give_back(posted)
     except asyncio.CancelledError:
         if not sweep.has_stopped(posted):
             raise
@@ -68,24 +82,6 @@ async def read_body(posted: Posted, sweep: Sweep, room: Room, limit: int) -> byt
         return refuse(408, InvalidRequest(msg), headers=(CLOSE,))
     finally:
         posted.reader = None
-
-
-async def _read(posted: Posted, room: Room, limit: int) -> bytes | Response | None:
-    pieces: list[bytes] = []
-    size, more, fits = 0, True, True
-    while more and size <= limit + _READ_ON_BYTES:
-        event = await posted.receive()
-        if event["type"] != "http.request":
-            return None
-        piece: bytes = event.get("body", b"")
-        more = event.get("more_body", False)
-        size += len(piece)
-        fits = fits and size <= limit and room.take(posted, len(piece))
-        if fits:
-            pieces.append(piece)
-        else:
-            pieces.clear()
-            room.give_back(posted)
     if size > limit:
         msg = f"the body of a request has at most {limit:,} bytes"
         return refuse(413, InvalidRequest(msg), headers=(CLOSE,) if more else ())

@@ -118,43 +118,23 @@ class Posted:
             When the client began to wait for what it waits for now, by the clock of the event loop.
     """
 
-    __slots__ = (
-        "_bytes",
-        "_outbox",
-        "_queue",
-        "_waiter",
-        "body",
-        "gone",
-        "head",
-        "held",
-        "is_given_up",
-        "is_over",
-        "is_streamed",
-        "modern",
-        "reader",
-        "receive",
-        "requests",
-        "since",
-        "streaming",
-        "streams",
-        "watch",
-    )
+    # These are what most requests never change, so none pays for them.
+    body = b""
+    requests: Sequence[Request] = ()
+    held = 0
+    streams = modern = gone = is_over = is_streamed = is_given_up = False
+    streaming: asyncio.Task[object] | None = None
+    reader: asyncio.Task[object] | None = None
+    watch: asyncio.Task[None] | None = None
+    since = 0.0
+    _queue: deque[Said] | None = None
+    _bytes = 0
+    _waiter: "asyncio.Future[Said | None] | None" = None
 
     def __init__(self, head: Head, receive: Receive, outbox: Outbox) -> None:
         self.head = head
         self.receive = receive
-        self.body = b""
-        self.requests: Sequence[Request] = ()
-        self.held = 0
-        self.streams = self.modern = self.gone = self.is_over = self.is_streamed = self.is_given_up = False
-        self.streaming: asyncio.Task[object] | None = None
-        self.reader: asyncio.Task[object] | None = None
-        self.watch: asyncio.Task[None] | None = None
-        self.since = 0.0
         self._outbox = outbox
-        self._queue: deque[Said] | None = None  # most wait for one reply, and need none
-        self._bytes = 0
-        self._waiter: asyncio.Future[Said | None] | None = None
 
     # What follows is called by the threads of the server.
 

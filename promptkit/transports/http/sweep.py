@@ -29,13 +29,17 @@ class Sweep:
 
     Args:
         loop:
-            The event loop.
+            That event loop.
 
         body_within:
             How long a body may take to arrive, in seconds.
 
         comment_every:
             How often something is said on a stream, in seconds.
+
+    Attributes:
+        loop:
+            The event loop.
     """
 
     def __init__(
@@ -44,7 +48,7 @@ class Sweep:
         body_within: float = _BODY_WITHIN_S,
         comment_every: float = _COMMENT_EVERY_S,
     ) -> None:
-        self._loop = loop
+        self.loop = loop
         self._body_within = body_within
         self._comment_every = comment_every
         self._open: dict[Posted, None] = {}
@@ -53,11 +57,11 @@ class Sweep:
 
     def begin(self, posted: Posted) -> None:
         """Look after a request, whose body is not read yet."""
-        posted.since = self._loop.time()
+        posted.since = self.loop.time()
         self._open[posted] = None
         if not self._is_due:
             self._is_due = True
-            self._loop.call_later(_LOOK_EVERY_S, self._look)
+            self.loop.call_later(_LOOK_EVERY_S, self._look)
 
     def end(self, posted: Posted) -> None:
         """Look after a request no longer."""
@@ -72,12 +76,12 @@ class Sweep:
 
     def _look(self) -> None:
         self._is_due = False
-        now = self._loop.time()
+        now = self.loop.time()
         for posted in self._open:
             self._look_at(posted, now - posted.since, now)
         if self._open:
             self._is_due = True
-            self._loop.call_later(_LOOK_EVERY_S, self._look)
+            self.loop.call_later(_LOOK_EVERY_S, self._look)
 
     def _look_at(self, posted: Posted, seconds: float, now: float) -> None:
         if posted.reader is not None:
@@ -86,7 +90,7 @@ class Sweep:
                 posted.reader.cancel()
             return
         if posted.watch is None and seconds > _WATCH_AFTER_S:
-            posted.watch = self._loop.create_task(_watch(posted))
+            posted.watch = self.loop.create_task(_watch(posted))
         if posted.is_streamed and seconds > self._comment_every:
             posted.since = now
             posted.take(Earlier(b""))

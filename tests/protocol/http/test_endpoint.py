@@ -5,7 +5,7 @@ import json
 import pytest
 
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
-from promptkit.protocol.http.endpoint import Accepted, Endpoint
+from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.sessions import Sessions
 from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.limits import Limits
@@ -55,14 +55,14 @@ class Outcome:
     @property
     def served(self):
         """The requests for the server, each with its revision and whether it names that."""
-        assert isinstance(self.found, Accepted)
+        assert isinstance(self.found, list)
         assert self.channel.sent == []
-        return [(each.method, each.revision.date, self.found.modern) for each in self.found.requests]
+        return [(each.method, each.revision.date, each.revision.stateless) for each in self.found]
 
     @property
     def status(self):
         """The status that the message is answered with at once."""
-        assert not isinstance(self.found, Accepted)
+        assert not isinstance(self.found, list)
         assert self.channel.sent == [], "there are two replies"
         return self.found.status
 
@@ -162,8 +162,8 @@ class TestTheEra:
 
         served = Outcome(LIST, mcp_session_id=sealed)
         assert served.served == [("prompts/list", version, False)]
-        assert served.found.requests[0].client.name == "test"
-        assert served.found.requests[0].capabilities == {"roots": {}}
+        assert served.found[0].client.name == "test"
+        assert served.found[0].capabilities == {"roots": {}}
         other = Outcome(LIST, mcp_session_id=sealed, mcp_protocol_version="2025-06-18")
         assert other.served == [("prompts/list", "2025-06-18", False)]
 
@@ -307,7 +307,7 @@ class TestBatches:
         )
 
         assert found.served == [("prompts/list", BATCHES, False)] * 2
-        for each in found.found.requests:
+        for each in found.found:
             each.answer(b'{"id":"%a"}\n' % each.id)
         (line,) = found.channel.sent
         assert [reply["id"] for reply in json.loads(line)] == [3, "1", "'b'"]
@@ -501,7 +501,7 @@ class TestIds:
         assert (pong.status, pong.reply["id"]) == (200, number)
         unknown = Outcome(modern(number, "x/y"))
         assert (unknown.refusal, unknown.reply["id"]) == ((404, -32601), number)
-        (accepted,) = Outcome(modern(number, "prompts/list")).found.requests
+        (accepted,) = Outcome(modern(number, "prompts/list")).found
         assert accepted.id == number
 
 
@@ -527,8 +527,8 @@ class TestLimits:
 
         assert refused.status == 429
         assert (b"retry-after", b"1") in refused.headers
-        first.requests[0].answer(b"{}\n")
-        assert isinstance(endpoint.receive(head(**fields), body_of(message), Replies()), Accepted)
+        first[0].answer(b"{}\n")
+        assert isinstance(endpoint.receive(head(**fields), body_of(message), Replies()), list)
 
     @pytest.mark.parametrize("wrong", [{"mcp_name": "x"}, {"mcp_protocol_version": "2025-11-25"}])
     def test_what_is_refused_holds_no_memory(self, wrong):
@@ -541,7 +541,7 @@ class TestLimits:
         for _ in range(3):
             assert endpoint.receive(head(**{**fields, **wrong}), body_of(message), Replies()).status == 400
 
-        assert isinstance(endpoint.receive(head(**fields), body_of(message), Replies()), Accepted)
+        assert isinstance(endpoint.receive(head(**fields), body_of(message), Replies()), list)
 
     def test_batches_that_are_refused_hold_no_memory(self):
         """
@@ -554,10 +554,25 @@ class TestLimits:
             refused = endpoint.receive(head(), body_of(batch), Replies())
             assert refused.status == status
 
-        assert isinstance(endpoint.receive(head(), body_of(large), Replies()), Accepted)
+        assert isinstance(endpoint.receive(head(), body_of(large), Replies()), list)
 
 
 class TestAgreement:
+    def test_a_disagreement_is_noted(self):
+        """
+        Whoever keeps an audit is told of the request, and of its refusal.
+        """
+        noted = []
+        endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits())
+        endpoint.offer(Capabilities(), lambda request, reply: noted.append((request.method, reply)))
+        fields = {**agreeing(modern(1, "prompts/list")), "mcp-method": "prompts/get"}
+        given = {name.replace("-", "_"): value for name, value in fields.items()}
+
+        found = endpoint.receive(head(**given), body_of(modern(1, "prompts/list")), Replies())
+
+        assert found.status == 400
+        assert noted == [("prompts/list", found.body + b"\n")]
+
     @pytest.mark.parametrize("field", ["mcp_protocol_version", "mcp_method", "mcp_name"])
     @pytest.mark.parametrize("method", ["prompts/get", "resources/read", "tools/call"])
     def test_each_field_is_sent_once_and_agrees(self, field, method):

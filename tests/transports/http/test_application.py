@@ -3,6 +3,7 @@
 # ruff: noqa: ASYNC110 (what is waited for happens on other threads)
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -417,6 +418,23 @@ class TestHealth:
         served = answer_to(app, modern(1, "prompts/list"))
         assert (served.status, served.header("connection")) == (200, "close")
         app.close(0)
+
+    def test_nobody_reads(self):
+        """
+        A process in which no thread reads requests any more is alive, but not ready.
+        """
+        app = application(recipes.catalog())
+        server = app.start()
+        assert answer_to(app, b"", method="GET", path="/readyz").status == 200
+
+        app.close(0)
+        until = time.monotonic() + 10
+        while server.reads:
+            assert time.monotonic() < until
+
+        answer = answer_to(app, b"", method="GET", path="/readyz")
+        assert (answer.status, answer.json) == (503, {"status": "nobody reads requests"})
+        assert answer_to(app, b"", method="GET", path="/healthz").status == 200
 
 
 class TestMounted:
