@@ -25,14 +25,14 @@ ORDER: Final = (
     "catalog|fragments",
     "compiler|protocol",
     "server",
-    "transports",
+    "exports|transports",
     "cli|testing",
     "__main__|asgi",
 )
 RANK: Final = {name: rank for rank, row in enumerate(ORDER) for name in row.split("|")}
 
 #: What users import from, so that all that these export is documented whole.
-EXPORTING: Final = ("promptkit", "promptkit.fragments", "promptkit.errors")
+EXPORTING: Final = ("promptkit", "promptkit.fragments", "promptkit.errors", "promptkit.exports")
 
 #: Classes that decorators make, and no author calls: their parameters are not the author's to fill.
 MADE_BY_DECORATORS: Final = {"promptkit.Prompt", "promptkit.Resource"}
