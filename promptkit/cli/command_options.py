@@ -97,6 +97,28 @@ def _add_complete(complete: ArgumentParser) -> None:
     _add_json(complete, "print the JSON that a client receives")
 
 
+def _add_diff(diff: ArgumentParser) -> None:
+    diff.add_argument(
+        "revision",
+        nargs="?",
+        default="HEAD",
+        metavar="REF",
+        help="a commit, a branch or a tag (default: HEAD)",
+    )
+    add_target(diff, "--target")
+    form = diff.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format",
+        choices=("text", "json", "github"),
+        default="text",
+        help="text for people, JSON for other programs, or annotations for GitHub Actions (default: text)",
+    )
+    _add_json(form, "short for --format json")
+    diff.add_argument(
+        "--summary", metavar="FILE", help="also append what has changed to this file, as Markdown"
+    )
+
+
 def _add_json(group: Any, summary: str) -> None:
     group.add_argument("--json", action="store_true", help=summary)
 
@@ -116,5 +138,6 @@ ADDED: Final[dict[str, Callable[[ArgumentParser], None]]] = {
     "render": _add_render,
     "check": _add_check,
     "complete": _add_complete,
+    "diff": _add_diff,
     "build": _add_build,
 }

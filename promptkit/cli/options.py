@@ -278,5 +278,6 @@ COMMANDS: Final[dict[str, str]] = {
     "render": "render one prompt and show it",
     "check": "report every fault in the recipes",
     "complete": "show what a client would be offered for an argument",
+    "diff": "show what clients would see differently from a git revision",
     "build": "write what a server of the recipes starts from, for deployment",
 }

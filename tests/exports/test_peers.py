@@ -342,7 +342,8 @@ def test_nothing_is_imported_that_is_not_asked_for():
     The exports for vendors import neither their SDKs nor a server of others.
     """
     code = (
-        "import sys; from promptkit import user; from promptkit.exports import *; anthropic_messages(user('x')); "
+        "import sys; from promptkit import user; from promptkit.exports import *; "
+        "anthropic_messages(user('x')); "
         "assert not sys.modules.keys() & {'anthropic', 'openai', 'google', 'mcp', 'fastmcp', 'pydantic'}"
     )
 
