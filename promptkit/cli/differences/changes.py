@@ -34,6 +34,7 @@ class Kind(Enum):
     ARGUMENT_NOW_OPTIONAL = "argument-now-optional", False
     ARGUMENT_NARROWED = "argument-narrowed", True
     ARGUMENT_WIDENED = "argument-widened", False
+    ARGUMENT_TYPE = "argument-type", False
     ARGUMENT_ORDER = "argument-order", False
     ARGUMENT_DEFAULT = "argument-default", False
     ARGUMENT_TITLE = "argument-title", False
@@ -197,12 +198,9 @@ def _prompt(owner: str, old: Item, new: Item) -> Iterator[Change]:
     }
     yield from _words(owner, _with_meta(old), _with_meta(new), table)
     before, after = _arguments(old), _arguments(new)
-    schemas = _schema(old), _schema(new)
     for name in dict.fromkeys((*before, *after)):
-        types = old["types"].get(name, ""), new["types"].get(name, "")
-        yield from _argument(owner, name, before.get(name), after.get(name), schemas, types)
-    kept = [name for name in before if name in after]
-    if kept != [name for name in after if name in before]:
+        yield from _argument(owner, name, before.get(name), after.get(name))
+    if [name for name in before if name in after] != [name for name in after if name in before]:
         yield Change(Kind.ARGUMENT_ORDER, owner, f"the arguments stand in another order: {', '.join(after)}")
 
 
@@ -212,82 +210,81 @@ def _with_meta(prompt: Item) -> Item:
     return {**prompt, "meta": own or None}
 
 
-def _arguments(prompt: Item) -> dict[str, Item]:
-    return {argument["name"]: argument for argument in prompt.get("arguments", ())}
+class _Argument(Struct, frozen=True):
+    """An argument: its schema, what that refers to, and its type as its author writes it."""
+
+    required: bool
+    schema: Item
+    root: Item
+    type: str
+
+    @property
+    def schema_text(self) -> str:
+        """The schema of its type, with the definitions that it refers to, if it does."""
+        found = {key: value for key, value in self.schema.items() if key not in WORDS}
+        text = _as_text(found)
+        if '"$ref"' not in text:
+            return text
+        return _as_text({**found, "$defs": self.root["$defs"]})
 
 
-def _schema(prompt: Item) -> Item:
-    found: Item = prompt.get("_meta", {}).get(_SCHEMA, {})
-    return found
+def _arguments(prompt: Item) -> dict[str, _Argument]:
+    root = prompt.get("_meta", {}).get(_SCHEMA, {})
+    properties, types = root.get("properties", {}), prompt["types"]
+    return {
+        one["name"]: _Argument(
+            one["required"], properties.get(one["name"], {}), root, types.get(one["name"], "")
+        )
+        for one in prompt.get("arguments", ())
+    }
 
 
-def _argument(
-    owner: str,
-    name: str,
-    old: Item | None,
-    new: Item | None,
-    schemas: tuple[Item, Item],
-    types: tuple[str, str],
-) -> Iterator[Change]:
+def _argument(owner: str, name: str, old: _Argument | None, new: _Argument | None) -> Iterator[Change]:
     if old is None or new is None:
         yield _come_or_gone(owner, name, new)
         return
-    if old["required"] != new["required"]:
-        kind = Kind.ARGUMENT_NOW_REQUIRED if new["required"] else Kind.ARGUMENT_NOW_OPTIONAL
-        word = "required" if new["required"] else "optional"
-        yield Change(kind, owner, f"argument {name!r} is {word} now")
-    before, after = (schema.get("properties", {}).get(name, {}) for schema in schemas)
-    if (kind := _type_change(before, after, schemas)) is not None:
-        takes = (
-            "takes more than before" if kind is Kind.ARGUMENT_WIDENED else "no longer takes all that it took"
-        )
-        yield Change(
-            change, owner, f"argument {name!r} {takes}", *_shown_types(before, after, schemas, types)
-        )
+    if old.required and not new.required:
+        yield Change(Kind.ARGUMENT_NOW_OPTIONAL, owner, f"argument {name!r} is optional now")
+    if new.required and not old.required:
+        yield Change(Kind.ARGUMENT_NOW_REQUIRED, owner, f"argument {name!r} is required now")
+    yield from _type(owner, name, old, new)
     table = {
         "title": (Kind.ARGUMENT_TITLE, f"the title of argument {name!r}"),
         "description": (Kind.ARGUMENT_DESCRIPTION, f"the description of argument {name!r}"),
         "default": (Kind.ARGUMENT_DEFAULT, f"the default of argument {name!r}"),
     }
-    yield from _words(owner, before, after, table)
+    yield from _words(owner, old.schema, new.schema, table)
 
 
-def _come_or_gone(owner: str, name: str, new: Item | None) -> Change:
+def _come_or_gone(owner: str, name: str, new: _Argument | None) -> Change:
     if new is None:
         return Change(Kind.ARGUMENT_REMOVED, owner, f"argument {name!r} is gone")
-    if new["required"]:
+    if new.required:
         return Change(Kind.REQUIRED_ARGUMENT_ADDED, owner, f"argument {name!r} is new, and required")
     return Change(Kind.ARGUMENT_ADDED, owner, f"argument {name!r} is new, and optional")
 
 
-def _type_change(old: Item, new: Item, schemas: tuple[Item, Item]) -> Kind | None:
+def _type(owner: str, name: str, old: _Argument, new: _Argument) -> Iterator[Change]:
     """Whether an argument takes more than before, or not all that it took."""
-    old_root, new_root = schemas
-    if not takes_all(old, new, old_root, new_root):
-        return Kind.ARGUMENT_NARROWED
-    return None if takes_all(new, old, new_root, old_root) else Kind.ARGUMENT_WIDENED
+    kind, message = Kind.ARGUMENT_NARROWED, f"argument {name!r} no longer takes all that it took"
+    if takes_all(old.schema, new.schema, old.root, new.root):
+        kind, message = Kind.ARGUMENT_WIDENED, f"argument {name!r} takes more than before"
+        if takes_all(new.schema, old.schema, new.root, old.root):
+            if _ordered(old.schema_text) == _ordered(new.schema_text):
+                return
+            kind, message = (
+                Kind.ARGUMENT_TYPE,
+                f"argument {name!r} takes what it took, and is of another type",
+            )
+    if old.type != new.type:
+        yield Change(kind, owner, message, old.type, new.type)
+    else:
+        yield Change(kind, owner, message, old.schema_text, new.schema_text)
 
 
-def _shown_types(old: Item, new: Item, schemas: tuple[Item, Item], types: tuple[str, str]) -> Iterator[str]:
-    """Two types as their authors write them; as schemas if only those differ."""
-    if types[0] != types[1]:
-        yield from types
-        return
-    for schema, root in zip((old, new), schemas, strict=True):
-        yield _as_text(
-            {key: value for key, value in _with_definitions(schema, root).items() if key not in WORDS}
-        )
-
-
-def _with_definitions(schema: Item, root: Item) -> Item:
-    """A schema with the definitions that it refers to, if it does."""
-    from json import dumps
-
-    definitions = root.get("$defs", {})
-    used = {name for name in definitions if f'"#/$defs/{name}"' in dumps([schema, definitions])}
-    return (
-        {**schema, "$defs": {name: definitions[name] for name in used}} if "$ref" in dumps(schema) else schema
-    )
+def _ordered(schema: str) -> list[str]:
+    """The lines of a schema in an order that does not depend on that of its choices."""
+    return sorted(line.rstrip(",") for line in schema.splitlines())
 
 
 def _resource(owner: str, old: Item, new: Item) -> Iterator[Change]:

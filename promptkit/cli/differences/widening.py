@@ -93,9 +93,7 @@ class _Comparison:
             return False
         if not all(self._widens_rest(one, after.get(name, rest_after)) for name, one in before.items()):
             return False
-        added = after.keys() - before.keys()
-        if not all(self._widens_rest(rest_before, after[name]) for name in added):
-            return False
+        # Whoever sent members that had no meaning is on their own, if these are given one.
         return self._widens_rest(rest_before, rest_after)
 
     def _widens_rest(self, old: _Rest, new: _Rest) -> bool:
@@ -109,6 +107,8 @@ class _Comparison:
 def takes_all(old: Schema, new: Schema, old_root: Schema, new_root: Schema) -> bool:
     """
     Return whether an argument takes every text that it took before.
+
+    The empty text is left out: for all types but strings it means "not given".
 
     Args:
         old:
