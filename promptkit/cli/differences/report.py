@@ -31,9 +31,10 @@ def print_text(changes: Sequence[Change], revision: str, output: Output) -> None
         )
         console.print(head, soft_wrap=True)
         for line in change.diff:
-            console.print(
-                Text(f"    {escape_invisible(line)}", _LINE_STYLES.get(line[0], "")), soft_wrap=True
-            )
+            shown = escape_invisible(f"    {line}")
+            # Blanks at the end of a line count only where it differs.
+            text = Text(shown if line[0] in "-+" else shown.rstrip(), _LINE_STYLES.get(line[0], ""))
+            console.print(text, soft_wrap=True)
     print(escape_invisible(summary(changes, revision)), file=output)
 
 
