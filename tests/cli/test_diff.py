@@ -116,7 +116,7 @@ class TestOutcomes:
         """
         edit(repository, BREAKING)
 
-        code, shown = ended_on_terminal("diff", cwd=repository, columns=200, TERM="xterm")
+        code, shown = ended_on_terminal("diff", cwd=repository, columns=200, FORCE_COLOR="1")
 
         assert code == 1
         assert "\x1b[1;31mbreaking\x1b[0m" in shown
