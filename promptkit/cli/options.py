@@ -40,7 +40,7 @@ __all__ = [
 EPILOG: Final = """\
 exit codes:
   0    everything is fine
-  1    recipes have faults, or a prompt failed
+  1    recipes have faults, a prompt failed, or diff found what breaks callers
   2    wrong usage: an unknown command, option, target, prompt or setting
   130  interrupted
 """

@@ -58,7 +58,7 @@ def _linked_image(link: Link) -> Part:
 
 def _pdf(file: File) -> Part:
     source = {"type": "base64", "media_type": _PDF, "data": file.base64}
-    return {"type": "document", "source": source, "title": (file.uri or file.name)[:_MAX_TITLE]}
+    return {"type": "document", "source": source, "title": (file.uri or "document")[:_MAX_TITLE]}
 
 
 def _linked_pdf(link: Link) -> Part:

@@ -1,6 +1,8 @@
 """Workflows for OpenAI: messages of chat completions, and input items of responses."""
 
+from pathlib import PurePosixPath
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from promptkit.exports.turns import File, Link, Part, Turn, Vendor, joined_text, turns_of
 from promptkit.language.messages import Workflow
@@ -10,17 +12,18 @@ __all__ = ["CHAT", "RESPONSES", "openai_chat", "openai_responses"]
 
 _PDF: Final = "application/pdf"
 
-#: Documents that responses take beside PDF.
-_OFFICE: Final = (
-    "application/msword",
-    "application/rtf",
-    "application/vnd.ms-excel",
-    "application/vnd.ms-powerpoint",
-    "application/vnd.oasis.opendocument.text",
-    "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-)
+#: Documents that responses take, and the ends of their names.
+_DOCUMENTS: Final = {
+    _PDF: ".pdf",
+    "application/msword": ".doc",
+    "application/rtf": ".rtf",
+    "application/vnd.ms-excel": ".xls",
+    "application/vnd.ms-powerpoint": ".ppt",
+    "application/vnd.oasis.opendocument.text": ".odt",
+    "application/vnd.openxmlformats-officedocument.presentationml.presentation": ".pptx",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": ".xlsx",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": ".docx",
+}
 
 
 def openai_chat(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
@@ -93,7 +96,13 @@ def _chat_audio(file: File) -> Part:
 
 
 def _chat_file(file: File) -> Part:
-    return {"type": "file", "file": {"filename": file.name, "file_data": file.data_url}}
+    return {"type": "file", "file": {"filename": _name(file), "file_data": file.data_url}}
+
+
+def _name(file: File) -> str:
+    """What a file is called: the end of its URI, with the suffix of its type."""
+    name, suffix = PurePosixPath(unquote(urlsplit(file.uri or "").path)).name, _DOCUMENTS[file.mime_type]
+    return name if name.lower().endswith(suffix) else f"{name or 'document'}{suffix}"
 
 
 def _text(text: str) -> Part:
@@ -109,7 +118,7 @@ def _linked_image(link: Link) -> Part:
 
 
 def _file(file: File) -> Part:
-    return {"type": "input_file", "filename": file.name, "file_data": file.data_url}
+    return {"type": "input_file", "filename": _name(file), "file_data": file.data_url}
 
 
 def _linked_file(link: Link) -> Part:
@@ -132,6 +141,6 @@ CHAT: Final = Vendor(
 RESPONSES: Final = Vendor(
     "OpenAI's responses",
     _text,
-    files={**dict.fromkeys(IMAGE_TYPES, _image), **dict.fromkeys((_PDF, *_OFFICE), _file)},
-    links={**dict.fromkeys(IMAGE_TYPES, _linked_image), **dict.fromkeys((_PDF, *_OFFICE), _linked_file)},
+    files={**dict.fromkeys(IMAGE_TYPES, _image), **dict.fromkeys(_DOCUMENTS, _file)},
+    links={**dict.fromkeys(IMAGE_TYPES, _linked_image), **dict.fromkeys(_DOCUMENTS, _linked_file)},
 )

@@ -5,10 +5,9 @@ A vendor says which files it takes, and how it writes them. What it does not tak
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import PurePosixPath
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 import attrs
 
@@ -56,15 +55,6 @@ class File:
     def data_url(self) -> str:
         """Its type and its bytes as a ``data:`` URL."""
         return f"data:{self.mime_type};base64,{self.base64}"
-
-    @property
-    def name(self) -> str:
-        """What it is called: the end of its URI, with the suffix of its type."""
-        import mimetypes
-
-        name = PurePosixPath(unquote(urlsplit(self.uri or "").path)).name or "document"
-        suffix = mimetypes.guess_extension(self.mime_type) or ""
-        return name if name.lower().endswith(suffix) else name + suffix
 
 
 @attrs.frozen

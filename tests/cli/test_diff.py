@@ -158,7 +158,8 @@ class TestOutcomes:
 
         assert out == (
             "::error file=recipes/review.py,line=5,title=promptkit diff%3A breaking::prompt 'review': "
-            "argument 'language' no longer takes all that it took%0A-Literal['python', 'rust']%0A+Literal['python']\n"
+            "argument 'language' no longer takes all that it took"
+            "%0A-Literal['python', 'rust']%0A+Literal['python']\n"
         )
         assert summary.read_text() == (
             "# Before\n## Prompts\n\n1 breaking change since HEAD\n\n"
