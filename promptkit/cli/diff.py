@@ -3,6 +3,7 @@
 import os
 import tempfile
 from argparse import Namespace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from promptkit.cli.diagnostics import print_error
 from promptkit.cli.differences.changes import Change, changes_between
 from promptkit.cli.differences.report import as_data, as_markdown, print_annotations, print_text
 from promptkit.cli.differences.revisions import Repository, RevisionError
-from promptkit.cli.differences.sides import ask_side
+from promptkit.cli.differences.sides import ask_side, moved
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.exceptions import LoadError
@@ -33,10 +34,11 @@ def run(options: Namespace, output: Output) -> int:
         print_error(str(error))
         return Exit.USAGE
     for side, when in ((old, f" at {options.revision}"), (new, "")):
-        for fault in side["faults"]:
-            print_error(f"not served{when}: {fault}")
+        for file, line, message in side["faults"]:
+            print_error(f"not served{when}: {repository.path(file)}:{line}: {message}")
     changes = changes_between(old, new)
-    _print(options, changes, new, output)
+    places = {owner: (repository.path(file), line) for owner, (file, line) in new["places"].items()}
+    _print(options, changes, places, output)
     if options.summary is not None and not _write_summary(options, changes):
         return Exit.USAGE
     return Exit.FAULTY if any(change.kind.breaking for change in changes) else Exit.FINE
@@ -46,17 +48,18 @@ def _sides(repository: Repository, revision: str, target: str) -> tuple[dict[str
     """What was served, and what is served now, for the examples that there were."""
     commit = repository.commit(revision)
     with tempfile.TemporaryDirectory(prefix="promptkit-diff-", ignore_cleanup_errors=True) as scratch:
-        then = Path(os.path.realpath(scratch)) / repository.root.name
+        then = Path(os.path.realpath(scratch)) / (repository.root.name or "root")
         now, here = repository.root, Path(os.path.realpath(os.curdir))
         within = _within(target, now)
         repository.write(commit, then)
         folder = then / here.relative_to(now)
         try:
-            old = ask_side(then, folder if folder.is_dir() else then, _at(then, within, target))
+            old = ask_side(folder if folder.is_dir() else then, _at(then, within, target))
         except LoadError as error:
             reason = error.reason.replace(f"{then}{os.sep}", "")
             raise LoadError(target, f"at {revision}, {reason}") from None
-        return old, ask_side(now, here, _at(now, within, target), old["examples"])
+        old = moved(old, str(then), str(now))  # where it lay says nothing
+        return old, ask_side(here, _at(now, within, target), old["examples"])
 
 
 def _within(target: str, root: Path) -> Path | None:
@@ -78,12 +81,14 @@ def _at(root: Path, within: Path | None, target: str) -> str:
     return f"{root / within}:{attribute}" if attribute else str(root / within)
 
 
-def _print(options: Namespace, changes: list[Change], new: dict[str, Any], output: Output) -> None:
+def _print(
+    options: Namespace, changes: list[Change], places: Mapping[str, tuple[str, int]], output: Output
+) -> None:
     form = "json" if options.json else options.format
     if form == "json":
         output.print_json(as_data(changes, options.revision))
     elif form == "github":
-        print_annotations(changes, new["places"], output)
+        print_annotations(changes, places, output)
     else:
         print_text(changes, options.revision, output)
 

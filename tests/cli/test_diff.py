@@ -205,7 +205,7 @@ class TestCare:
 
     def test_both_sides_see_their_own_project(self, repository):
         """
-        Modules beside the recipes, and files that prompts read, are those of the revision.
+        Modules beside the recipes and files that are read are those of the revision, which lay nowhere else.
         """
         for revision in ("one", "two"):
             (repository / "lib.py").write_text(f"WORD = {revision!r}\n")
@@ -221,8 +221,8 @@ class TestCare:
         _, out, _ = diff(repository, "HEAD~1", "--json")
 
         (change,) = json.loads(out)["changes"]
-        assert change["before"] == "[user]\noneonerecipes/review.py"
-        assert change["after"] == "[user]\ntwotworecipes/review.py"
+        assert change["before"] == f"[user]\noneone{repository}/recipes/review.py"
+        assert change["after"] == f"[user]\ntwotwo{repository}/recipes/review.py"
 
     def test_what_recipes_print(self, repository):
         """

@@ -47,7 +47,9 @@ def as_data(changes: Sequence[Change], revision: str) -> dict[str, Any]:
     }
 
 
-def print_annotations(changes: Sequence[Change], places: Mapping[str, Sequence[Any]], stream: TextIO) -> None:
+def print_annotations(
+    changes: Sequence[Change], places: Mapping[str, tuple[str, int]], stream: TextIO
+) -> None:
     """
     Print an annotation for each change, beside the prompt that it is about if that still exists.
 
@@ -56,7 +58,7 @@ def print_annotations(changes: Sequence[Change], places: Mapping[str, Sequence[A
             What has changed.
 
         places:
-            The file and the line of each owner.
+            The file and the line of each owner, as seen from the root of the repository.
 
         stream:
             Where to print.

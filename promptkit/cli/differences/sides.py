@@ -6,7 +6,6 @@ reads what is wanted from standard input, and prints the data.
 """
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -34,20 +33,17 @@ from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-__all__ = ["ask_side", "main", "own_examples", "side_of"]
+__all__ = ["ask_side", "main", "moved", "own_examples", "side_of"]
 
 #: What is rendered, or read, of each prompt and each resource, by its kind and its name.
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
 
 
-def ask_side(root: Path, folder: Path, target: str, examples: Examples | None = None) -> dict[str, Any]:
+def ask_side(folder: Path, target: str, examples: Examples | None = None) -> dict[str, Any]:
     """
     Return the data of one side.
 
     Args:
-        root:
-            The folder that holds all of it. Paths in the data are relative to it.
-
         folder:
             The current folder of its process.
 
@@ -74,20 +70,22 @@ def ask_side(root: Path, folder: Path, target: str, examples: Examples | None = 
     if not ran.stdout:
         msg = f"the process that loads {target!r} ended with code {ran.returncode}, and without an answer"
         raise RevisionError(msg)
-    data: dict[str, Any] = _relative(json.loads(ran.stdout), str(root))
+    data: dict[str, Any] = json.loads(ran.stdout)
     if "unloadable" in data:
         raise LoadError(data["target"], data["unloadable"])
     return data
 
 
-def _relative(value: Any, root: str) -> Any:
-    """*value* with all paths below *root* as seen from there: a revision lies in another folder."""
+def moved(value: Any, place: str, other: str) -> Any:
+    """
+    Return *value* with *other* wherever it says *place*, as if what is there lay elsewhere.
+    """
     if isinstance(value, str):
-        return value.replace(f"{root}{os.sep}", "").replace(root, os.curdir)
+        return value.replace(place, other)
     if isinstance(value, list):
-        return [_relative(item, root) for item in value]
+        return [moved(item, place, other) for item in value]
     if isinstance(value, dict):
-        return {key: _relative(item, root) for key, item in value.items()}
+        return {key: moved(item, place, other) for key, item in value.items()}
     return value
 
 
@@ -142,7 +140,9 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
         "examples": examples,
         "shown": {**rendered, **read},
         "faults": [
-            f"{one.location}: {one.message}" for one in catalog.diagnostics if one.severity is Severity.ERROR
+            [one.location.file, one.location.line, one.message]
+            for one in catalog.diagnostics
+            if one.severity is Severity.ERROR
         ],
     }
 
