@@ -15,6 +15,7 @@ from promptkit.exports.errors import ExportError, UnfitPart
 from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Role, Text
 from promptkit.language.media import Media
 from promptkit.language.messages import Message, Workflow
+from promptkit.language.mime import canonical_type
 
 __all__ = ["File", "Link", "Part", "Turn", "Vendor", "joined_text", "turns_of"]
 
@@ -181,7 +182,7 @@ def _parts(message: Message, vendor: Vendor) -> list[Part] | None:
 
 def _fetched(link: ResourceLink, vendor: Vendor) -> list[Part]:
     """What a link leads to, if the vendor can fetch it."""
-    mime_type = link.mime_type or ""
+    mime_type = canonical_type(link.mime_type or "")
     write = vendor.links.get(mime_type)
     if write is None or urlsplit(link.uri).scheme.lower() not in vendor.schemes:
         return []
@@ -193,7 +194,7 @@ def _file(content: Content) -> File | None:
     if isinstance(content, Media):
         return File(content, str(content.mime_type), content.data)
     if isinstance(content, EmbeddedResource) and content.blob is not None:
-        return File(content, str(content.mime_type), content.blob, content.uri)
+        return File(content, canonical_type(str(content.mime_type)), content.blob, content.uri)
     return None
 
 

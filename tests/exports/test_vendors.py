@@ -30,6 +30,7 @@ RECIPES = Path(__file__).parents[2] / "recipes"
 FORMS = pytest.mark.parametrize("form", EXPORTS)
 
 GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
+JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0\xff\xd9"
 OGG = b"OggS" + bytes(60)
 MP3 = b"ID3\4" + bytes(60)
 PDF = b"%PDF-1.7\n%%EOF\n"
@@ -266,6 +267,19 @@ class TestForms:
             "mime_type": "application/pdf",
             "file_uri": link.uri,
         }
+
+    @FORMS
+    def test_types_that_are_written_otherwise(self, form):
+        """
+        A type may have capitals, parameters, and a name that people use for it.
+        """
+        named = [
+            EmbeddedResource("docs://a", blob=JPEG, mime_type=name)
+            for name in ("image/jpg", "Image/JPEG; q=1")
+        ]
+        plain = EmbeddedResource("docs://a", blob=JPEG, mime_type="image/jpeg")
+
+        assert EXPORTS[form](user(*named)) == EXPORTS[form](user(plain, plain))
 
     @FORMS
     def test_they_are_json_but_for_bytes(self, form, png):
