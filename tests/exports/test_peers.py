@@ -258,6 +258,21 @@ def test_what_the_server_has_already(peer, shelf):
 
 
 @PEERS
+def test_a_prompt_of_the_same_name_is_replaced(peer, recipes):
+    """
+    It is listed once, and gotten from promptkit.
+    """
+    folder = recipes(own="from promptkit import prompt\n@prompt\ndef own(name: str): return f'Ours {name}'\n")
+
+    async def work():
+        async with peer.client(peer.made(folder)) as client:
+            got = await peer.get(client, "own", {"name": "one"})
+            return [one.name for one in await peer.prompts(client)], got.messages[0].content.text
+
+    assert anyio.run(work) == (["own"], "Ours one")
+
+
+@PEERS
 def test_requests_run_beside_each_other(peer, shelf):
     """
     A prompt that takes its time holds up no other, and one that is cancelled is let go.
