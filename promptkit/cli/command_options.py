@@ -6,7 +6,15 @@ from typing import Any, Final
 
 from promptkit.cli.options import SERVE_OPTIONS, add_target
 
-__all__ = ["ADDED"]
+__all__ = ["ADDED", "VENDORS"]
+
+#: The forms of `render` that are a vendor's, and what of `promptkit.exports` makes them.
+VENDORS: Final = {
+    "openai-chat": "openai_chat",
+    "openai-responses": "openai_responses",
+    "anthropic": "anthropic_messages",
+    "gemini": "gemini_contents",
+}
 
 
 def _add_list(listing: ArgumentParser) -> None:
@@ -28,12 +36,15 @@ def _add_render(render: ArgumentParser) -> None:
     form = render.add_mutually_exclusive_group()
     form.add_argument(
         "--format",
-        choices=("transcript", "markdown", "json"),
+        choices=("transcript", "markdown", "json", *VENDORS),
         default="transcript",
-        help="how to show it: turn by turn, as Markdown, or as the JSON that a client receives "
-        "(default: transcript)",
+        help="how to show it: turn by turn, as Markdown, as the JSON that a client receives, or as the JSON "
+        "that a vendor of models takes (default: transcript)",
     )
     _add_json(form, "short for --format json")
+    render.add_argument(
+        "--lossy", action="store_true", help="show text in place of what the vendor does not take"
+    )
     render.add_argument(
         "--out", metavar="DIR", help="write images, recordings and other files into this folder, too"
     )
@@ -86,6 +97,28 @@ def _add_complete(complete: ArgumentParser) -> None:
     _add_json(complete, "print the JSON that a client receives")
 
 
+def _add_diff(diff: ArgumentParser) -> None:
+    diff.add_argument(
+        "revision",
+        nargs="?",
+        default="HEAD",
+        metavar="REF",
+        help="a commit, a branch or a tag (default: HEAD)",
+    )
+    add_target(diff, "--target")
+    form = diff.add_mutually_exclusive_group()
+    form.add_argument(
+        "--format",
+        choices=("text", "json", "github"),
+        default="text",
+        help="text for people, JSON for other programs, or annotations for GitHub Actions (default: text)",
+    )
+    _add_json(form, "short for --format json")
+    diff.add_argument(
+        "--summary", metavar="FILE", help="also append what has changed to this file, as Markdown"
+    )
+
+
 def _add_json(group: Any, summary: str) -> None:
     group.add_argument("--json", action="store_true", help=summary)
 
@@ -105,5 +138,6 @@ ADDED: Final[dict[str, Callable[[ArgumentParser], None]]] = {
     "render": _add_render,
     "check": _add_check,
     "complete": _add_complete,
+    "diff": _add_diff,
     "build": _add_build,
 }

@@ -19,7 +19,7 @@ from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 
-__all__ = ["render_examples"]
+__all__ = ["failure_reason", "render_examples", "shown_arguments"]
 
 T = TypeVar("T")
 Subject = TypeVar("Subject", Arguments, CompiledResource)
@@ -102,10 +102,10 @@ def _refusal(lower: Callable[[], bytes]) -> ValueError | None:
 def _failed_prompt(
     prompt: CompiledPrompt, arguments: Mapping[str, str], error: BaseException | None
 ) -> Diagnostic:
-    reason = Redactor.of(prompt.arguments, arguments).redacted(_reason(error, time_limit(prompt)))
+    reason = Redactor.of(prompt.arguments, arguments).redacted(failure_reason(error, time_limit(prompt)))
     return Diagnostic(
         Rule.EXAMPLE_FAILS,
-        f"prompt {prompt.name!r}: it fails for {_shown(prompt, arguments)}: {reason}",
+        f"prompt {prompt.name!r}: it fails for {shown_arguments(prompt, arguments)}: {reason}",
         "correct it, or give examples that it can be rendered for",
         _place(prompt.location, error),
     )
@@ -113,7 +113,7 @@ def _failed_prompt(
 
 def _failed_resource(resource: CompiledResource, uri: str, error: BaseException | None) -> Diagnostic:
     redactor = Redactor.of(resource.arguments, resource.match(uri) or {})
-    message = f"resource {resource.name!r}: it fails for {uri}: {_reason(error, time_limit())}"
+    message = f"resource {resource.name!r}: it fails for {uri}: {failure_reason(error, time_limit())}"
     return Diagnostic(
         Rule.RESOURCE_FAILS,
         redactor.redacted(message),
@@ -122,7 +122,8 @@ def _failed_resource(resource: CompiledResource, uri: str, error: BaseException 
     )
 
 
-def _shown(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str:
+def shown_arguments(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str:
+    """Return arguments as errors show them, shortened, without secrets."""
     from reprlib import repr as short_repr
 
     secret = prompt.arguments.secret
@@ -130,7 +131,8 @@ def _shown(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str:
     return ", ".join(words) or "its defaults"
 
 
-def _reason(error: BaseException | None, limit: float) -> str:
+def failure_reason(error: BaseException | None, limit: float) -> str:
+    """Return why a call failed; None stands for a call that took longer than *limit*, in seconds."""
     if error is None:
         return f"it took longer than {limit:g} s"
     if isinstance(error, ArgumentErrors):

@@ -7,16 +7,24 @@ from typing import Any, Final
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
+from promptkit.cli.command_options import VENDORS
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Image, Media
 from promptkit.language.messages import Workflow
+from promptkit.language.turns import user
 
-__all__ = ["as_markdown", "completion_as_json", "document_as_json", "prompt_as_json"]
+__all__ = [
+    "as_markdown",
+    "completion_as_json",
+    "document_as_json",
+    "exported_as_json",
+    "prompt_as_json",
+]
 
-#: Members of a result whose values come from the protocol, and hold no secrets.
-_PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType")
+#: Members of a result whose values come from the protocol, or from a vendor's, and hold no secrets.
+_PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type", "format", "detail")
 
 
 def as_markdown(shown: Workflow | EmbeddedResource, files: Mapping[int, Path]) -> str:
@@ -65,6 +73,37 @@ def document_as_json(document: EmbeddedResource, redactor: Redactor) -> Any:
         ValueError: As there.
     """
     return _decoded(_lowering().contents(document), redactor)
+
+
+def exported_as_json(
+    form: str, shown: Workflow | EmbeddedResource, redactor: Redactor, *, lossy: bool
+) -> Any:
+    """
+    Return what the SDK of a vendor takes, without secrets. Bytes are base64, as in the vendor's own JSON.
+
+    Args:
+        form:
+            One of `VENDORS`.
+
+        shown:
+            What was rendered, or a document, which becomes a turn of the user.
+
+        redactor:
+            Hides secrets.
+
+        lossy:
+            Whether what the vendor does not take becomes text.
+
+    Raises:
+        ExportError: If there is anything that the vendor does not take, unless *lossy*.
+    """
+    import msgspec
+
+    from promptkit import exports
+
+    export = getattr(exports, VENDORS[form])
+    workflow = shown if isinstance(shown, Workflow) else user(shown)
+    return _redacted(msgspec.to_builtins(export(workflow, lossy=lossy)), redactor)
 
 
 def completion_as_json(completion: Completion, redactor: Redactor) -> Any:

@@ -19,7 +19,7 @@ from promptkit.language.arg import NO_DEFAULT
 if TYPE_CHECKING:
     from rich.text import Text
 
-__all__ = ["run"]
+__all__ = ["run", "shown_type"]
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -88,7 +88,7 @@ def _described(argument: Argument) -> "Text":
     need = "required" if argument.required else f"default {_default(argument)}"
     if argument.arg.timezone is not None:
         need += f", in {argument.arg.timezone} unless it has an offset"
-    text = Text.assemble((argument.name, "bold"), ": ", (_line(_type(argument.annotation)), "cyan"))
+    text = Text.assemble((argument.name, "bold"), ": ", (_line(shown_type(argument.annotation)), "cyan"))
     text.append(f", {escape_invisible(need, one_line=True)}")
     return text.append(f": {_line(argument.arg.description)}" if argument.arg.description else "")
 
@@ -116,17 +116,17 @@ def _own_default(argument: Argument) -> str:
         return f"<{type(argument.default).__name__}, which cannot be shown: {type(error).__name__}>"
 
 
-def _type(annotation: Any) -> str:
-    """A type as its author writes it, without modules and without `Annotated`."""
+def shown_type(annotation: Any) -> str:
+    """Return a type as its author writes it, without modules and without `Annotated`."""
     if isinstance(annotation, list):  # the parameters of a Callable
-        return f"[{', '.join(map(_type, annotation))}]"
+        return f"[{', '.join(map(shown_type, annotation))}]"
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _type(arguments[0])
+        return shown_type(arguments[0])
     if origin in (Union, UnionType):
-        return " | ".join(map(_type, arguments))
+        return " | ".join(map(shown_type, arguments))
     name = _type_name(annotation if origin is None else origin)
-    shown = map(repr if origin is Literal else _type, arguments)
+    shown = map(repr if origin is Literal else shown_type, arguments)
     return f"{name}[{', '.join(shown)}]" if arguments else name
 
 

@@ -40,7 +40,7 @@ __all__ = [
 EPILOG: Final = """\
 exit codes:
   0    everything is fine
-  1    recipes have faults, or a prompt failed
+  1    recipes have faults, a prompt failed, or diff found what breaks callers
   2    wrong usage: an unknown command, option, target, prompt or setting
   130  interrupted
 """
@@ -278,5 +278,6 @@ COMMANDS: Final[dict[str, str]] = {
     "render": "render one prompt and show it",
     "check": "report every fault in the recipes",
     "complete": "show what a client would be offered for an argument",
+    "diff": "show what clients would see differently from a git revision",
     "build": "write what a server of the recipes starts from, for deployment",
 }

@@ -14,9 +14,10 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
+from promptkit.cli.command_options import VENDORS
 from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
 from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
-from promptkit.cli.formats import as_markdown, document_as_json, prompt_as_json
+from promptkit.cli.formats import as_markdown, document_as_json, exported_as_json, prompt_as_json
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
 from promptkit.cli.words import is_uri
@@ -33,6 +34,7 @@ from promptkit.errors.exceptions import (
     nearest,
 )
 from promptkit.errors.tracebacks import format_exception
+from promptkit.exports.errors import ExportError
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -42,7 +44,7 @@ __all__ = ["run"]
 
 def run(options: Namespace, output: Output) -> int:
     """
-    Print a prompt, or a resource by its URI, as a transcript, as Markdown or as JSON.
+    Print a prompt, or a resource by its URI, as a transcript, as Markdown or as JSON, a vendor's too.
 
     The values of secret arguments are hidden in all of them, and in errors.
 
@@ -129,19 +131,34 @@ class _Request:
         """Write media to files, if they are wanted, and print the rest in the form that is wanted."""
         try:
             files = self._write_media(contents, name)
-            if self._form == "json":
-                self._output.print_json(as_json(redactor))
-            else:
-                text = as_markdown(shown, files) if self._form == "markdown" else str(shown)
-                self._output.print_content(redactor.redacted(text))
+            self._print_form(shown, files, as_json, redactor)
         except OSError as error:
             print_error(f"cannot write to {self._options.out!r}: {error.strerror}")
             return Exit.USAGE
+        except ExportError as error:
+            print_error(f"{error.reason} (--lossy shows text in place of what cannot be taken)")
+            return Exit.FAULTY
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             kind = "prompt" if isinstance(shown, Workflow) else "resource"
             print_error(redactor.redacted(f"{kind} {name!r} has text that cannot be sent: {error}"))
             return Exit.FAULTY
         return Exit.FINE
+
+    def _print_form(
+        self,
+        shown: Workflow | EmbeddedResource,
+        files: Mapping[int, Path],
+        as_json: Callable[[Redactor], Any],
+        redactor: Redactor,
+    ) -> None:
+        if self._form in VENDORS:
+            lossy = self._options.lossy
+            self._output.print_json(exported_as_json(self._form, shown, redactor, lossy=lossy))
+        elif self._form == "json":
+            self._output.print_json(as_json(redactor))
+        else:
+            text = as_markdown(shown, files) if self._form == "markdown" else str(shown)
+            self._output.print_content(redactor.redacted(text))
 
     def _write_media(self, contents: Sequence[Content], name: str) -> Mapping[int, Path]:
         if self._options.out is None:

@@ -62,7 +62,7 @@ class _Words(BaseCompleter):
             return _complete_word(parsed_args.target, prefix)
         if action.dest == "target":
             return _TARGETS(prefix)
-        return _FILES(prefix) if action.dest in ("out", "audit", "compiled") else ()
+        return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary") else ()
 
 
 def _render_word(prefix: str) -> Iterator[str]:

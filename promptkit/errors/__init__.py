@@ -12,7 +12,8 @@ The exceptions that promptkit raises, as one tree.
     ├── ArgumentErrors      all that is wrong with the arguments of one request
     ├── CompileError        a prompt or resource that cannot be compiled
     ├── LoadError           a target from which nothing can be loaded
-    └── ConfigurationError  a setting of pyproject.toml that is not valid
+    ├── ConfigurationError  a setting of pyproject.toml that is not valid
+    └── ExportError         what a vendor cannot take, in `promptkit.exports`
 
 A wrong value in an author's code is a built-in `TypeError` or `ValueError`. `ResultError` is the
 `TypeError` for what an author's function returned. A `Fault` is no exception: it is one entry of

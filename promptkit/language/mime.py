@@ -10,6 +10,7 @@ __all__ = [
     "MAX_AUDIO_BYTES",
     "MAX_IMAGE_BYTES",
     "MAX_IMAGE_SIDE",
+    "canonical_type",
     "checked_type",
     "human_size",
     "sniff",
@@ -66,6 +67,14 @@ def sniff(data: bytes) -> str | None:
     return _CANONICAL.get(mime, mime) if mime else None
 
 
+def canonical_type(mime_type: str) -> str:
+    """
+    Return the registered name of a MIME type, without parameters.
+    """
+    name = mime_type.partition(";")[0].strip().lower()
+    return _CANONICAL.get(name, name)
+
+
 def summary(mime_type: str, data: bytes) -> str:
     """
     Return what a transcript shows in place of bytes: ``<image/png 20 kB sha256:0a1b2c3d>``.
@@ -93,7 +102,7 @@ def checked_type(data: bytes, declared: str | None, accepted: frozenset[str], li
         known = ", ".join(sorted(accepted))
         msg = f"the bytes are {found or 'of no known format'}; clients take {known}: convert it first"
         raise MediaError(msg)
-    if declared is not None and _CANONICAL.get(declared.lower(), declared.lower()) != found:
+    if declared is not None and canonical_type(declared) != found:
         msg = f"the bytes are {found}, not {declared}: leave the type out, or correct it"
         raise MediaError(msg)
     if found in IMAGE_TYPES:

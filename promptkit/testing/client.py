@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
+from promptkit.compiler.catalogs import Target, catalog_of, sound
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.exceptions import PromptkitError, nearest
 from promptkit.language.documents import EmbeddedResource
@@ -29,7 +30,6 @@ from promptkit.testing.received import (
     document_of,
     workflow_of,
 )
-from promptkit.testing.targets import Target, catalog_of, sound
 from promptkit.version import VERSION
 
 __all__ = ["Client", "ProtocolError"]

@@ -93,9 +93,9 @@ def promptkit_catalog(pytestconfig: pytest.Config) -> "Catalog":
     """
     The compiled prompts and resources of the configured target, with what is wrong with them.
     """
+    from promptkit.compiler.catalogs import catalog_of
     from promptkit.errors import PromptkitError
     from promptkit.testing.selection import target_of
-    from promptkit.testing.targets import catalog_of
 
     try:
         return catalog_of(target_of(pytestconfig))
@@ -108,8 +108,8 @@ def promptkit_client(promptkit_catalog: "Catalog") -> "Iterator[Client]":
     """
     A `promptkit.testing.Client` of the configured target, all of which can be served.
     """
+    from promptkit.compiler.catalogs import sound
     from promptkit.testing.client import Client
-    from promptkit.testing.targets import sound
 
     with Client(sound(promptkit_catalog)) as client:
         yield client

@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -75,6 +76,12 @@ SOUND = [
     (["complete", "review", "language", "r"], 0, "rust\n", COMPLETED),
     (["complete", "style://{language}", "language", "r"], 0, "rust\n", COMPLETED),
     (["complete", "review", "code"], 0, "", {"completion": {"values": [], "total": 0, "hasMore": False}}),
+    (
+        ["diff"],
+        0,
+        "nothing that clients see has changed since HEAD\n",
+        {"revision": "HEAD", "breaking": False, "changes": []},
+    ),
 ]
 
 #: Command lines that fail, how they end, and the last line on standard error.
@@ -93,6 +100,7 @@ WRONG = [
         2,
         "promptkit check: error: argument --client: there is no client 'zedd': did you mean 'zed'?",
     ),
+    (["diff", "nope"], 2, "promptkit: there is no revision 'nope' here: name a commit, a branch or a tag"),
     (
         ["complete", "review", "langage"],
         2,
@@ -102,9 +110,13 @@ WRONG = [
 
 
 @pytest.fixture
-def shelf(recipes, tmp_path):
-    """A prompt and a resource, in the current folder."""
+def shelf(recipes, tmp_path, request):
+    """A prompt and a resource, in the current folder; in a repository where a revision is needed."""
     recipes(shelf=SHELF)
+    if request.getfixturevalue("argv")[0] == "diff":
+        author = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
+        for words in (["init"], ["add", "--all"], [*author, "commit", "--message=One"]):
+            subprocess.run(["git", *words], cwd=tmp_path, capture_output=True, check=True)  # noqa: S607
     return tmp_path
 
 

@@ -8,9 +8,14 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from promptkit import exports
 from promptkit.cli import main
+from promptkit.cli.command_options import VENDORS
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
 from tests.terminal import COMMAND, Person, command, environment, on_terminal
 
 SHELF = '''
@@ -360,3 +365,48 @@ class TestWatch:
 
         assert (code, out) == (2, b"")
         assert err.startswith(b"promptkit: cannot load 'nowhere'")
+
+
+class TestVendors:
+    @pytest.mark.parametrize("form", VENDORS)
+    def test_what_a_vendor_takes(self, form, shelf, capsys):
+        """
+        It is what the export returns, as JSON, with base64 for bytes.
+        """
+        code, out, err = run(capsys, "render", "mixed", "--format", form, "--lossy")
+
+        assert (code, err) == (0, "")
+        workflow = compile(load(shelf / "recipes")).render("mixed")
+        exported = getattr(exports, VENDORS[form])(workflow, lossy=True)
+        assert json.loads(out) == msgspec.to_builtins(exported)
+
+    def test_what_it_does_not_take(self, shelf, capsys):
+        """
+        It is an error that names the messages, and the option that shows text for them.
+        """
+        code, out, err = run(capsys, "render", "mixed", "--format", "anthropic")
+
+        assert (code, out) == (1, "")
+        assert err == (
+            "promptkit: Anthropic cannot take it: message 3 holds audio/wav of the user: "
+            "say in text what it says; message 5 holds application/zip of the user: "
+            "convert it to application/pdf (--lossy shows text in place of what cannot be taken)\n"
+        )
+
+    def test_a_resource(self, shelf, capsys):
+        """
+        A document becomes a turn of the user.
+        """
+        code, out, _ = run(capsys, "render", "media://dot", "--format", "gemini")
+
+        (turn,) = json.loads(out)
+        assert (code, turn["role"]) == (0, "user")
+        assert turn["parts"][0]["inline_data"]["mime_type"] == "image/png"
+
+    def test_secrets_are_hidden(self, shelf, capsys):
+        """
+        As in every form.
+        """
+        _, out, _ = run(capsys, "render", "hides", "key=swordfish-9", "--format", "openai-chat")
+
+        assert json.loads(out)[0]["content"] == "The key is <secret>."

@@ -12,6 +12,7 @@ from math import inf
 from pathlib import Path
 
 import pytest
+import yaml
 from markdown_it import MarkdownIt
 from msgspec.structs import asdict
 
@@ -30,7 +31,7 @@ INSTALLING = {
 }
 
 #: What may stand in a fence. A reader copies the first three to files, and the fourth to a shell.
-LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", ""}
+LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", "yaml", ""}
 
 #: A client's own command, which notes how it is told to start the server.
 CLIENT = """#!/bin/sh
@@ -66,6 +67,8 @@ class Reader:
             self.output = self.execute(content)
         elif language == "text" and output is not None:
             assert output.strip() == content.strip()
+        elif language == "yaml":
+            assert yaml.safe_load(content)
         elif language == "json":
             expected = json.loads(content)
             assert output is None or json.loads(output) == expected

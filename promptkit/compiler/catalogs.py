@@ -1,4 +1,4 @@
-"""Targets of tests: what a client, or a fixture, is given to serve becomes a catalog."""
+"""Targets: whatever can be served becomes a catalog, as tests and servers of others are given it."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,0 +1,90 @@
+"""Revisions of a git repository: one is written to a folder, and the repository stays as it is."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from promptkit.errors.exceptions import PromptkitError
+
+__all__ = ["Repository", "RevisionError"]
+
+
+class RevisionError(PromptkitError):
+    """A revision cannot be had; the message says why, and what to do."""
+
+
+class Repository:
+    """
+    The git repository that a folder is in.
+
+    Args:
+        folder:
+            Where to start.
+
+    Raises:
+        RevisionError: If it is in none, or there is no git.
+    """
+
+    def __init__(self, folder: str = ".") -> None:
+        self._folder = folder
+        try:
+            top = self._git("rev-parse", "--show-toplevel")
+        except RevisionError as error:
+            where = os.path.abspath(folder)  # noqa: PTH100 (it may be gone)
+            msg = f"there is no git repository at {where!r}, so there is nothing to compare with: {error}"
+            raise RevisionError(msg) from None
+        self.root = Path(os.path.realpath(top))
+
+    def path(self, file: str) -> str:
+        """
+        Return the path of *file* as seen from the root; as it is if it lies elsewhere.
+        """
+        place = Path(file)
+        return place.relative_to(self.root).as_posix() if place.is_relative_to(self.root) else file
+
+    def commit(self, revision: str) -> str:
+        """
+        Return the hash of the commit that *revision* names.
+
+        Raises:
+            RevisionError: If there is none.
+        """
+        try:
+            return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
+        except RevisionError:
+            msg = f"there is no revision {revision!r} here: name a commit, a branch or a tag"
+            raise RevisionError(msg) from None
+
+    def write(self, commit: str, folder: Path) -> None:
+        """
+        Write the files of *commit* into *folder*, as a checkout would.
+
+        The index of its own that git needs for this lies outside of the repository. Neither hooks run, nor is
+        a worktree noted anywhere. Submodules are empty folders.
+
+        Raises:
+            RevisionError: If git cannot write them.
+        """
+        index = folder.with_name(f"{folder.name}.index")
+        own = {**os.environ, "GIT_INDEX_FILE": str(index)}
+        self._git("read-tree", commit, environment=own)
+        self._git("checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}", environment=own)
+        (folder / ".git").mkdir(parents=True)  # the root of the project is found by it
+
+    def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
+        where = getattr(self, "root", self._folder)
+        try:
+            ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
+                ["git", "-C", where, *arguments],  # noqa: S607 (the user's)
+                capture_output=True,
+                check=False,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+            )
+        except FileNotFoundError:
+            msg = "git is not installed, or not on the PATH"
+            raise RevisionError(msg) from None
+        if ran.returncode:
+            said = ran.stderr.decode(errors="replace").strip() or f"git {arguments[0]} failed"
+            raise RevisionError(said)
+        return os.fsdecode(ran.stdout).rstrip("\r\n")

@@ -1,0 +1,215 @@
+"""
+One side of a comparison, as plain data: its lists, and what its prompts and resources say for their examples.
+
+Each side has a process of its own, since the modules of both have the same names. ``python -m`` this module
+reads what is wanted from standard input, and prints the data.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.examples import example_arguments, example_uris
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
+from promptkit.catalog.resources import CompiledResource
+from promptkit.cli.deadline import Outcome, call_within_limit, render_within_limit, time_limit
+from promptkit.cli.differences.revisions import RevisionError
+from promptkit.cli.examples import failure_reason, shown_arguments
+from promptkit.cli.list import shown_type
+from promptkit.cli.loading import load_catalog
+from promptkit.cli.output import Output, capture_output
+from promptkit.errors.diagnostics import Severity
+from promptkit.errors.exceptions import LoadError
+from promptkit.language.content import EmbeddedResource
+from promptkit.language.messages import Workflow
+from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.revisions import LATEST_HANDSHAKE
+
+__all__ = ["ask_side", "main", "moved", "own_examples", "side_of"]
+
+#: What is rendered, or read, of each prompt and each resource, by its kind and its name.
+Examples: TypeAlias = Mapping[str, Sequence[Any]]
+
+
+def ask_side(folder: Path, target: str, examples: Examples | None = None) -> dict[str, Any]:
+    """
+    Return the data of one side.
+
+    Args:
+        folder:
+            The current folder of its process.
+
+        target:
+            What to load.
+
+        examples:
+            What to render and read; None for the examples that this side has.
+
+    Raises:
+        LoadError: If there is nothing at *target*.
+
+        RevisionError: If its process ends before it has answered.
+    """
+    asked = {"target": target, "examples": examples}
+    ran = subprocess.run(  # noqa: S603 (this very program)
+        # -P, as the current folder may hold modules of the names that promptkit imports.
+        [sys.executable, "-P", "-m", __name__],
+        input=json.dumps(asked).encode(),
+        stdout=subprocess.PIPE,
+        cwd=folder,
+        check=False,
+    )
+    if not ran.stdout:
+        msg = f"the process that loads {target!r} ended with code {ran.returncode}, and without an answer"
+        raise RevisionError(msg)
+    data: dict[str, Any] = json.loads(ran.stdout)
+    if "unloadable" in data:
+        raise LoadError(data["target"], data["unloadable"])
+    return data
+
+
+def moved(value: Any, place: str, other: str) -> Any:
+    """
+    Return *value* with *other* wherever it says *place*, as if what is there lay elsewhere.
+    """
+    if isinstance(value, str):
+        return value.replace(place, other)
+    if isinstance(value, list):
+        return [moved(item, place, other) for item in value]
+    if isinstance(value, dict):
+        return {key: moved(item, place, other) for key, item in value.items()}
+    return value
+
+
+def main() -> None:
+    """
+    Read what is wanted, and print the data of this side.
+    """
+    asked = json.loads(sys.stdin.buffer.read())
+    with capture_output(restore=False) as output:
+        _answer(asked, output)
+
+
+def _answer(asked: Mapping[str, Any], output: Output) -> None:
+    try:
+        catalog = load_catalog(asked["target"])
+    except LoadError as error:
+        data: dict[str, Any] = {"target": error.target, "unloadable": error.reason}
+    else:
+        examples = asked["examples"]
+        data = side_of(catalog, own_examples(catalog) if examples is None else examples)
+    print(json.dumps(data), file=output)
+
+
+def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
+    """
+    Return the data of a catalog.
+
+    Args:
+        catalog:
+            What is served.
+
+        examples:
+            What to render and read.
+    """
+    rendered = {
+        f"prompt {prompt.name}": [
+            _rendered(prompt, sent) for sent in examples.get(f"prompt {prompt.name}", ())
+        ]
+        for prompt in catalog.prompts
+    }
+    read = {
+        key: [_read(catalog, resource, uri) for uri in examples.get(key, ())]
+        for resource in catalog.resources
+        for key in (_key(resource),)
+    }
+    return {
+        "lists": _lists(catalog),
+        "places": {
+            f"prompt {prompt.name!r}": [prompt.location.file, prompt.location.line]
+            for prompt in catalog.prompts
+        },
+        "examples": examples,
+        "shown": {**rendered, **read},
+        "faults": [
+            [one.location.file, one.location.line, one.message]
+            for one in catalog.diagnostics
+            if one.severity is Severity.ERROR
+        ],
+    }
+
+
+def _key(resource: CompiledResource) -> str:
+    return f"{'template' if resource.is_template else 'resource'} {resource.uri_template}"
+
+
+def _lists(catalog: Catalog) -> Any:
+    """All lists, as clients of the newest revision with a handshake receive them, and arguments' types."""
+    lowering, resources = lowering_for(LATEST_HANDSHAKE), catalog.resources
+    return msgspec.to_builtins(
+        {
+            "prompts": [_listed(prompt) for prompt in catalog.prompts],
+            "resources": [lowering.resource(one) for one in resources if not one.is_template],
+            "resourceTemplates": [lowering.template(one) for one in resources if one.is_template],
+        }
+    )
+
+
+def _listed(prompt: CompiledPrompt) -> dict[str, Any]:
+    types = {one.name: shown_type(one.annotation) for one in prompt.arguments.ordered}
+    return {**msgspec.to_builtins(lowering_for(LATEST_HANDSHAKE).prompt(prompt)), "types": types}
+
+
+def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
+    """
+    Return what the authors' examples come to: arguments of prompts, and URIs of resources.
+    """
+    found: dict[str, list[Any]] = {}
+    for prompt in catalog.prompts:
+        found[f"prompt {prompt.name}"] = _sendable(partial(example_arguments, prompt.arguments))
+    for resource in catalog.resources:
+        found[_key(resource)] = _sendable(partial(example_uris, resource))
+    return found
+
+
+def _sendable(examples: Callable[[], Sequence[Any]]) -> list[Any]:
+    try:
+        return list(examples())
+    except TypeError:  # an example of a type that has no text: nothing can be sent
+        return []
+
+
+def _rendered(prompt: CompiledPrompt, sent: Mapping[str, str]) -> dict[str, Any]:
+    outcome = render_within_limit(prompt, sent)
+    redactor = Redactor.of(prompt.arguments, sent)
+    return _told(shown_arguments(prompt, sent), outcome, redactor, time_limit(prompt))
+
+
+def _read(catalog: Catalog, resource: CompiledResource, uri: str) -> dict[str, Any]:
+    outcome = call_within_limit(partial(catalog.read, uri))
+    redactor = Redactor.of(resource.arguments, resource.match(uri) or {})
+    return _told(redactor.redacted(uri), outcome, redactor, time_limit())
+
+
+def _told(
+    example: str, outcome: Outcome | EmbeddedResource, redactor: Redactor, limit: float
+) -> dict[str, Any]:
+    """What came of an example: a text, or why there is none."""
+    text = failure = None
+    if isinstance(outcome, Workflow | EmbeddedResource):
+        text = redactor.redacted(str(outcome))
+    else:
+        failure = redactor.redacted(failure_reason(outcome, limit))
+    return {"for": example, "text": text, "failure": failure}
+
+
+if __name__ == "__main__":
+    main()

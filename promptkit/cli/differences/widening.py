@@ -1,0 +1,182 @@
+"""
+Whether a type of today takes every value that a type of yesterday took, by their JSON Schemas.
+
+It knows what `promptkit.catalog.json_schema` writes. What it does not know counts as narrower.
+"""
+
+from collections.abc import Callable, Mapping
+from math import inf
+from typing import Any, Final, TypeAlias
+
+__all__ = ["WORDS", "takes_all"]
+
+Schema: TypeAlias = Mapping[str, Any]
+
+#: A schema; True takes anything, False takes nothing.
+_Rest: TypeAlias = Schema | bool
+
+#: What is said of a value, and does not bound it.
+WORDS: Final = frozenset({"title", "description", "examples", "default", "$comment"})
+
+#: Bounds that a new schema may leave out or loosen: how they are compared, and what holds without them.
+_AT_LEAST: Final = {
+    "minimum": -inf,
+    "exclusiveMinimum": -inf,
+    "minLength": 0,
+    "minItems": 0,
+    "minProperties": 0,
+}
+_AT_MOST: Final = {
+    "maximum": inf,
+    "exclusiveMaximum": inf,
+    "maxLength": inf,
+    "maxItems": inf,
+    "maxProperties": inf,
+}
+
+#: Keywords that are compared by rules of their own.
+_OWN_RULES: Final = frozenset(
+    {
+        "type",
+        "enum",
+        "const",
+        "anyOf",
+        "items",
+        "prefixItems",
+        "properties",
+        "required",
+        "additionalProperties",
+    }
+)
+
+
+class _Comparison:
+    """Compares types, whose schemas refer to definitions."""
+
+    def __init__(self, old: Schema, new: Schema) -> None:
+        self._old = old
+        self._new = new
+        self._assumed: set[tuple[str, str]] = set()  # types that hold themselves
+
+    def widens(self, old: Schema, new: Schema) -> bool:
+        """Whether *new* takes every JSON value that *old* takes."""
+        names = old.get("$ref", ""), new.get("$ref", "")
+        if all(names):
+            if names in self._assumed:
+                return True
+            self._assumed.add(names)
+        old, new = _resolved(old, self._old), _resolved(new, self._new)
+        if "anyOf" in old:
+            return all(self.widens(one, new) for one in old["anyOf"])
+        if "anyOf" in new:
+            return any(self.widens(old, one) for one in new["anyOf"])
+        if _values(old) is not None or _values(new) is not None:
+            return _takes_values(_values(old), new)
+        checks: tuple[Callable[[Schema, Schema], bool], ...] = (
+            _keeps_type,
+            _keeps_bounds,
+            self._keeps_items,
+            self._keeps_members,
+        )
+        return all(check(old, new) for check in checks)
+
+    def _keeps_items(self, old: Schema, new: Schema) -> bool:
+        before, after = old.get("prefixItems", []), new.get("prefixItems", [])
+        if len(before) != len(after) or not all(map(self.widens, before, after)):
+            return False
+        return self._widens_rest(old.get("items", True), new.get("items", True))
+
+    def _keeps_members(self, old: Schema, new: Schema) -> bool:
+        before, after = old.get("properties", {}), new.get("properties", {})
+        rest_before, rest_after = old.get("additionalProperties", True), new.get("additionalProperties", True)
+        if not set(new.get("required", ())) <= set(old.get("required", ())):
+            return False
+        if not all(self._widens_rest(one, after.get(name, rest_after)) for name, one in before.items()):
+            return False
+        # Whoever sent members that had no meaning is on their own, if these are given one.
+        return self._widens_rest(rest_before, rest_after)
+
+    def _widens_rest(self, old: _Rest, new: _Rest) -> bool:
+        if old is False or new is True:
+            return True
+        if new is False:
+            return False
+        return self.widens({} if isinstance(old, bool) else old, {} if isinstance(new, bool) else new)
+
+
+def takes_all(old: Schema, new: Schema, old_root: Schema, new_root: Schema) -> bool:
+    """
+    Return whether an argument takes every text that it took before.
+
+    The empty text is left out: for all types but strings it means "not given".
+
+    Args:
+        old:
+            The schema of its type before.
+
+        new:
+            The schema of its type now.
+
+        old_root:
+            Where the definitions are that *old* refers to.
+
+        new_root:
+            Where the definitions are that *new* refers to.
+    """
+    bounds = _resolved(new, new_root)
+    if bounds == {"type": "string"}:  # arguments are sent as text, and any text is one
+        return True
+    return _Comparison(old_root, new_root).widens(old, new)
+
+
+def _resolved(schema: Schema, root: Schema) -> dict[str, Any]:
+    """A schema without a reference, and without what does not bound its values."""
+    while name := schema.get("$ref", "").removeprefix("#/$defs/"):
+        schema = root["$defs"][name]
+    return {key: value for key, value in schema.items() if key not in WORDS}
+
+
+def _values(schema: Schema) -> list[Any] | None:
+    """All values that a schema takes, if it lists them."""
+    if "const" in schema:
+        return [schema["const"]]
+    if schema.get("type") == "null":
+        return [None]
+    values: list[Any] | None = schema.get("enum")
+    return values
+
+
+#: The types of JSON by those of Python.
+_TYPES: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+def _takes_values(old: list[Any] | None, new: Schema) -> bool:
+    values = _values(new)
+    if old is None:
+        return values is None and not new  # only what is not bounded takes more than what it lists
+    if values is not None:
+        return all(any(one == other and type(one) is type(other) for other in values) for one in old)
+    if new.keys() - {"type"}:
+        return False
+    return not new or all(_is_of(_TYPES.get(type(one), ""), new["type"]) for one in old)
+
+
+def _is_of(old: str, new: str) -> bool:
+    return old == new or (old, new) == ("integer", "number")
+
+
+def _keeps_type(old: Schema, new: Schema) -> bool:
+    return "type" not in new or ("type" in old and _is_of(old["type"], new["type"]))
+
+
+def _keeps_bounds(old: Schema, new: Schema) -> bool:
+    for key in new.keys() - _OWN_RULES:
+        if key in _AT_LEAST:
+            kept = new[key] <= old.get(key, _AT_LEAST[key])
+        elif key in _AT_MOST:
+            kept = new[key] >= old.get(key, _AT_MOST[key])
+        else:
+            kept = key in old and old[key] == new[key]
+        if not kept:
+            return False
+    return True

@@ -1,0 +1,64 @@
+"""Workflows for Gemini: contents with parts."""
+
+from typing import Any, Final
+
+from promptkit.exports.turns import File, Link, Part, Vendor, turns_of
+from promptkit.language.messages import Workflow
+from promptkit.language.mime import AUDIO_TYPES
+
+__all__ = ["GEMINI", "gemini_contents"]
+
+#: https://ai.google.dev/gemini-api/docs/image-understanding: animations are not among them.
+_IMAGES: Final = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+_FILES: Final = (*_IMAGES, *sorted(AUDIO_TYPES), "application/pdf")
+
+#: What Gemini calls some types.
+_NAMES: Final = {"audio/mpeg": "audio/mp3"}
+
+_ROLES: Final = {"user": "user", "assistant": "model"}
+
+
+def gemini_contents(workflow: Workflow, *, lossy: bool = False) -> list[Any]:
+    """
+    Return the ``contents`` of a request to Gemini.
+
+    Args:
+        workflow:
+            What a prompt rendered to.
+
+        lossy:
+            Whether what Gemini does not take becomes text that says what it was.
+
+    Returns:
+        A dictionary for each turn: messages of one role that follow each other are one turn. Files are
+        `bytes`, as the SDK takes them; in JSON they are base64.
+
+    Raises:
+        ExportError: If there is anything that Gemini does not take, unless *lossy*.
+
+    See Also:
+        https://ai.google.dev/api/caching#Content
+    """
+    turns = turns_of(workflow, GEMINI, lossy=lossy)
+    return [{"role": _ROLES[turn.role], "parts": turn.parts} for turn in turns]
+
+
+def _text(text: str) -> Part:
+    return {"text": text}
+
+
+def _file(file: File) -> Part:
+    return {"inline_data": {"mime_type": _NAMES.get(file.mime_type, file.mime_type), "data": file.data}}
+
+
+def _linked_file(link: Link) -> Part:
+    return {"file_data": {"mime_type": _NAMES.get(link.mime_type, link.mime_type), "file_uri": link.uri}}
+
+
+GEMINI: Final = Vendor(
+    "Gemini",
+    _text,
+    files=dict.fromkeys(_FILES, _file),
+    links=dict.fromkeys(_FILES, _linked_file),
+    schemes=("https", "gs"),
+)

@@ -1,0 +1,220 @@
+"""
+What all exports share: a workflow becomes turns, whose parts are written as a vendor wants them.
+
+A vendor says which files it takes, and how it writes them. What it does not take is an error, or text.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+from urllib.parse import urlsplit
+
+import attrs
+
+from promptkit.exports.errors import ExportError, UnfitPart
+from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Role, Text
+from promptkit.language.media import Media
+from promptkit.language.messages import Message, Workflow
+from promptkit.language.mime import canonical_type
+
+__all__ = ["File", "Link", "Part", "Turn", "Vendor", "joined_text", "turns_of"]
+
+#: One part of a turn, as a vendor writes it.
+Part: TypeAlias = dict[str, Any]
+
+
+@attrs.frozen
+class File:
+    """
+    An image, a recording or another file that a message holds.
+
+    Args:
+        content:
+            What holds it.
+
+        mime_type:
+            Its MIME type.
+
+        data:
+            Its bytes.
+
+        uri:
+            Its URI; None if it has none.
+    """
+
+    content: Media | EmbeddedResource
+    mime_type: str
+    data: bytes = attrs.field(repr=False)
+    uri: str | None = None
+
+    @property
+    def base64(self) -> str:
+        """Its bytes in base64."""
+        return self.content.base64
+
+    @property
+    def data_url(self) -> str:
+        """Its type and its bytes as a ``data:`` URL."""
+        return f"data:{self.mime_type};base64,{self.base64}"
+
+
+@attrs.frozen
+class Link:
+    """
+    A file that the vendor fetches by itself.
+
+    Args:
+        uri:
+            Where it is.
+
+        mime_type:
+            Its MIME type.
+    """
+
+    uri: str
+    mime_type: str
+
+
+@attrs.frozen
+class Turn:
+    """
+    Messages of one role that follow each other.
+
+    Args:
+        role:
+            Who speaks.
+
+        parts:
+            What is said, as the vendor writes it.
+    """
+
+    role: Role
+    parts: list[Part]
+
+
+@attrs.frozen
+class Vendor:
+    """
+    What one vendor takes in a turn of the user, and how it is written. Turns of the assistant are text.
+
+    Args:
+        name:
+            How errors call it.
+
+        text:
+            Writes text.
+
+        files:
+            What writes files, by the MIME types that the vendor takes.
+
+        links:
+            What writes files that the vendor fetches by itself, by their MIME types.
+
+        schemes:
+            What the URIs of such files begin with.
+
+        document:
+            Writes an embedded resource that is text; None if the vendor has no form of its own for that.
+    """
+
+    name: str
+    text: Callable[[str], Part]
+    files: Mapping[str, Callable[[File], Part]]
+    links: Mapping[str, Callable[[Link], Part]] = MappingProxyType({})
+    schemes: tuple[str, ...] = ("https",)
+    document: Callable[[EmbeddedResource], Part] | None = None
+
+
+def turns_of(workflow: Workflow, vendor: Vendor, *, lossy: bool) -> list[Turn]:
+    """
+    Return what *workflow* says, turn by turn.
+
+    Args:
+        workflow:
+            What a prompt rendered to.
+
+        vendor:
+            Whose form is wanted.
+
+        lossy:
+            Whether what the vendor does not take becomes text that says what it was.
+
+    Raises:
+        ExportError: If there is anything that the vendor does not take, unless *lossy*.
+    """
+    turns: list[Turn] = []
+    unfit: list[UnfitPart] = []
+    for number, message in enumerate(workflow, 1):
+        parts = _parts(message, vendor)
+        if parts is None:
+            unfit.append(_unfit(number, message, vendor))
+            parts = [vendor.text(str(message.content))]
+        if turns and turns[-1].role == message.role:
+            turns[-1].parts.extend(parts)
+        else:
+            turns.append(Turn(message.role, parts))
+    if unfit and not lossy:
+        raise ExportError(vendor.name, tuple(unfit))
+    return turns
+
+
+def joined_text(parts: Iterable[Part]) -> str:
+    """
+    Return texts as one, with blank lines between.
+    """
+    return "\n\n".join(part["text"] for part in parts)
+
+
+def _parts(message: Message, vendor: Vendor) -> list[Part] | None:
+    """What a message says; None if the vendor does not take it."""
+    content, is_user = message.content, message.role == "user"
+    if isinstance(content, Text):
+        return [vendor.text(content.text)]
+    if isinstance(content, ResourceLink):
+        return [vendor.text(str(content)), *(_fetched(content, vendor) if is_user else ())]
+    file = _file(content)
+    if file is None:
+        assert isinstance(content, EmbeddedResource)  # noqa: S101 (no other kind of content has no bytes)
+        return [vendor.document(content) if is_user and vendor.document else vendor.text(str(content))]
+    write = vendor.files.get(file.mime_type) if is_user else None
+    return None if write is None else [write(file)]
+
+
+def _fetched(link: ResourceLink, vendor: Vendor) -> list[Part]:
+    """What a link leads to, if the vendor can fetch it."""
+    mime_type = canonical_type(link.mime_type or "")
+    write = vendor.links.get(mime_type)
+    if write is None or urlsplit(link.uri).scheme.lower() not in vendor.schemes:
+        return []
+    return [write(Link(link.uri, mime_type))]
+
+
+def _file(content: Content) -> File | None:
+    """The file that is in *content*; None if that is text."""
+    if isinstance(content, Media):
+        return File(content, str(content.mime_type), content.data)
+    if isinstance(content, EmbeddedResource) and content.blob is not None:
+        return File(content, canonical_type(str(content.mime_type)), content.blob, content.uri)
+    return None
+
+
+def _unfit(number: int, message: Message, vendor: Vendor) -> UnfitPart:
+    file = _file(message.content)
+    kind = file.mime_type if file else type(message.content).__name__
+    return UnfitPart(number, message.role, kind, _remedy(message.role, kind, vendor))
+
+
+#: How many types a remedy names at most.
+_MAX_NAMED: Final = 4
+
+
+def _remedy(role: Role, kind: str, vendor: Vendor) -> str:
+    if role == "assistant":
+        return "put it into a turn of the user, as the assistant's turns are text"
+    if kind.startswith("text/"):
+        return "embed it with text= in place of blob="
+    family = kind.partition("/")[0]
+    alike = sorted(known for known in vendor.files if known.partition("/")[0] == family)
+    if not alike:
+        return "say in text what it says"
+    return f"convert it to {' or '.join(alike[:_MAX_NAMED])}"

@@ -1,0 +1,240 @@
+"""What `promptkit diff` finds between two states of a file, and what of it breaks callers."""
+
+from itertools import count
+from textwrap import dedent
+
+import pytest
+
+from promptkit import compiler
+from promptkit.cli.differences.changes import Kind, changes_between
+from promptkit.cli.differences.sides import own_examples, side_of
+from promptkit.compiler.loading.loader import load
+
+HEAD = """
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Annotated, Literal
+from msgspec import Meta
+from promptkit import Arg, Icon, PromptError, prompt, resource, user
+"""
+
+
+def ask(arguments="", body="'Hello.'", options="", doc="Say hello."):
+    """A file with one prompt."""
+    return f"@prompt({options})\ndef ask({arguments}):\n    '''{doc}'''\n    return {body}\n"
+
+
+def read(body="'Hello.'", options="", uri="docs://a", doc="A text."):
+    """A file with one resource."""
+    return f"@resource({uri!r}{options})\ndef text() -> str:\n    '''{doc}'''\n    return {body}\n"
+
+
+ICON = "icons=[Icon('https://example.org/a.png')]"
+POINT = "@dataclass\nclass P:\n    x: int\n{}"
+EXAMPLE = "a: Annotated[str, Arg(examples=['x'])]"
+
+#: What stood there, what stands there now, and what has changed.
+ROWS = {
+    "nothing": (ask(), ask(), []),
+    "the code alone": (ask(body="'Hel' 'lo.'"), ask(), []),
+    "prompt removed": (ask() + read(), read(), [Kind.PROMPT_REMOVED]),
+    "prompt added": (read(), ask() + read(), [Kind.PROMPT_ADDED]),
+    "prompt renamed": (ask(), ask(options="name='greet'"), [Kind.PROMPT_REMOVED, Kind.PROMPT_ADDED]),
+    "prompt broken": (ask("a: str"), ask("a"), [Kind.PROMPT_REMOVED]),
+    "argument removed": (ask("a: str = ''"), ask(), [Kind.ARGUMENT_REMOVED]),
+    "argument renamed": (
+        ask("a: str = ''"),
+        ask("b: str = ''"),
+        [Kind.ARGUMENT_REMOVED, Kind.ARGUMENT_ADDED],
+    ),
+    "argument added": (ask(), ask("a: str = ''"), [Kind.ARGUMENT_ADDED]),
+    "argument of the environment added": (
+        ask(),
+        ask("a: Annotated[str, Arg(env='TEAM')] = ''"),
+        [Kind.ARGUMENT_ADDED],
+    ),
+    "required argument added": (ask(), ask("a: str"), [Kind.REQUIRED_ARGUMENT_ADDED]),
+    "now required": (
+        ask("a: str = ''"),
+        ask("a: str"),
+        [Kind.ARGUMENT_NOW_REQUIRED, Kind.ARGUMENT_DEFAULT],
+    ),
+    "now optional": (
+        ask("a: str"),
+        ask("a: str = ''"),
+        [Kind.ARGUMENT_NOW_OPTIONAL, Kind.ARGUMENT_DEFAULT],
+    ),
+    "choice removed": (
+        ask("a: Literal['x', 'y']"),
+        ask("a: Literal['x']"),
+        [Kind.ARGUMENT_NARROWED],
+    ),
+    "choice added": (ask("a: Literal['x']"), ask("a: Literal['x', 'y']"), [Kind.ARGUMENT_WIDENED]),
+    "choices in another order": (ask("a: Literal['x', 'y']"), ask("a: Literal['y', 'x']"), []),
+    "text to choices": (ask("a: str"), ask("a: Literal['x']"), [Kind.ARGUMENT_NARROWED]),
+    "choices to text": (ask("a: Literal['x']"), ask("a: str"), [Kind.ARGUMENT_WIDENED]),
+    "text to number": (ask("a: str"), ask("a: int"), [Kind.ARGUMENT_NARROWED]),
+    "number to text": (ask("a: int"), ask("a: str"), [Kind.ARGUMENT_WIDENED]),
+    "number with digits": (ask("a: int"), ask("a: float"), [Kind.ARGUMENT_WIDENED]),
+    "number without digits": (ask("a: float"), ask("a: int"), [Kind.ARGUMENT_NARROWED]),
+    "date to number": (ask("a: date"), ask("a: int"), [Kind.ARGUMENT_NARROWED]),
+    "tighter bound": (
+        ask("a: Annotated[int, Meta(ge=0)]"),
+        ask("a: Annotated[int, Meta(ge=1)]"),
+        [Kind.ARGUMENT_NARROWED],
+    ),
+    "looser bound": (
+        ask("a: Annotated[int, Meta(le=9)]"),
+        ask("a: Annotated[int, Meta(le=10)]"),
+        [Kind.ARGUMENT_WIDENED],
+    ),
+    "pattern": (ask("a: str"), ask("a: Annotated[str, Meta(pattern='x')]"), [Kind.ARGUMENT_NARROWED]),
+    "items narrowed": (ask("a: list[str]"), ask("a: list[int]"), [Kind.ARGUMENT_NARROWED]),
+    "another type besides": (ask("a: int"), ask("a: int | date"), [Kind.ARGUMENT_WIDENED]),
+    "one type less": (ask("a: int | date"), ask("a: int"), [Kind.ARGUMENT_NARROWED]),
+    "field added": (
+        POINT.format("") + ask("a: P"),
+        POINT.format("    y: int\n") + ask("a: P"),
+        [Kind.ARGUMENT_NARROWED],
+    ),
+    "optional field added": (
+        POINT.format("") + ask("a: P"),
+        POINT.format("    y: int = 0\n") + ask("a: P"),
+        [Kind.ARGUMENT_TYPE],
+    ),
+    "default": (ask("a: int = 1"), ask("a: int = 2"), [Kind.ARGUMENT_DEFAULT]),
+    "secret default": (
+        ask("a: Annotated[int, Arg(secret=True)] = 1"),
+        ask("a: Annotated[int, Arg(secret=True)] = 2"),
+        [],
+    ),
+    "argument described": (
+        ask("a: str"),
+        ask("a: Annotated[str, Arg('A word')]"),
+        [Kind.ARGUMENT_DESCRIPTION],
+    ),
+    "argument titled": (
+        ask("a: str"),
+        ask("a: Annotated[str, Arg(title='A')]"),
+        [Kind.ARGUMENT_TITLE],
+    ),
+    "arguments in another order": (ask("a: str, b: str"), ask("b: str, a: str"), [Kind.ARGUMENT_ORDER]),
+    "title": (ask(), ask(options="title='Hello'"), [Kind.TITLE]),
+    "description": (ask(), ask(doc="Greet."), [Kind.DESCRIPTION]),
+    "icon": (ask(), ask(options=ICON), [Kind.ICONS]),
+    "meta": (ask(), ask(options="meta={'team': 'core'}"), [Kind.META]),
+    "rendering": (ask(), ask(body="'Hi.'"), [Kind.RENDERING]),
+    "rendering of an example": (
+        ask(EXAMPLE, "f'Hello {a}'"),
+        ask(EXAMPLE, "f'Hi {a}'"),
+        [Kind.RENDERING],
+    ),
+    "rendering that nobody has an example for": (ask("a: str", "a"), ask("a: str", "a + a"), []),
+    "rendering fails": (ask(EXAMPLE, "a"), ask(EXAMPLE, "a[1]"), [Kind.RENDERING_FAILS]),
+    "rendering failed already": (ask(EXAMPLE, "a[1]"), ask(EXAMPLE, "a[2]"), []),
+    "rendering fails no longer": (ask(EXAMPLE, "a[1]"), ask(EXAMPLE, "a"), []),
+    "an example of yesterday": (
+        ask(EXAMPLE, "a"),
+        ask("a: Annotated[Literal['y'], Arg(examples=['y'])]", "a"),
+        [Kind.ARGUMENT_NARROWED],
+    ),
+    "resource removed": (ask() + read(), ask(), [Kind.RESOURCE_REMOVED]),
+    "resource added": (ask(), ask() + read(), [Kind.RESOURCE_ADDED]),
+    "resource moved": (read(), read(uri="docs://b"), [Kind.RESOURCE_REMOVED, Kind.RESOURCE_ADDED]),
+    "resource named": (read(), read(options=", name='other'"), [Kind.RESOURCE_NAME]),
+    "resource described": (read(), read(doc="The text."), [Kind.DESCRIPTION]),
+    "MIME type": (read(), read(options=", mime_type='text/csv'"), [Kind.MIME_TYPE]),
+    "reading": (read(), read("'Hi.'"), [Kind.READING]),
+    "reading fails": (read(), read("''[1]"), [Kind.READING_FAILS]),
+}
+
+#: What a caller that was fine yesterday may stumble over.
+BREAKING = {
+    Kind.PROMPT_REMOVED,
+    Kind.ARGUMENT_REMOVED,
+    Kind.REQUIRED_ARGUMENT_ADDED,
+    Kind.ARGUMENT_NOW_REQUIRED,
+    Kind.ARGUMENT_NARROWED,
+    Kind.RENDERING_FAILS,
+    Kind.RESOURCE_REMOVED,
+    Kind.READING_FAILS,
+}
+
+numbers = count()
+
+
+@pytest.fixture
+def changes(recipes):
+    """A function that returns what has changed between two sources."""
+
+    def found(before, after):
+        folders = [
+            recipes(f"side{next(numbers)}/recipes", a=HEAD + dedent(source)) for source in (before, after)
+        ]
+        old, new = (compiler.compile(load(folder)) for folder in folders)
+        examples = own_examples(old)
+        return changes_between(side_of(old, examples), side_of(new, examples))
+
+    return found
+
+
+@pytest.mark.parametrize(("before", "after", "kinds"), ROWS.values(), ids=ROWS)
+def test_each_change_is_found(before, after, kinds, changes):
+    """
+    Each change is found, and nothing else.
+    """
+    assert sorted(change.kind.code for change in changes(before, after)) == sorted(
+        kind.code for kind in kinds
+    )
+
+
+def test_the_table_has_each_kind():
+    """
+    Every kind of change stands in the table, and what breaks callers is a choice that stands here.
+    """
+    assert {kind for *_, kinds in ROWS.values() for kind in kinds} == set(Kind)
+    assert {kind for kind in Kind if kind.breaking} == BREAKING
+
+
+class TestWords:
+    def test_types_are_shown_as_their_authors_write_them(self, changes):
+        """
+        As `list` shows them; as schemas if only their bounds differ.
+        """
+        (choices,) = changes(ask("a: Literal['x', 'y']"), ask("a: Literal['x']"))
+        (bounds,) = changes(ask("a: Annotated[int, Meta(ge=0)]"), ask("a: Annotated[int, Meta(ge=1)]"))
+
+        assert str(choices) == "prompt 'ask': argument 'a' no longer takes all that it took"
+        assert choices.diff == ["-Literal['x', 'y']", "+Literal['x']"]
+        assert '-  "minimum": 0,' in bounds.diff
+
+    def test_renderings_are_shown_as_transcripts(self, changes):
+        """
+        With the lines around those that differ, and the example that they are for.
+        """
+        (change,) = changes(
+            ask(EXAMPLE, "user(f'One {a}\\n\\nTwo\\n\\nThree')"),
+            ask(EXAMPLE, "user(f'One {a}\\n\\nTwo\\n\\nFour')"),
+        )
+
+        assert str(change) == "prompt 'ask': says something else for a='x'"
+        assert change.diff == [" Two", " ", "-Three", "+Four"]
+
+    def test_failures_are_shown_with_their_reason(self, changes):
+        """
+        What a person is told, or the error of the author's code.
+        """
+        (change,) = changes(ask(EXAMPLE, "a"), ask(EXAMPLE, "a[1]"))
+
+        assert str(change) == "prompt 'ask': fails for a='x': IndexError: string index out of range"
+
+    def test_secrets_are_hidden(self, changes):
+        """
+        In the example, and in what is said for it.
+        """
+        argument = "a: Annotated[str, Arg(secret=True, examples=['swordfish-9'])]"
+        (change,) = changes(ask(argument, "f'One {a}'"), ask(argument, "f'Two {a}'"))
+
+        assert str(change) == "prompt 'ask': says something else for a=<secret>"
+        assert change.diff == [" [user]", "-One <secret>", "+Two <secret>"]

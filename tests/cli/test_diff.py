@@ -1,0 +1,428 @@
+"""`promptkit diff` in repositories of git, and the action that runs it for pull requests."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.terminal import command, ended_on_terminal, environment
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
+
+ACTION = Path(__file__).parents[2] / ".github" / "actions" / "promptkit-diff" / "action.yml"
+
+BEFORE = """
+from typing import Annotated, Literal
+from promptkit import Arg, prompt
+
+@prompt
+def review(code: Annotated[str, Arg(examples=["x = 1"])], language: Literal["python", "rust"] = "python"):
+    'Review it.'
+    return f"Review this {language}.\\n\\n{code}"
+"""
+HARMLESS = BEFORE.replace("Review this", "Please review this")
+BREAKING = BEFORE.replace('"python", "rust"', '"python"')
+
+#: What is printed for a change that breaks callers.
+BROKEN = """\
+breaking: prompt 'review': argument 'language' no longer takes all that it took
+    -Literal['python', 'rust']
+    +Literal['python']
+1 breaking change since HEAD
+"""
+NEUTRAL = """\
+harmless: prompt 'review': says something else for code='x = 1'
+     [user]
+    -Review this python.
+    +Please review this python.
+
+     x = 1
+1 harmless change since HEAD
+"""
+
+#: A user's own settings have no say, and none of git's.
+GIT = {
+    "GIT_CONFIG_GLOBAL": os.devnull,
+    "GIT_CONFIG_SYSTEM": os.devnull,
+    "GIT_AUTHOR_NAME": "A",
+    "GIT_AUTHOR_EMAIL": "a@example.org",
+    "GIT_COMMITTER_NAME": "A",
+    "GIT_COMMITTER_EMAIL": "a@example.org",
+}
+
+
+def git(folder, *arguments):
+    """Run git; return what it says."""
+    ran = subprocess.run(
+        ["git", "-C", folder, *arguments],  # noqa: S607 (wherever it is)
+        env=environment(**GIT),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    return ran.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with one commit, in a folder whose name has a blank."""
+    folder = tmp_path / "my project"
+    (folder / "recipes").mkdir(parents=True)
+    (folder / "recipes" / "review.py").write_text(BEFORE, encoding="utf-8")
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    git(folder, "add", "--all")
+    git(folder, "commit", "--quiet", "--message=One")
+    return folder
+
+
+def edit(repository, source):
+    """Write the prompt anew."""
+    (repository / "recipes" / "review.py").write_text(source, encoding="utf-8")
+
+
+def diff(repository, *arguments, within="."):
+    """Run the command; return its code and what it wrote."""
+    code, out, err = command("diff", *arguments, cwd=repository / within, env=GIT)
+    return code, out.decode(), err.decode()
+
+
+class TestOutcomes:
+    @pytest.mark.parametrize(
+        ("source", "code", "shown"),
+        [
+            (BEFORE, 0, "nothing that clients see has changed since HEAD\n"),
+            (HARMLESS, 0, NEUTRAL),
+            (BREAKING, 1, BROKEN),
+        ],
+        ids=["nothing", "harmless", "breaking"],
+    )
+    def test_text(self, repository, source, code, shown):
+        """
+        What has changed, and how it ends.
+        """
+        edit(repository, source)
+
+        assert diff(repository) == (code, shown, "")
+
+    def test_on_a_terminal(self, repository):
+        """
+        The same, in colour.
+        """
+        edit(repository, BREAKING)
+
+        code, shown = ended_on_terminal("diff", cwd=repository, columns=200, FORCE_COLOR="1")
+
+        assert code == 1
+        assert "\x1b[1;31mbreaking\x1b[0m" in shown
+        assert re.sub(r"\x1b\[[0-9;]*m", "", shown) == BROKEN
+
+    def test_json(self, repository):
+        """
+        One document with each change.
+        """
+        edit(repository, BREAKING)
+
+        code, out, _ = diff(repository, "--json")
+
+        assert code == 1
+        assert json.loads(out) == {
+            "revision": "HEAD",
+            "breaking": True,
+            "changes": [
+                {
+                    "kind": "argument-narrowed",
+                    "breaking": True,
+                    "of": "prompt 'review'",
+                    "message": "argument 'language' no longer takes all that it took",
+                    "before": "Literal['python', 'rust']",
+                    "after": "Literal['python']",
+                }
+            ],
+        }
+
+    def test_github_and_a_summary(self, repository, tmp_path):
+        """
+        Annotations beside the prompt, and a page of Markdown behind what the file held.
+        """
+        edit(repository, BREAKING)
+        summary = tmp_path / "summary.md"
+        summary.write_text("# Before\n")
+
+        _, out, _ = diff(repository, "--format", "github", "--summary", str(summary))
+
+        assert out == (
+            "::error file=recipes/review.py,line=5,title=promptkit diff%3A breaking::prompt 'review': "
+            "argument 'language' no longer takes all that it took"
+            "%0A-Literal['python', 'rust']%0A+Literal['python']\n"
+        )
+        assert summary.read_text() == (
+            "# Before\n## Prompts\n\n1 breaking change since HEAD\n\n"
+            "- **breaking**: prompt 'review': argument 'language' no longer takes all that it took\n\n"
+            "  ```diff\n  -Literal['python', 'rust']\n  +Literal['python']\n  ```\n"
+        )
+
+    def test_a_revision_and_a_target(self, repository):
+        """
+        Any revision, from any folder, and a target that lies anywhere in the repository.
+        """
+        (repository / "deep").mkdir()
+        edit(repository, HARMLESS)
+        git(repository, "commit", "--all", "--quiet", "--message=Two")
+
+        assert diff(repository)[0] == 0
+        code, out, _ = diff(repository, "HEAD~1", "--target", "../recipes/review.py:review", within="deep")
+
+        assert (code, out.splitlines()[-1]) == (0, "1 harmless change since HEAD~1")
+
+
+class TestCare:
+    def test_the_repository_stays_as_it_is(self, repository):
+        """
+        Not a file of it changes, staged or not, and no hook runs.
+        """
+        edit(repository, BREAKING)
+        (repository / "new.txt").write_text("new")
+        git(repository, "add", "new.txt")
+        hook = repository / ".git" / "hooks" / "post-checkout"
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text(f"#!/bin/sh\ntouch '{repository}/ran'\n")
+        hook.chmod(0o755)
+
+        def files():
+            found = sorted(path for path in repository.rglob("*") if path.is_file())
+            return {path: path.read_bytes() for path in found if "__pycache__" not in path.parts}
+
+        before = files()
+        assert diff(repository)[0] == 1
+
+        assert files() == before
+
+    def test_both_sides_see_their_own_project(self, repository):
+        """
+        Modules beside the recipes and files that are read are those of the revision, which lay nowhere else.
+        """
+        for revision in ("one", "two"):
+            (repository / "lib.py").write_text(f"WORD = {revision!r}\n")
+            (repository / "recipes" / "word.txt").write_text(revision)
+            edit(
+                repository,
+                "from pathlib import Path\nfrom lib import WORD\nfrom promptkit import prompt\n@prompt\n"
+                "def say(): return WORD + (Path(__file__).parent / 'word.txt').read_text() + __file__\n",
+            )
+            git(repository, "add", "--all")
+            git(repository, "commit", "--quiet", "--message=Word")
+
+        _, out, _ = diff(repository, "HEAD~1", "--json")
+
+        (change,) = json.loads(out)["changes"]
+        assert change["before"] == f"[user]\noneone{repository}/recipes/review.py"
+        assert change["after"] == f"[user]\ntwotwo{repository}/recipes/review.py"
+
+    def test_what_recipes_print(self, repository):
+        """
+        It goes to standard error, and garbles nothing.
+        """
+        edit(repository, f"print('noise')\nimport os; os.write(1, b'more')\n{BEFORE}")
+
+        code, out, err = diff(repository, "--json")
+
+        assert (code, json.loads(out)["changes"]) == (0, [])
+        assert "noise" in err
+        assert "more" in err
+
+    def test_within_a_hook(self, repository):
+        """
+        Git's own variables, which it sets for hooks, lead nowhere else.
+        """
+        edit(repository, HARMLESS)
+        own = {**GIT, "GIT_DIR": ".git", "GIT_INDEX_FILE": ".git/index"}
+
+        code, out, err = command("diff", cwd=repository, env=own)
+
+        assert (code, out.decode(), err) == (0, NEUTRAL, b"")
+
+
+class TestErrors:
+    def test_faults_of_either_side(self, repository):
+        """
+        What is not served is said, then and now, and the rest is compared.
+        """
+        edit(repository, BEFORE + "\n@prompt\ndef bare(x): return x\n")
+        git(repository, "commit", "--all", "--quiet", "--message=Bare")
+        edit(repository, "import nowhere_at_all\n")
+
+        code, out, err = diff(repository)
+
+        assert code == 1
+        assert out == "breaking: prompt 'review': is gone\n1 breaking change since HEAD\n"
+        then, now = err.splitlines()
+        assert then.startswith("promptkit: not served at HEAD: recipes/review.py:")
+        assert now.startswith("promptkit: not served: recipes/review.py:")
+
+    @pytest.mark.parametrize(
+        ("arguments", "said"),
+        [
+            (["nope"], "there is no revision 'nope' here: name a commit, a branch or a tag"),
+            (["HEAD", "--target", "nope"], "cannot load 'nope': at HEAD, there is no such folder, file or"),
+            (["--target", "new"], "cannot load 'new': at HEAD, there is no such file or folder"),
+            (["--target", ".."], "cannot load '..': it is not in the git repository at "),
+            (["--summary", "no/where"], "cannot write to 'no/where': No such file or directory"),
+        ],
+    )
+    def test_wrong_usage(self, repository, arguments, said):
+        """
+        The error says what is wrong, nothing is on standard output but what was found, and it ends with 2.
+        """
+        (repository / "new").mkdir()
+        (repository / "new" / "a.py").write_text(BEFORE)
+
+        code, out, err = diff(repository, *arguments)
+
+        assert code == 2
+        assert err.startswith(f"promptkit: {said}")
+        assert out == "" or "--summary" in arguments
+
+    def test_no_repository(self, tmp_path):
+        """
+        There is nothing to compare with.
+        """
+        (tmp_path / "recipes").mkdir()
+        (tmp_path / "recipes" / "review.py").write_text(BEFORE)
+
+        code, out, err = command(
+            "diff", cwd=tmp_path, env={**GIT, "GIT_CEILING_DIRECTORIES": str(tmp_path.parent)}
+        )
+
+        assert (code, out) == (2, b"")
+        assert err.decode().startswith(f"promptkit: there is no git repository at '{tmp_path}', so there is")
+
+    def test_no_git(self, repository):
+        """
+        It is said that git is missing.
+        """
+        code, _, err = command("diff", cwd=repository, env={"PATH": str(repository)})
+
+        assert code == 2
+        assert b"git is not installed, or not on the PATH" in err
+
+    def test_a_side_that_ends_early(self, repository):
+        """
+        A recipe that ends its process is named, and not taken for a prompt that is gone.
+        """
+        edit(repository, "import os; os._exit(7)\n")
+
+        code, out, err = diff(repository)
+
+        assert (code, out) == (2, "")
+        assert "ended with code 7, and without an answer" in err
+
+
+def evaluated(value, inputs, context):
+    """What GitHub makes of a value: of the expressions that the action has, and no others."""
+
+    def of(found):
+        expression = found[1].strip()
+        if expression.startswith("inputs."):
+            return inputs[expression.removeprefix("inputs.")]
+        return context[expression]
+
+    return re.sub(r"\$\{\{(.*?)\}\}", of, value)
+
+
+class TestAction:
+    action = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+
+    def test_it_is_whole(self):
+        """
+        It has what GitHub requires, each input is described and used, and each step that runs has a shell.
+        """
+        steps = self.action["runs"]["steps"]
+        used = set(re.findall(r"inputs\.([\w-]+)", ACTION.read_text(encoding="utf-8")))
+
+        assert self.action.keys() >= {"name", "description", "inputs", "outputs", "runs"}
+        assert self.action["runs"]["using"] == "composite"
+        assert used == set(self.action["inputs"])
+        assert all(one["description"] and "default" in one for one in self.action["inputs"].values())
+        assert all(step["shell"] == "bash" and step["name"] for step in steps)
+        # What a pull request names may hold anything: it reaches the shell as a variable alone.
+        assert not any("${{" in step["run"] for step in steps)
+
+    def steps(self, checkout, home, **given):
+        """Run the action as GitHub does; return its code, what was printed, outputs and summary."""
+        context = {"github.base_ref || github.event.repository.default_branch": "main"}
+        inputs = {
+            name: evaluated(given.get(name.replace("-", "_"), one["default"]), {}, context)
+            for name, one in self.action["inputs"].items()
+        }
+        files = {name: home / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
+        code, printed = 0, ""
+        for file in files.values():
+            file.write_text("")
+        for step in self.action["runs"]["steps"]:
+            if step.get("if") == "inputs.install != ''" and not inputs["install"]:
+                continue
+            own = {name: evaluated(value, inputs, context) for name, value in step.get("env", {}).items()}
+            ran = subprocess.run(
+                ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],  # noqa: S607
+                cwd=checkout,
+                env=environment(**GIT, **own, **{name: str(file) for name, file in files.items()}),
+                capture_output=True,
+                encoding="utf-8",
+                check=False,
+            )
+            code, printed = ran.returncode, printed + ran.stdout + ran.stderr
+            if code:
+                break
+        return code, printed, files["GITHUB_OUTPUT"].read_text(), files["GITHUB_STEP_SUMMARY"].read_text()
+
+    @pytest.fixture
+    def checkout(self, repository, tmp_path):
+        """What a job checks out: the last commit of a branch, and nothing else."""
+        edit(repository, BREAKING)
+        git(repository, "checkout", "--quiet", "-b", "topic")
+        git(repository, "commit", "--all", "--quiet", "--message=Narrow")
+        git(tmp_path, "clone", "--quiet", "--depth=1", "--branch=topic", f"file://{repository}", "checkout")
+        return tmp_path / "checkout"
+
+    def test_it_fails_on_what_breaks_callers(self, checkout, tmp_path):
+        """
+        With annotations, an output and a summary; unless it is told not to.
+        """
+        code, printed, outputs, summary = self.steps(checkout, tmp_path, install="", python=sys.executable)
+        lenient = self.steps(
+            checkout, tmp_path, install="", python=sys.executable, fail_on_breaking="false", target="recipes"
+        )
+
+        assert (code, outputs) == (1, "breaking=true\n"), printed
+        assert printed.startswith("::error file=recipes/review.py,line=5,")
+        assert "1 breaking change since " in summary
+        assert lenient[0] == 0
+        assert lenient[2] == outputs
+
+    def test_it_passes_what_is_harmless(self, checkout, tmp_path):
+        """
+        As it is of the base.
+        """
+        git(checkout, "fetch", "--quiet", "--depth=1", "origin", "main")
+        git(checkout, "checkout", "--quiet", "FETCH_HEAD")
+
+        code, printed, outputs, summary = self.steps(checkout, tmp_path, install="", python=sys.executable)
+
+        assert (code, outputs) == (0, "breaking=false\n"), printed
+        assert "nothing that clients see has changed since " in summary
+
+    def test_it_fails_if_it_cannot_compare(self, checkout, tmp_path):
+        """
+        Also where breaking changes are allowed; and the installation is what pip says it is.
+        """
+        told = {"install": "", "python": sys.executable, "fail_on_breaking": "false"}
+
+        assert self.steps(checkout, tmp_path, **told, target="nowhere")[0] == 2
+        assert self.steps(checkout, tmp_path, **told, base="nowhere")[0] == 128
+        assert self.steps(checkout, tmp_path, **{**told, "install": "promptkit", "python": "false"})[0] == 1

@@ -1,0 +1,323 @@
+"""Exports beside the types that the vendors publish."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from promptkit import (
+    Audio,
+    EmbeddedResource,
+    Image,
+    Message,
+    ResourceLink,
+    Text,
+    Workflow,
+    assistant,
+    compiler,
+    user,
+)
+from promptkit.catalog.examples import example_arguments
+from promptkit.compiler.loading.loader import load
+from promptkit.exports import ExportError
+from tests.exports.vendors import EXPORTS, validate
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+FORMS = pytest.mark.parametrize("form", EXPORTS)
+
+GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
+JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0\xff\xd9"
+OGG = b"OggS" + bytes(60)
+MP3 = b"ID3\4" + bytes(60)
+PDF = b"%PDF-1.7\n%%EOF\n"
+ZIP = b"PK\x03\x04rest"
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+
+def content(png, wav):
+    """Every kind of content, by a name for it."""
+    return {
+        "text": Text("Look at this.", audience="user", priority=1),
+        "png": Image(png),
+        "gif": Image(GIF),
+        "wav": Audio(wav),
+        "mp3": Audio(MP3),
+        "ogg": Audio(OGG),
+        "document": EmbeddedResource("docs://style", text="Write plainly."),
+        "empty": EmbeddedResource("docs://empty", text=""),
+        "far": EmbeddedResource(f"docs://{'x' * 600}", text="Write plainly."),
+        "pdf": EmbeddedResource("file:///a/long%20report.pdf", blob=PDF, mime_type="application/pdf"),
+        "docx": EmbeddedResource("docs://letter", blob=ZIP, mime_type=DOCX),
+        "blob of png": EmbeddedResource("docs://dot", blob=png),
+        "blob of text": EmbeddedResource("docs://csv", blob=b"a,b", mime_type="text/csv"),
+        "zip": EmbeddedResource("docs://zip", blob=ZIP, mime_type="application/zip"),
+        "link": ResourceLink("https://example.org/x", name="x", title="The page", description="A page."),
+        "linked image": ResourceLink("https://example.org/x.png", name="x", mime_type="image/png"),
+        "linked pdf": ResourceLink("https://example.org/x.pdf", name="x", mime_type="application/pdf"),
+        "local image": ResourceLink("file:///x.png", name="x", mime_type="image/png"),
+        "stored": ResourceLink("gs://bucket/x.mp3", name="x", mime_type="audio/mpeg"),
+    }
+
+
+#: What each vendor does not take of the user.
+REFUSED = {
+    "openai-chat": {"ogg", "docx", "blob of text", "zip"},
+    "openai-responses": {"wav", "mp3", "ogg", "blob of text", "zip"},
+    "anthropic": {"wav", "mp3", "ogg", "docx", "blob of text", "zip"},
+    "gemini": {"gif", "docx", "blob of text", "zip"},
+}
+#: The recipes that hold what a vendor does not take, for their examples.
+UNFIT_RECIPES = {
+    "openai-chat": set(),
+    "openai-responses": {"summarize_recording"},
+    "anthropic": {"summarize_recording"},
+    "gemini": set(),
+}
+FILES = {"png", "gif", "wav", "mp3", "ogg", "pdf", "docx", "blob of png", "blob of text", "zip"}
+
+
+def refused(form, workflow):
+    """Whether an export refuses a workflow; what it does not refuse has to be valid."""
+    try:
+        found = EXPORTS[form](workflow)
+    except ExportError:
+        return True
+    validate(form, found)
+    return False
+
+
+class TestValidity:
+    @FORMS
+    def test_every_kind_of_content(self, form, png, wav):
+        """
+        What a vendor takes is what its types say; of the assistant, all but files.
+        """
+        kinds = content(png, wav)
+
+        assert {name for name, kind in kinds.items() if refused(form, user(kind))} == REFUSED[form]
+        assert {name for name, kind in kinds.items() if refused(form, assistant(kind))} == FILES
+
+    @FORMS
+    def test_nothing_is_refused_that_may_be_lost(self, form, png, wav):
+        """
+        With ``lossy=True`` everything is valid, and what is not taken is named in text.
+        """
+        kinds = content(png, wav)
+        workflow = Workflow(Message(role, kind) for role in ("user", "assistant") for kind in kinds.values())
+        found = EXPORTS[form](workflow, lossy=True)
+
+        validate(form, found)
+        told = str(found)
+        assert all(str(kinds[name]) in told for name in REFUSED[form] | FILES)
+
+    @FORMS
+    def test_every_recipe(self, form, monkeypatch):
+        """
+        Each recipe, for its examples, is valid for every vendor, or what does not fit is named.
+        """
+        monkeypatch.delenv("PROJECT_ROOT", raising=False)
+        catalog = compiler.compile(load(str(RECIPES)))
+        seen, unfit = 0, set()
+        for prompt in catalog.prompts:
+            for arguments in example_arguments(prompt.arguments):
+                workflow = prompt.render(arguments)
+                if refused(form, workflow):
+                    unfit.add(prompt.name)
+                    validate(form, EXPORTS[form](workflow, lossy=True))
+                seen += 1
+
+        assert seen > 13
+        assert unfit == UNFIT_RECIPES[form]
+
+    @FORMS
+    @given(data=st.data())
+    def test_generated_workflows(self, form, png, wav, data):
+        """
+        Whatever is said, in whatever order, is valid; turns alternate, and no word is lost.
+        """
+        kinds = content(png, wav)
+        taken = [kind for name, kind in kinds.items() if name not in REFUSED[form] | FILES]
+        of_user = taken + [kinds[name] for name in FILES - REFUSED[form]]
+        texts = st.text().filter(str.strip).map(Text)
+        spoken = {"user": st.sampled_from(of_user) | texts, "assistant": st.sampled_from(taken) | texts}
+        messages = st.sampled_from(["user", "assistant"]).flatmap(
+            lambda role: spoken[role].map(lambda said: Message(role, said))
+        )
+        workflow = Workflow(data.draw(st.lists(messages, max_size=8)))
+        found = EXPORTS[form](workflow)
+
+        validate(form, found)
+        roles = [turn["role"] for turn in found]
+        assert all(one != other for one, other in pairwise(roles))
+        written = "\n".join(texts_in(found))
+        plain = [m.content.text for m in workflow if isinstance(m.content, Text)]
+        assert all(text in written for text in plain)
+
+    @FORMS
+    def test_the_types_are_strict(self, form):
+        """
+        The check of these tests refuses a key that the vendor does not have.
+        """
+        (message,) = EXPORTS[form](user("Hello."))
+
+        with pytest.raises(ValidationError):
+            validate(form, [{**message, "extra": 1}])
+
+    def test_parts_are_strict(self):
+        """
+        So it does deep inside.
+        """
+        part = {"type": "text", "text": "x", "extra": 1}
+        inputs = {"type": "input_text", "text": "x", "extra": 1}
+
+        for form, parts in (("openai-chat", part), ("openai-responses", inputs), ("anthropic", part)):
+            with pytest.raises(ValidationError):
+                validate(form, [{"role": "user", "content": [parts]}])
+        with pytest.raises(ValidationError):
+            validate("gemini", [{"role": "user", "parts": [{"text": "x", "extra": 1}]}])
+
+
+def texts_in(value):
+    """Every text in a tree of data."""
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in texts_in(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in texts_in(item)]
+    return [value] if isinstance(value, str) else []
+
+
+class TestForms:
+    def test_openai_chat(self, png, wav):
+        """
+        A single text is a string, else there are parts; the assistant's texts become one.
+        """
+        workflow = user("Look.", Image(png), Audio(wav)) + assistant("I see.") + assistant("Go on?") + "Yes."
+
+        found = EXPORTS["openai-chat"](workflow)
+
+        assert [message["role"] for message in found] == ["user", "assistant", "user"]
+        text, image, audio = found[0]["content"]
+        assert text == {"type": "text", "text": "Look."}
+        assert image["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+        assert audio["input_audio"]["format"] == "wav"
+        assert [message["content"] for message in found[1:]] == ["I see.\n\nGo on?", "Yes."]
+
+    def test_openai_responses(self, png):
+        """
+        Files bear a name with the suffix of their type.
+        """
+        letter = EmbeddedResource("docs://a/letter", blob=ZIP, mime_type=DOCX)
+        (message,) = EXPORTS["openai-responses"](user(Image(png), letter))
+
+        image, file = message["content"]
+        assert image["type"] == "input_image"
+        assert file["type"] == "input_file"
+        assert file["filename"] == "letter.docx"
+        assert file["file_data"].startswith(f"data:{DOCX};base64,")
+
+    def test_anthropic(self, png):
+        """
+        Documents are blocks with their URI as the title, and turns of one role are joined.
+        """
+        style = EmbeddedResource("docs://style", text="Write plainly.")
+        found = EXPORTS["anthropic"](user("Look.") + user(Image(png), style) + assistant("I see."))
+
+        assert [message["role"] for message in found] == ["user", "assistant"]
+        assert [block["type"] for block in found[0]["content"]] == ["text", "image", "document"]
+        assert found[0]["content"][2] == {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": "Write plainly."},
+            "title": "docs://style",
+        }
+        assert found[1]["content"] == "I see."
+
+    def test_gemini(self, png):
+        """
+        The assistant is the model, and bytes are bytes.
+        """
+        found = EXPORTS["gemini"](user(Image(png), Audio(MP3)) + assistant("I see."))
+
+        assert found == [
+            {
+                "role": "user",
+                "parts": [
+                    {"inline_data": {"mime_type": "image/png", "data": png}},
+                    {"inline_data": {"mime_type": "audio/mp3", "data": MP3}},
+                ],
+            },
+            {"role": "model", "parts": [{"text": "I see."}]},
+        ]
+
+    def test_links(self, png, wav):
+        """
+        A link is its text, and what it leads to if the vendor fetches that kind by itself.
+        """
+        link = content(png, wav)["linked pdf"]
+
+        fetched = {form: export(user(link)) for form, export in EXPORTS.items()}
+
+        assert fetched["openai-chat"] == [{"role": "user", "content": str(link)}]
+        assert fetched["openai-responses"][0]["content"][1] == {"type": "input_file", "file_url": link.uri}
+        assert fetched["anthropic"][0]["content"][1]["source"] == {"type": "url", "url": link.uri}
+        assert fetched["gemini"][0]["parts"][1]["file_data"] == {
+            "mime_type": "application/pdf",
+            "file_uri": link.uri,
+        }
+
+    @FORMS
+    def test_types_that_are_written_otherwise(self, form):
+        """
+        A type may have capitals, parameters, and a name that people use for it.
+        """
+        named = [
+            EmbeddedResource("docs://a", blob=JPEG, mime_type=name)
+            for name in ("image/jpg", "Image/JPEG; q=1")
+        ]
+        plain = EmbeddedResource("docs://a", blob=JPEG, mime_type="image/jpeg")
+
+        assert EXPORTS[form](user(*named)) == EXPORTS[form](user(plain, plain))
+
+    @FORMS
+    def test_they_are_json_but_for_bytes(self, form, png):
+        """
+        Plain dictionaries, lists and texts.
+        """
+        found = EXPORTS[form](user("Look.", Image(png)))
+
+        assert json.loads(json.dumps(found, default=lambda data: data.hex()))
+
+
+class TestErrors:
+    def test_every_part_is_named(self, png):
+        """
+        By the number of its message, its kind and its role, with what to do.
+        """
+        workflow = (
+            user("Hear.", Audio(OGG))
+            + assistant(Image(png))
+            + user(EmbeddedResource("docs://csv", blob=b"a,b", mime_type="text/csv"))
+        )
+
+        with pytest.raises(ExportError) as caught:
+            EXPORTS["openai-chat"](workflow)
+
+        assert str(caught.value) == (
+            "OpenAI's chat completions cannot take it: "
+            "message 2 holds audio/ogg of the user: convert it to audio/mpeg or audio/wav; "
+            "message 3 holds image/png of the assistant: "
+            "put it into a turn of the user, as the assistant's turns are text; "
+            "message 4 holds text/csv of the user: embed it with text= in place of blob= "
+            "(lossy=True sends text in place of what cannot be taken)"
+        )
+        assert [part.message for part in caught.value.parts] == [2, 3, 4]
+
+    def test_a_vendor_without_sound(self, wav):
+        """
+        Where no type of its family is taken, nothing is to be converted.
+        """
+        with pytest.raises(ExportError, match="message 1 holds audio/wav of the user: say in text what it"):
+            EXPORTS["anthropic"](user(Audio(wav)))

@@ -1,0 +1,60 @@
+"""The vendors' own types, made to refuse what they do not name."""
+
+from functools import cache
+from typing import Any
+
+from anthropic.types import MessageParam
+from google.genai import types as gemini_types
+from openai.types.chat import ChatCompletionMessageParam
+from openai.types.responses import EasyInputMessageParam
+from pydantic import TypeAdapter
+from pydantic_core import SchemaValidator
+
+from promptkit.exports import anthropic_messages, gemini_contents, openai_chat, openai_responses
+
+#: Each export by the name of its form.
+EXPORTS = {
+    "openai-chat": openai_chat,
+    "openai-responses": openai_responses,
+    "anthropic": anthropic_messages,
+    "gemini": gemini_contents,
+}
+
+#: The type of one message of each.
+_TYPES = {
+    "openai-chat": ChatCompletionMessageParam,
+    "openai-responses": EasyInputMessageParam,
+    "anthropic": MessageParam,
+}
+
+
+def _strict(schema: Any) -> Any:
+    """A core schema whose typed dictionaries take no other keys, and whose lists are lists."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_strict, schema))
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "model":  # what the SDK returns, which takes any key from a dictionary
+        return {"type": "is-instance", "cls": schema["cls"], "ref": schema.get("ref")}
+    found = {key: value if key == "metadata" else _strict(value) for key, value in schema.items()}
+    if found.get("type") == "typed-dict":
+        found["extra_behavior"] = "forbid"
+    if found.get("type") == "generator":  # which would be validated only when it is read
+        found["type"] = "list"
+    return found
+
+
+@cache
+def _validator(form: str) -> SchemaValidator:
+    return SchemaValidator(_strict(TypeAdapter(_TYPES[form]).core_schema))
+
+
+def validate(form: str, messages: list[Any]) -> None:
+    """
+    Raise `pydantic.ValidationError` if the SDK of a vendor does not take one of *messages*.
+    """
+    for message in messages:
+        if form == "gemini":
+            gemini_types.Content.model_validate(message)
+        else:
+            _validator(form).validate_python(message)
