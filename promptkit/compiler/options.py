@@ -9,10 +9,11 @@ import attrs
 import msgspec
 
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.language.validation import describe, optional_text
+from promptkit.language.validation import checked_flag, describe, optional_text
 
 if TYPE_CHECKING:
     from promptkit.language.icons import Icon
+    from promptkit.language.tool import Tool
 
 __all__ = ["Options", "check_options"]
 
@@ -69,9 +70,13 @@ def _seconds(_: object, attribute: "attrs.Attribute[float | None]", value: float
         raise ValueError(msg)
 
 
-def _flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
-    if not isinstance(value, bool):
-        msg = f"{attribute.name} takes True or False, not {describe(value)}"
+def _tool(_: object, attribute: "attrs.Attribute[Tool | bool | None]", value: object) -> None:
+    if value is None or isinstance(value, bool):
+        return
+    from promptkit.language.tool import Tool  # few prompts say more
+
+    if not isinstance(value, Tool):
+        msg = f"{attribute.name} takes False or promptkit.Tool(...), not {describe(value)}"
         raise TypeError(msg)
 
 
@@ -88,7 +93,8 @@ class Options:
     timeout: float | None = attrs.field(default=None, validator=_seconds)
     cache: float | None = attrs.field(default=None, validator=_seconds)
     meta: Mapping[str, Any] = attrs.field(factory=dict, converter=_meta)
-    elicit: bool = attrs.field(default=False, validator=_flag)
+    elicit: bool = attrs.field(default=False, validator=checked_flag)
+    tool: "Tool | bool | None" = attrs.field(default=None, validator=_tool)
 
     @property
     def wire_meta(self) -> dict[str, Any]:

@@ -18,6 +18,7 @@ __all__ = [
     "Role",
     "Unsendable",
     "checked_audience",
+    "checked_flag",
     "checked_last_modified",
     "checked_name",
     "checked_priority",
@@ -246,6 +247,15 @@ def checked_text(value: str) -> str:
         msg = f"Text takes a str, not {type(value).__name__}: pass str(...)"
         raise TypeError(msg)
     return str.__str__(value)  # plain, if it is of a subclass
+
+
+def checked_flag(_: object, attribute: "attrs.Attribute[bool]", value: object) -> None:
+    """
+    Raise TypeError unless *value* is True or False.
+    """
+    if not isinstance(value, bool):
+        msg = f"{attribute.name} takes True or False, not {describe(value)}"
+        raise TypeError(msg)
 
 
 def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:

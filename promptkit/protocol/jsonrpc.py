@@ -36,6 +36,7 @@ __all__ = [
     "encode_notification",
     "encode_request",
     "encode_result",
+    "message_of",
 ]
 
 RequestId: TypeAlias = int | str
@@ -224,14 +225,17 @@ def encode_error(request_id: RequestId | Raw | UnsetType, error: PromptkitError)
 
     An id that could not be read is left out, as no revision's schema allows null.
     """
-    code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-    failure = _Error(code, _message(error), _data(error))
+    kind = type(error)
+    code = CODES.get(kind) or next(CODES[base] for base in kind.__mro__ if base in CODES)
+    failure = _Error(code, message_of(error), _data(error))
     # An id may be long: `encode_lines` does not copy it again. Given a tuple, msgspec 0.22 leaks the line.
     return _encoder.encode_lines([_Failure("2.0", request_id, failure)])
 
 
-def _message(error: PromptkitError) -> str:
-    """An author's own words, or one line, shortened in the middle."""
+def message_of(error: PromptkitError) -> str:
+    """
+    What an error says: an author's own words, or one line, shortened in the middle.
+    """
     message = str(error)
     if not isinstance(error, PromptError):
         if len(message) > 2 * _MAX_MESSAGE:  # first of all, as the next line copies it
