@@ -35,6 +35,26 @@ class PromptError(PromptkitError):
         self.message = message
 
 
+class MissingClientCapability(PromptkitError):
+    """
+    A prompt requires a capability that the client does not declare.
+
+    Args:
+        capability:
+            Its name in the protocol.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic#json-rpc-error-codes
+    """
+
+    def __init__(self, capability: str) -> None:
+        super().__init__(capability)
+        self.capability = capability
+
+    def __str__(self) -> str:
+        return f"the client does not declare {self.capability!r}, which is required here"
+
+
 class MediaError(PromptError, ValueError):
     """
     Bytes that cannot be sent as an image or a recording, or a path that must not be read.

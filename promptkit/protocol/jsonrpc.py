@@ -11,7 +11,13 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from promptkit.errors.exceptions import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
+from promptkit.errors.exceptions import (
+    ArgumentErrors,
+    MissingClientCapability,
+    PromptError,
+    PromptkitError,
+    UnknownPrompt,
+)
 
 __all__ = [
     "CLIENT_ERRORS",
@@ -150,6 +156,7 @@ CODES: Final[dict[type[PromptkitError], Code]] = {
     ResourceNotFound: Code.RESOURCE_NOT_FOUND,
     HeaderMismatch: Code.HEADER_MISMATCH,
     MissingCapability: Code.MISSING_CAPABILITY,
+    MissingClientCapability: Code.MISSING_CAPABILITY,
     UnsupportedVersion: Code.UNSUPPORTED_VERSION,
     TooManyRequests: Code.TOO_MANY_REQUESTS,
 }
@@ -261,4 +268,6 @@ def _data(error: PromptkitError) -> Any:
         return error.as_data()
     if isinstance(error, ArgumentErrors):
         return {"name": error.prompt, "faults": [fault.as_data() for fault in error.faults]}
+    if isinstance(error, MissingClientCapability):
+        return {"requiredCapabilities": {error.capability: {}}}
     return error.data if isinstance(error, ProtocolError) else UNSET

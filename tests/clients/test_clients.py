@@ -30,7 +30,8 @@ INSPECTIONS = [step for step in STEPS if step.alone and can_inspect(step.call)]
 @pytest.fixture
 def command(folder):
     """What starts a server of these recipes."""
-    return [sys.executable, "-m", "promptkit", "serve", "--page-size", str(PAGE_SIZE), str(folder)]
+    options = ["--tools", "--page-size", str(PAGE_SIZE)]
+    return [sys.executable, "-m", "promptkit", "serve", *options, str(folder)]
 
 
 @pytest.fixture(scope="session")
