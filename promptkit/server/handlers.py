@@ -164,7 +164,8 @@ class Handlers:
         return self._methods[exchange.request.method](exchange)
 
     def _call_tool(self, exchange: Exchange) -> bytes | None:
-        return self._tools.call(exchange)
+        call = self._methods["tools/call"] = self._tools.call
+        return call(exchange)
 
     def _limited(self, rate: float) -> dict[str, Handler]:
         from promptkit.server.rate_limit import TokenBucket  # few servers limit all requests
