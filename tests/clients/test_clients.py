@@ -27,8 +27,7 @@ HERE = Path(__file__).parent
 FAILING = [
     step
     for step in STEPS
-    if step.call.get("request") == "tools/call"
-    and "content" not in step.expected.get("result", {})
+    if (step.call.get("request") == "tools/call" and "content" not in step.expected.get("result", {}))
     or step.expected.get("result", {}).get("isError")
 ]
 
