@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import attrs
 
 from benchmarks import rows
-from benchmarks.cases import LARGE_PICTURE, STRUCTURED, TYPED, listing
+from benchmarks.cases import CALLED, LARGE_PICTURE, STRUCTURED, TYPED, listing
 from benchmarks.peers import OURS
 from benchmarks.rounds import Figure, Results
 from benchmarks.rows import Row
@@ -69,6 +69,12 @@ BUDGETS = (
         rows.pipelined(STRUCTURED),
         rows.pipelined(TYPED),
         most=1.5,
+    ),
+    _growth(
+        "typed arguments, pipelined: tools/call, and prompts/get",
+        rows.pipelined(CALLED),
+        rows.pipelined(TYPED),
+        most=1.3,
     ),
     _against("mcp", START, 10),
     _against("typescript", START, 3),

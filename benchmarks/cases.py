@@ -125,6 +125,14 @@ TYPED = _get(
     {"code": CODE, "language": "rust", "depth": "3"},
     _text(f"Review this rust code, 3 deep.\n\n{CODE}"),
 )
+#: The same prompt as a tool, with values as JSON. It is measured of promptkit alone.
+CALLED = Case(
+    "tools/call, typed arguments",
+    "tools/call",
+    {"name": "typed", "arguments": {"code": CODE, "language": "rust", "depth": 3}},
+    lambda result: result["content"],
+    [{"type": "text", "text": f"Review this rust code, 3 deep.\n\n{CODE}"}],
+)
 STRUCTURED = _get(
     "structured argument",
     "structured",

@@ -121,6 +121,8 @@ class Rounds:
         for peer in peers:
             figures = self.runner.measure(peer, era, self._cases[era.name, peer.name])
             self._keep(peer, era, figures)
+            if peer.name == OURS:
+                self._keep(peer, era, self.runner.measure_tools(peer, era))
         for size in plan.counts if first else plan.sizes:
             for peer in peers:
                 if peer.content:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import attrs
 
 from benchmarks import recipes, rows
-from benchmarks.cases import CASES, LARGE_PICTURE, PLAIN, TYPED, Case, echo_of, listing
+from benchmarks.cases import CALLED, CASES, LARGE_PICTURE, PLAIN, TYPED, Case, echo_of, listing
 from benchmarks.peers import Peer
 from benchmarks.rows import Row
 from benchmarks.session import Refused, Session
@@ -167,6 +167,15 @@ class Runner:
             with self.start(peer, era, self.plan.sizes[0]) as session:
                 session.ask(PLAIN)
                 yield rows.get(self.plan.sizes[0]), time.perf_counter() - session.started
+
+    def measure_tools(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
+        """
+        Yield the figures of *peer*, which offers its prompts as tools, for a call of one.
+        """
+        folder = recipes.folder(self.folder, self.plan.sizes[0])
+        with self.start_in(folder, peer, era, options=("--tools",)) as session:
+            _check(session, peer, CALLED)
+            yield from self._measure_case(session, CALLED)
 
     def measure_growth(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
         """

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from promptkit.language.icons import Icon
     from promptkit.language.media import Audio, Image
     from promptkit.language.messages import Message, Workflow
+    from promptkit.language.tool import Tool
     from promptkit.language.turns import assistant, user
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Resource",
     "ResourceLink",
     "Text",
+    "Tool",
     "UnknownPrompt",
     "Workflow",
     "__version__",
@@ -66,6 +68,7 @@ _MODULES: Final = {
     "language.icons": ("Icon",),
     "language.media": ("Audio", "Image"),
     "language.messages": ("Message", "Workflow"),
+    "language.tool": ("Tool",),
     "language.turns": ("assistant", "user"),
 }
 _HOMES: Final = {name: module for module, names in _MODULES.items() for name in names}

@@ -6,6 +6,7 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
@@ -26,6 +27,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     keys: Iterable[bytes] | None = None,
     watch: bool = True,
     page_size: int = PAGE_SIZE,
+    tools: bool | Literal["search"] = False,
     body_limit: int = BODY_BYTES,
     limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
 ) -> Application:
@@ -63,6 +65,10 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         page_size:
             How many prompts or resources a page of a list holds.
 
+        tools:
+            Whether each prompt is offered as a tool, too. ``"search"`` offers two tools in their place, which
+            find prompts and get one.
+
         body_limit:
             The longest body of a request, in bytes.
 
@@ -85,6 +91,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         keys=state_keys(None) if keys is None else tuple(keys),
         changes=watches,
         page_size=page_size,
+        tools=tools,
         body_limit=body_limit,
         limits=limits,
     )

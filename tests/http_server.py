@@ -17,13 +17,16 @@ ENDING = 10
 
 
 @contextmanager
-def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str) -> Iterator[str]:
+def http_server(folder: Path, *options: str, page_size: int = PAGE_SIZE, **environment: str) -> Iterator[str]:
     """
     Serve a folder of recipes, and give the URL at which clients reach it.
 
     Args:
         folder:
             The recipes.
+
+        options:
+            More options of the command line.
 
         page_size:
             How many items a page of a list holds.
@@ -38,7 +41,7 @@ def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str)
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "promptkit", "serve", str(folder)),
-                *("--fd", str(descriptor), "--page-size", str(page_size), "--grace", "1"),
+                *("--fd", str(descriptor), "--page-size", str(page_size), "--grace", "1", *options),
             ],
             env={**os.environ, **environment},
             pass_fds=[descriptor],

@@ -107,6 +107,10 @@ class Client:
         """Return the reply to ``prompts/get``."""
         return self.ask("prompts/get", {"name": name, "arguments": arguments})
 
+    def call(self, name, /, **arguments) -> dict:
+        """Return the reply to ``tools/call``."""
+        return self.ask("tools/call", {"name": name, "arguments": arguments})
+
     def answer(self, number, result) -> list:
         """Answer a request of the server's; return what has been sent back."""
         return self.send(line({"jsonrpc": "2.0", "id": number, "result": result}))
@@ -137,6 +141,7 @@ RESULTS = {
     "resources/unsubscribe": "EmptyResult",
     "subscriptions/listen": "SubscriptionsListenResult",
     "tools/list": "ListToolsResult",
+    "tools/call": "CallToolResult",
 }
 
 

@@ -14,7 +14,7 @@ from promptkit.catalog.rendering import is_asynchronous, run_async
 from promptkit.conversion.annotations import FORWARD
 from promptkit.errors.exceptions import ResultError
 
-__all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "rank"]
+__all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "grade", "rank"]
 
 #: How many values MCP allows in one completion.
 MAX_VALUES: Final = 100
@@ -70,13 +70,11 @@ def rank(candidates: Iterable[str], typed: str) -> tuple[str, ...]:
         return tuple(unique)
     folded = typed.casefold()
     is_word = not folded[_MAX_WORD_LENGTH:]
-    graded = [
-        (grade, text) for text in unique if (grade := _grade(text, folded, is_word=is_word)) is not None
-    ]
+    graded = [(found, text) for text in unique if (found := grade(text, folded, is_word=is_word)) is not None]
     return tuple(text for _, text in sorted(graded, key=itemgetter(0)))
 
 
-def _grade(candidate: str, typed: str, *, is_word: bool) -> tuple[int, int] | None:
+def grade(candidate: str, typed: str, *, is_word: bool = True) -> tuple[int, int] | None:
     """How well *candidate* matches *typed*, which is casefolded. Less is better; None is no match."""
     folded = candidate.casefold()
     if folded.startswith(typed):

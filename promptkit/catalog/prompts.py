@@ -13,6 +13,7 @@ from promptkit.language.messages import Workflow
 if TYPE_CHECKING:
     from promptkit.language.context import Context
     from promptkit.language.icons import Icon
+    from promptkit.language.tool import Tool
 
 __all__ = ["CompiledPrompt"]
 
@@ -54,6 +55,9 @@ class CompiledPrompt(Struct, frozen=True):
 
         elicit:
             Whether the user is asked for required arguments that are missing.
+
+        tool:
+            What its author says of it as a tool; False if it is none.
     """
 
     name: str
@@ -67,6 +71,7 @@ class CompiledPrompt(Struct, frozen=True):
     timeout: float | None = None
     cache: float | None = None
     elicit: bool = False
+    tool: "Tool | bool | None" = None
 
     @property
     def location(self) -> Location:

@@ -29,7 +29,7 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If there is nothing at the target.
     """
     try:
-        purpose = Purpose.of(options.target, options.name, options.page_size)
+        purpose = Purpose.of(options.target, options.name, options.page_size, options.tools)
     except StaleSet as refusal:
         print_error(f"cannot build {options.target!r}: {refusal}")
         return Exit.USAGE
@@ -63,7 +63,8 @@ def _load(reloader: Reloader, target: str) -> tuple[Catalog, Inputs | None]:
 
 
 def _contents(catalog: Catalog, inputs: Inputs, purpose: Purpose, options: Namespace) -> Contents:
-    snapshot = Snapshot(catalog, ServerInfo(options.name, VERSION), options.page_size, changes=True)
+    identity = ServerInfo(options.name, VERSION)
+    snapshot = Snapshot(catalog, identity, options.page_size, changes=True, tools=options.tools)
     pages = (
         (key_of(method, revision.date, cursor), page) for (method, revision, cursor), page in snapshot.pages()
     )

@@ -64,7 +64,7 @@ def _why_stale(options: Namespace) -> str | None:
     from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
 
     try:
-        built = open_built(options.compiled, options.target, None, 0)
+        built = open_built(options.compiled, options.target, None, 0, tools=False)
     except StaleSet as stale:
         return str(stale)
     built.close()

@@ -228,6 +228,20 @@ SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "NUMBER",
         "help": f"how many prompts or resources one page of a list holds (default: {PAGE_SIZE})",
     },
+    "--tools": {
+        "dest": "tools",
+        "action": "store_const",
+        "const": True,
+        "default": False,
+        "help": "offer each prompt as a tool, too, for clients without prompts and for models themselves",
+    },
+    "--tools-search": {
+        "dest": "tools",
+        "action": "store_const",
+        "const": "search",
+        "default": False,
+        "help": "offer two tools in place of one for each prompt: they find prompts, and get one",
+    },
     "--grace": {
         "type": number_or_zero,
         "metavar": "SECONDS",

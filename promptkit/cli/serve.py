@@ -103,6 +103,7 @@ def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | Non
         wire.write,
         importing=partial(_import_progress, options.target),
         changes=options.watch and place_of(options.target) is not None,
+        tools=options.tools,
         greets=options.audit is None,  # early replies would be missing in the audit
     )
     done = partial(stdio.exit_after, *_longest_import(options))
@@ -205,6 +206,7 @@ def _server(  # noqa: PLR0913 (a server has that many properties)
         identity=_server_info(options),
         page_size=options.page_size,
         changes=changes,
+        tools=options.tools,
         limits=limits_of(options),
         audit=audit,
         connection=connection,
@@ -274,14 +276,15 @@ def _startup_cache(options: Namespace) -> CompiledSet | None:
         return None
     if options.compiled is not None and (built := _built_set(options)) is not None:
         return built
-    return CompiledSet.of(options.target, options.name, options.page_size)
+    return CompiledSet.of(options.target, options.name, options.page_size, options.tools)
 
 
 def _built_set(options: Namespace) -> CompiledSet | None:
     from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
 
+    wanted = (options.name, options.page_size, options.tools)
     try:
-        return CompiledSet(open_built(options.compiled, options.target, options.name, options.page_size))
+        return CompiledSet(open_built(options.compiled, options.target, *wanted))
     except StaleSet as stale:
         _print(f"{options.compiled!r} is not used: {stale}")
         return None

@@ -81,6 +81,7 @@ def application_factory(
         changes=options.watch and reloader.watches,
         audit=options.audit,
         page_size=options.page_size,
+        tools=options.tools,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
         owns_process=True,

@@ -10,10 +10,11 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.errors.diagnostics import Report, Rule
-from promptkit.language.validation import check_optional_text, describe
+from promptkit.language.validation import check_flag, check_optional_text, describe
 
 if TYPE_CHECKING:
     from promptkit.language.icons import Icon
+    from promptkit.language.tool import Tool
 
 __all__ = ["Options", "check_options", "icons_of", "meta_of", "tags_of"]
 
@@ -72,6 +73,16 @@ def _check_seconds(name: str, value: float | None) -> None:
         raise ValueError(msg)
 
 
+def _check_tool(value: object) -> None:
+    if value is None or isinstance(value, bool):
+        return
+    from promptkit.language.tool import Tool  # few prompts say more
+
+    if not isinstance(value, Tool):
+        msg = f"tool takes False or promptkit.Tool(...), not {describe(value)}"
+        raise TypeError(msg)
+
+
 class Options(Struct, frozen=True, kw_only=True):
     """The options of `@prompt`; see there for what each of them does."""
 
@@ -85,15 +96,15 @@ class Options(Struct, frozen=True, kw_only=True):
     cache: float | None = None
     meta: Mapping[str, Any] = MappingProxyType({})
     elicit: bool = False
+    tool: "Tool | bool | None" = None
 
     def __post_init__(self) -> None:
         for name in ("name", "title", "description", "version"):
             check_optional_text(name, getattr(self, name))
         for name in ("timeout", "cache"):
             _check_seconds(name, getattr(self, name))
-        if not isinstance(self.elicit, bool):
-            msg = f"elicit takes True or False, not {describe(self.elicit)}"
-            raise TypeError(msg)
+        check_flag("elicit", self.elicit)
+        _check_tool(self.tool)
 
     @property
     def wire_meta(self) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.rendering import Renderer
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
-from promptkit.compiler.signature import Parameter, Signature, copied_attributes, read_signature
+from promptkit.compiler.signature import Parameter, Signature, copied_attributes, is_local, read_signature
 from promptkit.conversion.annotations import read_return
 from promptkit.conversion.kinds import fits, is_literal, type_name
 from promptkit.conversion.readers import reader_of
@@ -37,6 +37,7 @@ from promptkit.language.validation import describe
 
 if TYPE_CHECKING:
     from promptkit.language.icons import Icon
+    from promptkit.language.tool import Tool
 
 __all__ = ["Prompt", "declared_prompts", "prompt"]
 
@@ -180,6 +181,7 @@ class Prompt(Generic[P, R]):
             timeout=options.timeout,
             cache=options.cache,
             elicit=options.elicit,
+            tool=options.tool,
         )
         return compiled, tuple(report.found)
 
@@ -241,6 +243,7 @@ def prompt(
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
     elicit: bool = False,
+    tool: "Tool | bool | None" = None,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
 def prompt(  # noqa: PLR0913 (each is an option for authors)
     function: Callable[P, R] | None = None,
@@ -256,6 +259,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
     elicit: bool = False,
+    tool: "Tool | bool | None" = None,
 ) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
     """
     Make a function a prompt.
@@ -299,6 +303,10 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             Whether the person at the client is asked for required arguments that are missing,
             if the client can ask. Secrets are never asked for.
 
+        tool:
+            What models may expect that call it as a tool, where prompts are served as tools; False
+            if they may not call it.
+
     Returns:
         The function, as a `Prompt`; without *function*, a decorator that makes one.
 
@@ -322,9 +330,10 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             cache=cache,
             meta=meta_of(meta or {}),
             elicit=elicit,
+            tool=tool,
         )
         location = Location(code.co_filename, code.co_firstlineno)
-        made = Prompt(function, options, location, dict(names) if _is_local(function) else {})
+        made = Prompt(function, options, location, dict(names) if is_local(function) else {})
         if (listener := declared_prompts.get()) is not None:
             listener.append(made)
         return made
@@ -339,8 +348,3 @@ def _code(function: Callable[..., Any]) -> CodeType:
         msg = f"@prompt takes a function, not {describe(function)}{name}"
         raise TypeError(msg)
     return unwrapped.__code__
-
-
-def _is_local(function: Callable[..., Any]) -> bool:
-    """Whether *function* is defined in another function, whose local names its annotations may use."""
-    return "<locals>" in function.__qualname__

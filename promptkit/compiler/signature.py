@@ -18,7 +18,7 @@ from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest
 from promptkit.language.arg import NO_DEFAULT, Arg
 
-__all__ = ["Parameter", "Signature", "copied_attributes", "read_signature"]
+__all__ = ["Parameter", "Signature", "copied_attributes", "is_local", "read_signature"]
 
 
 class Parameter(Struct, frozen=True):
@@ -251,3 +251,10 @@ def copied_attributes(function: Callable[..., Any]) -> dict[str, Any]:
     names: tuple[str, ...] = WRAPPER_ASSIGNMENTS
     copied = {name: getattr(function, name) for name in names if hasattr(function, name)}
     return {**copied, "__wrapped__": function}
+
+
+def is_local(function: Callable[..., Any]) -> bool:
+    """
+    Whether *function* is defined in another function, whose local names its annotations may use.
+    """
+    return "<locals>" in function.__qualname__

@@ -8,6 +8,8 @@ The exceptions that promptkit raises, as one tree.
     │   ├── MediaError      bytes or a path that cannot become content
     │   └── EmptyPrompt     a prompt that rendered to nothing
     ├── UnknownPrompt       no prompt has that name
+    │   └── UnknownTool     no prompt that may be called as a tool has it
+    ├── MissingClientCapability  a prompt requires what the client does not declare
     ├── UnknownResource     no resource has that URI
     ├── ArgumentErrors      all that is wrong with the arguments of one request
     ├── CompileError        a prompt or resource that cannot be compiled
@@ -28,11 +30,13 @@ from promptkit.errors.exceptions import (
     Fault,
     LoadError,
     MediaError,
+    MissingClientCapability,
     PromptError,
     PromptkitError,
     ResultError,
     UnknownPrompt,
     UnknownResource,
+    UnknownTool,
 )
 
 __all__ = [
@@ -43,11 +47,13 @@ __all__ = [
     "Fault",
     "LoadError",
     "MediaError",
+    "MissingClientCapability",
     "PromptError",
     "PromptkitError",
     "ResultError",
     "UnknownPrompt",
     "UnknownResource",
+    "UnknownTool",
 ]
 
 for _name in __all__:  # tracebacks name the module that users import from

@@ -35,6 +35,26 @@ class PromptError(PromptkitError):
         self.message = message
 
 
+class MissingClientCapability(PromptkitError):
+    """
+    A prompt requires a capability that the client does not declare.
+
+    Args:
+        capability:
+            Its name in the protocol.
+
+    See Also:
+        https://modelcontextprotocol.io/specification/2026-07-28/basic#json-rpc-error-codes
+    """
+
+    def __init__(self, capability: str) -> None:
+        super().__init__(capability)
+        self.capability = capability
+
+    def __str__(self) -> str:
+        return f"the client does not declare {self.capability!r}, which is required here"
+
+
 class MediaError(PromptError, ValueError):
     """
     Bytes that cannot be sent as an image or a recording, or a path that must not be read.
@@ -98,6 +118,8 @@ class UnknownPrompt(_ReadOnly, KeyError):
             The most similar name of a prompt, None if no name is similar.
     """
 
+    _kind = "prompt"
+
     def __init__(self, name: str, nearest: str | None = None) -> None:
         super().__init__(name, nearest)
         self.name = name
@@ -105,7 +127,7 @@ class UnknownPrompt(_ReadOnly, KeyError):
 
     def __str__(self) -> str:
         hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
-        return f"unknown prompt {shortened(self.name)!r}{hint}"
+        return f"unknown {self._kind} {shortened(self.name)!r}{hint}"
 
     def as_data(self) -> dict[str, Any]:
         """
@@ -113,6 +135,14 @@ class UnknownPrompt(_ReadOnly, KeyError):
         """
         data = {"name": shortened(self.name)}
         return data if self.nearest is None else {**data, "nearest": self.nearest}
+
+
+class UnknownTool(UnknownPrompt):
+    """
+    No prompt that may be called as a tool has this name.
+    """
+
+    _kind = "tool"
 
 
 class UnknownResource(_ReadOnly, KeyError):

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from promptkit.exports.turns import File, Link, Part, Turn, Vendor, turns_of
-from promptkit.language.content import EmbeddedResource
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.language.mime import IMAGE_TYPES
 

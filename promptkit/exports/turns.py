@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import attrs
 
 from promptkit.exports.errors import ExportError, UnfitPart
-from promptkit.language.content import Content, EmbeddedResource, ResourceLink, Role, Text
+from promptkit.language.content import Content, Role, Text
+from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.media import Media
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.mime import canonical_type

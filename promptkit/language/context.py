@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from promptkit.errors.exceptions import MissingClientCapability
+
 __all__ = ["Context", "Progress"]
 
 
@@ -85,6 +87,20 @@ class Context:
     request_id: int | str | None = None
     capabilities: Mapping[str, Any] = attrs.field(factory=dict)
     progress: Progress = attrs.field(factory=Progress, eq=False, repr=False, kw_only=True)
+
+    def require(self, capability: str) -> None:
+        """
+        Refuse the request unless the client has declared a capability.
+
+        Args:
+            capability:
+                Its name in the protocol, as in ``"sampling"``.
+
+        Raises:
+            MissingClientCapability: If the client has not. It is told which one it lacks (-32021).
+        """
+        if capability not in self.capabilities:
+            raise MissingClientCapability(capability)
 
     def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None

@@ -17,6 +17,8 @@ import attrs
 __all__ = [
     "Role",
     "Unsendable",
+    "check_flag",
+    "check_optional_text",
     "checked_audience",
     "checked_last_modified",
     "checked_name",
@@ -244,6 +246,15 @@ def checked_text(value: str) -> str:
         msg = f"Text takes a str, not {type(value).__name__}: pass str(...)"
         raise TypeError(msg)
     return str.__str__(value)  # plain, if it is of a subclass
+
+
+def check_flag(name: str, value: object) -> None:
+    """
+    Raise TypeError unless *value* is True or False. The error calls it *name*.
+    """
+    if not isinstance(value, bool):
+        msg = f"{name} takes True or False, not {describe(value)}"
+        raise TypeError(msg)
 
 
 def optional_text(_: object, attribute: "attrs.Attribute[Any]", value: object) -> None:

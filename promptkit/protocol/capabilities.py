@@ -1,12 +1,15 @@
 """What a server says of itself: its name and version, and what it can do."""
 
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
 from promptkit.protocol.revisions import Revision
 
-__all__ = ["Capabilities", "ServerInfo"]
+__all__ = ["Capabilities", "ServerInfo", "ToolMode"]
+
+#: Whether prompts are offered as tools, too: each as one, or all of them behind two that find and get one.
+ToolMode: TypeAlias = bool | Literal["search"]
 
 
 class ServerInfo(Struct, frozen=True):
@@ -33,10 +36,14 @@ class Capabilities(Struct, frozen=True):
 
         changes:
             Whether its lists and resources may change while it runs, and clients are notified.
+
+        tools:
+            Whether it offers prompts as tools.
     """
 
     resources: bool = False
     changes: bool = False
+    tools: ToolMode = False
 
     def declared(self, revision: Revision) -> dict[str, Any]:
         """
@@ -45,8 +52,8 @@ class Capabilities(Struct, frozen=True):
         declared: dict[str, Any] = {"prompts": {"listChanged": self.changes}}
         if self.resources or revision.empty_lists:
             declared["resources"] = {"subscribe": self.changes, "listChanged": self.changes}
-        if revision.empty_lists:
-            declared["tools"] = {"listChanged": False}
+        if self.tools or revision.empty_lists:
+            declared["tools"] = {"listChanged": bool(self.tools) and self.changes}
         if revision.completions:
             declared["completions"] = {}
         return declared

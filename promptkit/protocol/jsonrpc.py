@@ -11,7 +11,13 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from promptkit.errors.exceptions import ArgumentErrors, PromptError, PromptkitError, UnknownPrompt
+from promptkit.errors.exceptions import (
+    ArgumentErrors,
+    MissingClientCapability,
+    PromptError,
+    PromptkitError,
+    UnknownPrompt,
+)
 
 __all__ = [
     "CLIENT_ERRORS",
@@ -36,6 +42,7 @@ __all__ = [
     "encode_notification",
     "encode_request",
     "encode_result",
+    "message_of",
 ]
 
 RequestId: TypeAlias = int | str
@@ -149,6 +156,7 @@ CODES: Final[dict[type[PromptkitError], Code]] = {
     ResourceNotFound: Code.RESOURCE_NOT_FOUND,
     HeaderMismatch: Code.HEADER_MISMATCH,
     MissingCapability: Code.MISSING_CAPABILITY,
+    MissingClientCapability: Code.MISSING_CAPABILITY,
     UnsupportedVersion: Code.UNSUPPORTED_VERSION,
     TooManyRequests: Code.TOO_MANY_REQUESTS,
 }
@@ -224,14 +232,17 @@ def encode_error(request_id: RequestId | Raw | UnsetType, error: PromptkitError)
 
     An id that could not be read is left out, as no revision's schema allows null.
     """
-    code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-    failure = _Error(code, _message(error), _data(error))
+    kind = type(error)
+    code = CODES.get(kind) or next(CODES[base] for base in kind.__mro__ if base in CODES)
+    failure = _Error(code, message_of(error), _data(error))
     # An id may be long: `encode_lines` does not copy it again. Given a tuple, msgspec 0.22 leaks the line.
     return _encoder.encode_lines([_Failure("2.0", request_id, failure)])
 
 
-def _message(error: PromptkitError) -> str:
-    """An author's own words, or one line, shortened in the middle."""
+def message_of(error: PromptkitError) -> str:
+    """
+    What an error says: an author's own words, or one line, shortened in the middle.
+    """
     message = str(error)
     if not isinstance(error, PromptError):
         if len(message) > 2 * _MAX_MESSAGE:  # first of all, as the next line copies it
@@ -257,4 +268,6 @@ def _data(error: PromptkitError) -> Any:
         return error.as_data()
     if isinstance(error, ArgumentErrors):
         return {"name": error.prompt, "faults": [fault.as_data() for fault in error.faults]}
+    if isinstance(error, MissingClientCapability):
+        return {"requiredCapabilities": {error.capability: {}}}
     return error.data if isinstance(error, ProtocolError) else UNSET

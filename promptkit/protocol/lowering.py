@@ -67,12 +67,13 @@ class Lowering:
         if isinstance(rendered, str):
             messages = [wire.PromptMessage("user", wire.TextContent(rendered))]
         else:
-            messages = [wire.PromptMessage(m.role, self._content(m.content)) for m in rendered.messages]
+            messages = [wire.PromptMessage(m.role, self.content(m.content)) for m in rendered.messages]
         description = UNSET if prompt.description is None else prompt.description
         kind, meta = self.results.type, self.results.meta
         return encode(wire.GetPromptResult(messages, description, result_type=kind, meta=meta))
 
-    def _content(self, content: Content) -> wire.Content:
+    def content(self, content: Content) -> wire.Content:
+        """One content block."""
         if type(content) is Text and not content.annotated:
             return wire.TextContent(content.text)
         return self._kinds[type(content).__name__](self, content)
@@ -100,9 +101,13 @@ class Lowering:
             title=_set(prompt.title) if has.titles else UNSET,
             description=_set(prompt.description),
             arguments=[self._argument(argument) for argument in prompt.arguments.ordered] or UNSET,
-            icons=[_icon(icon) for icon in prompt.icons if has.icons] or UNSET,
+            icons=self.icons(prompt),
             meta=_meta(prompt) or UNSET if has.metadata else UNSET,
         )
+
+    def icons(self, prompt: CompiledPrompt) -> list[wire.Icon] | UnsetType:
+        """The icons of a prompt, if the revision has them."""
+        return [_icon(icon) for icon in prompt.icons if self.revision.icons] or UNSET
 
     def resource(self, resource: "CompiledResource") -> wire.Resource:
         """A resource without variables, as listed."""

@@ -10,7 +10,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import MethodNotFound
 from promptkit.protocol.revisions import Revision
 
-__all__ = ["METHODS", "Method", "PageKey", "method_not_found"]
+__all__ = ["METHODS", "TOOL_METHODS", "Method", "PageKey", "method_not_found"]
 
 
 class Method:
@@ -58,10 +58,9 @@ class Method:
         self.decode = Decoder(params).decode
 
 
-#: Every method. Nothing else checks when one may be called.
+#: Every method that there always is. Nothing else checks when one may be called.
 #:
-#: Some clients ask for every kind of list and give up on an error, so empty lists are answered, too. The
-#: list of tools is always empty.
+#: Some clients ask for every kind of list and give up on an error, so empty lists are answered, too.
 METHODS: Final[Mapping[str, Method]] = {
     "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
     "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),
@@ -77,6 +76,9 @@ METHODS: Final[Mapping[str, Method]] = {
     "subscriptions/listen": Method(wire.ListenParams, handshake=False),
     "tools/list": Method(wire.PageParams),
 }
+
+#: The methods that there are if prompts are offered as tools. A call has the params of a prompt.
+TOOL_METHODS: Final[Mapping[str, Method]] = {"tools/call": METHODS["prompts/get"]}
 
 
 def method_not_found(method: str) -> MethodNotFound:

@@ -3,12 +3,13 @@
 import re
 from typing import Final
 
-__all__ = ["error_code", "is_question"]
+__all__ = ["error_code", "is_failure", "is_question"]
 
 # The repetitions are possessive: an id may be long, and backtracking takes memory.
 _BEGIN: Final = rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?\d++|"[^"\\]*+(?:\\.[^"\\]*+)*+"),)?'
 _ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
 _QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
+_FAILURE: Final = re.compile(_BEGIN + rb'"result":\{"isError":true')
 
 
 def error_code(reply: bytes) -> int | None:
@@ -28,3 +29,10 @@ def is_question(reply: bytes) -> bool:
     Return whether a reply asks the client for input.
     """
     return _QUESTION.match(reply) is not None
+
+
+def is_failure(reply: bytes) -> bool:
+    """
+    Return whether a reply is the result of a tool that says what was wrong.
+    """
+    return _FAILURE.match(reply) is not None

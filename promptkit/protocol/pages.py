@@ -8,7 +8,9 @@ from typing import Any, Final
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol import wire
+from promptkit.protocol.capabilities import ToolMode
 from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.jsonrpc import InvalidParams, encode
 from promptkit.protocol.limits import PAGE_SIZE
@@ -84,34 +86,50 @@ class Pages:
 
 
 class _Listed(Struct, frozen=True):
-    items: Callable[[Catalog], Sequence[Any]]
+    items: Callable[[Catalog, ToolMode], Sequence[Any]]
     lower: Callable[[Lowering, Any], Any]
     result: Callable[[list[Raw], str | UnsetType], wire.Result]
 
 
+def _tools(catalog: Catalog, mode: ToolMode) -> Sequence[CompiledPrompt]:
+    if not mode:
+        return ()
+    from promptkit.catalog.tools import Tools  # few servers offer tools
+
+    return Tools(catalog, search=mode == "search").listed
+
+
+def _lower_tool(lowering: Lowering, prompt: CompiledPrompt) -> wire.Tool:
+    from promptkit.protocol.tools import listed_tool
+
+    return listed_tool(lowering, prompt)
+
+
 #: What each method lists.
 LISTS: Final = {
-    "prompts/list": _Listed(lambda catalog: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
+    "prompts/list": _Listed(lambda catalog, _: catalog.prompts, Lowering.prompt, wire.ListPromptsResult),
     "resources/list": _Listed(
-        lambda catalog: [resource for resource in catalog.resources if not resource.is_template],
+        lambda catalog, _: [resource for resource in catalog.resources if not resource.is_template],
         Lowering.resource,
         wire.ListResourcesResult,
     ),
     "resources/templates/list": _Listed(
-        lambda catalog: [resource for resource in catalog.resources if resource.is_template],
+        lambda catalog, _: [resource for resource in catalog.resources if resource.is_template],
         Lowering.template,
         wire.ListResourceTemplatesResult,
     ),
-    "tools/list": _Listed(lambda _: (), lambda _, tool: tool, wire.ListToolsResult),
+    "tools/list": _Listed(_tools, _lower_tool, wire.ListToolsResult),
 }
 
 
-def lists_the_same(method: str, catalog: Catalog, other: Catalog, lowering: Lowering) -> bool:
+def lists_the_same(
+    method: str, catalog: Catalog, other: Catalog, lowering: Lowering, *, tools: ToolMode = False
+) -> bool:
     """
     Return whether a method lists the same of two catalogs. Only items that they do not share are compared.
     """
     listed = LISTS[method]
-    items, others = listed.items(catalog), listed.items(other)
+    items, others = listed.items(catalog, tools), listed.items(other, tools)
     if len(items) != len(others):
         return False
     changed = _changed(items, others)[0]
@@ -155,6 +173,7 @@ def pages_of(  # noqa: PLR0913 (they are independent)
     size: int = PAGE_SIZE,
     *,
     changes: bool = False,
+    tools: ToolMode = False,
     before: tuple[Catalog, Pages] | None = None,
 ) -> Pages:
     """
@@ -176,11 +195,14 @@ def pages_of(  # noqa: PLR0913 (they are independent)
         changes:
             Whether the list may change while the server runs.
 
+        tools:
+            Whether prompts are offered as tools.
+
         before:
             An earlier catalog, and its pages for the same method: items of both are not encoded again.
     """
     listed = LISTS[method]
-    found = listed.items(catalog)
+    found = listed.items(catalog, tools)
 
     def encoded(item: object) -> Raw:
         return Raw(encode(listed.lower(lowering, item)))
@@ -188,7 +210,7 @@ def pages_of(  # noqa: PLR0913 (they are independent)
     if before is None:
         items: Sequence[Raw] = list(map(encoded, found))
     else:
-        items = _spliced(listed.items(before[0]), before[1].items, found, encoded)
+        items = _spliced(listed.items(before[0], tools), before[1].items, found, encoded)
         if items is before[1].items:
             return before[1]
 

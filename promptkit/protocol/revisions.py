@@ -33,16 +33,19 @@ class Revision(Struct, frozen=True, eq=False):
             Whether a message may hold a link to a resource.
 
         titles:
-            Whether prompts and arguments have a title.
+            Whether prompts, arguments and tools have a title.
 
         metadata:
-            Whether prompts have a ``_meta``.
+            Whether prompts and tools have a ``_meta``.
 
         dates:
             Whether annotations have a date.
 
         icons:
-            Whether prompts have icons.
+            Whether prompts and tools have icons.
+
+        tool_annotations:
+            Whether a tool says what to expect of a call.
 
         completions:
             Whether completion has a capability of its own.
@@ -77,6 +80,7 @@ class Revision(Struct, frozen=True, eq=False):
     metadata: bool = True
     dates: bool = True
     icons: bool = True
+    tool_annotations: bool = True
     completions: bool = True
     batches: bool = False
     progress_messages: bool = True
@@ -114,6 +118,7 @@ REVISIONS: Final = {
             _MARCH_2025,
             date="2024-11-05",
             audio=False,
+            tool_annotations=False,
             completions=False,
             batches=False,
             progress_messages=False,

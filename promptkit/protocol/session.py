@@ -25,7 +25,7 @@ from promptkit.protocol.jsonrpc import (
     encode_result,
 )
 from promptkit.protocol.limits import LARGE_MESSAGE, PREFIX_BYTES, Limits, OverlongLine
-from promptkit.protocol.methods import METHODS, Method, method_not_found
+from promptkit.protocol.methods import METHODS, TOOL_METHODS, Method, method_not_found
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.revisions import LATEST_HANDSHAKE, MODERN, Revision, negotiate
 from promptkit.protocol.subscriptions import Subscriptions
@@ -64,7 +64,7 @@ class Session:
 
     Attributes:
         methods:
-            The methods that there are.
+            The methods that there are, with the capabilities.
 
         observe:
             Called with each request that the session answers by itself, and the reply.
@@ -104,6 +104,17 @@ class Session:
         # Params of at most this length cannot exceed the limits on arguments and values.
         self._harmless = min(limits.argument, limits.arguments * len('"":0,'), limits.values)
         self._budget = budget or MemoryBudget(limits.held)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the server declares that it can do."""
+        return self._capabilities
+
+    @capabilities.setter
+    def capabilities(self, capabilities: Capabilities) -> None:
+        self._capabilities = capabilities
+        always = type(self).methods
+        self.methods = {**always, **TOOL_METHODS} if capabilities.tools else always
 
     def receive_message(self, message: bytes, channel: Channel | None = None) -> list[Event]:
         """
@@ -274,10 +285,10 @@ class Session:
         """Agree on a revision. A second handshake may change it."""
         self.revision = negotiate(params.protocol_version)
         self.client, self.client_capabilities = params.client_info, params.capabilities
-        self.subscriptions.open_session(self.capabilities)
+        self.subscriptions.open_session(self._capabilities)
         result = wire.InitializeResult(
             self.revision.date,
-            self.capabilities.declared(self.revision),
+            self._capabilities.declared(self.revision),
             wire.Implementation(self.server_info.name, self.server_info.version),
             self.server_info.instructions or UNSET,
         )
@@ -286,11 +297,11 @@ class Session:
     def _discover(self, revision: Revision) -> bytes:
         result = wire.DiscoverResult(
             list(MODERN),
-            self.capabilities.declared(revision),
+            self._capabilities.declared(revision),
             self.server_info.instructions or UNSET,
         )
         encoder = ResultEncoder(revision, self.server_info)
-        return encoder.encode_kept(result, changes=self.capabilities.changes)
+        return encoder.encode_kept(result, changes=self._capabilities.changes)
 
     def _receive_other(
         self, line: bytes, channel: Channel | None, refusal: ProtocolError | None = None

@@ -1,10 +1,10 @@
 """Subscriptions: what one client is notified of, in both eras."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from threading import Lock
 from typing import Final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities
@@ -19,8 +19,36 @@ from promptkit.protocol.results import ResultEncoder
 
 __all__ = ["Subscriptions"]
 
-_PROMPTS: Final = "notifications/prompts/list_changed"
-_RESOURCES: Final = "notifications/resources/list_changed"
+
+class _Kind(Struct, frozen=True):
+    """The lists whose changes have one notification, and the member of a filter that asks for it."""
+
+    notification: str
+    lists: tuple[str, ...]
+    wanted: str
+    is_offered: Callable[[Capabilities], bool]
+
+
+_KINDS: Final = (
+    _Kind(
+        "notifications/prompts/list_changed",
+        ("prompts/list",),
+        "prompts_list_changed",
+        lambda _: True,
+    ),
+    _Kind(
+        "notifications/resources/list_changed",
+        ("resources/list", "resources/templates/list"),
+        "resources_list_changed",
+        lambda offered: offered.resources,
+    ),
+    _Kind(
+        "notifications/tools/list_changed",
+        ("tools/list",),
+        "tools_list_changed",
+        lambda offered: bool(offered.tools),
+    ),
+)
 _UPDATED: Final = "notifications/resources/updated"
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
@@ -55,7 +83,7 @@ class Subscriptions:
         self._streams: dict[RequestId, wire.SubscriptionFilter] = {}
         self._listening: dict[str, dict[RequestId, None]] = {}  # by URI: the streams that are notified
         self._streamed = 0
-        self._wrong: frozenset[str] = frozenset()
+        self._wrong: frozenset[_Kind] = frozenset()
         self._lock = Lock()  # notifications come from another thread than the one that reads
 
     def open_session(self, offered: Capabilities) -> None:
@@ -149,14 +177,14 @@ class Subscriptions:
         """Whether the stream that the request with this id opened is still open."""
         return request_id in self._streams
 
-    def correct(self, *, prompts: bool, resources: bool) -> bytes:
+    def correct(self, lists: Collection[str]) -> bytes:
         """
-        Return the notifications that lists sent so far were wrong.
+        Return the notifications that *lists*, by their methods, were wrong when they were sent.
 
         A session or a stream that is opened later is notified, too: its client may have a wrong list.
         """
         with self._lock:
-            self._wrong = frozenset({_PROMPTS} if prompts else ()) | ({_RESOURCES} if resources else set())
+            self._wrong = frozenset(_kinds_of(lists))
         return self._corrections(in_session=self.session, streams=list(self._streams))
 
     def ready(self) -> bytes:
@@ -166,18 +194,15 @@ class Subscriptions:
         was, self.session = self.session, True
         return b"" if was or not self._wrong else self._corrections(in_session=True, streams=[])
 
-    def prompts_changed(self) -> bytes:
+    def changed(self, lists: Collection[str]) -> bytes:
         """
-        Return the notifications that the list of prompts has changed.
+        Return the notifications that *lists*, by their methods, have changed.
         """
-        return self._changed(_PROMPTS, "prompts_list_changed", in_session=self.session)
-
-    def resources_changed(self) -> bytes:
-        """
-        Return the notifications that the list of resources has changed.
-        """
-        in_session = self.session and self._offered.resources
-        return self._changed(_RESOURCES, "resources_list_changed", in_session=in_session)
+        with self._lock:
+            streams = list(self._streams)
+        return b"".join(
+            self._notifications(kind, in_session=self.session, streams=streams) for kind in _kinds_of(lists)
+        )
 
     def updated(self, uri: str) -> bytes:
         """
@@ -200,20 +225,21 @@ class Subscriptions:
         return b"".join(_end_stream(request_id, results) for request_id in ended)
 
     def _corrections(self, *, in_session: bool, streams: list[RequestId]) -> bytes:
-        lines = b""
-        for method, kind, offered in (
-            (_PROMPTS, "prompts_list_changed", True),
-            (_RESOURCES, "resources_list_changed", self._offered.resources),
-        ):
-            if method in self._wrong:
-                listening = [key for key in streams if getattr(self._streams.get(key), kind, None) is True]
-                lines += _notifications(method, listening, in_session=in_session and offered)
-        return lines
+        return b"".join(
+            self._notifications(kind, in_session=in_session, streams=streams)
+            for kind in _KINDS
+            if kind in self._wrong
+        )
 
-    def _changed(self, method: str, kind: str, *, in_session: bool) -> bytes:
-        with self._lock:
-            streams = [key for key, wanted in self._streams.items() if getattr(wanted, kind) is True]
-        return _notifications(method, streams, in_session=in_session)
+    def _notifications(self, kind: _Kind, *, in_session: bool, streams: list[RequestId]) -> bytes:
+        """The notifications of a change, for the session and for those of *streams* that want it."""
+        listening = [key for key in streams if getattr(self._streams.get(key), kind.wanted, None) is True]
+        in_session = in_session and kind.is_offered(self._offered)
+        return _notifications(kind.notification, listening, in_session=in_session)
+
+
+def _kinds_of(lists: Collection[str]) -> list[_Kind]:
+    return [kind for kind in _KINDS if not set(kind.lists).isdisjoint(lists)]
 
 
 def _uris(wanted: wire.SubscriptionFilter) -> Collection[str]:
@@ -225,6 +251,7 @@ def _accepted(wanted: wire.SubscriptionFilter, offered: Capabilities) -> wire.Su
         (offered.changes and wanted.prompts_list_changed is True) or UNSET,
         (offered.changes and wanted.resources_list_changed is True) or UNSET,
         (wanted.resource_subscriptions if offered.changes else UNSET) or UNSET,
+        (offered.changes and bool(offered.tools) and wanted.tools_list_changed is True) or UNSET,
     )
 
 

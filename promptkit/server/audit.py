@@ -26,7 +26,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
-from promptkit.protocol.outcomes import error_code, is_question
+from promptkit.protocol.outcomes import error_code, is_failure, is_question
 from promptkit.server.lookup import RequestTarget, target_of
 
 if sys.platform != "win32":
@@ -248,6 +248,8 @@ def _outcome(reply: bytes | None) -> dict[str, Any]:
         return {"outcome": "unanswered" if reply is None else "cancelled"}
     if (code := error_code(reply)) is not None:
         return {"outcome": "error", "code": code}
+    if is_failure(reply):
+        return {"outcome": "failed"}
     return {"outcome": "asked" if is_question(reply) else "ok"}
 
 

@@ -5,7 +5,9 @@ from typing import Any
 from msgspec import Struct
 
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.events import Request
+from promptkit.protocol.jsonrpc import encode_error, encode_result
 from promptkit.server.snapshot import Snapshot
 
 __all__ = ["Exchange"]
@@ -45,3 +47,18 @@ class Exchange(Struct, gc=False, eq=False):
         if about is None:
             return self.request.method, None
         return self.request.method, about.name if isinstance(about, CompiledPrompt) else about.uri_template
+
+    def refuse(self, error: PromptkitError) -> bytes:
+        """
+        Return the line that answers with an error, which has to be one of `CLIENT_ERRORS`.
+
+        What a tool finds wrong is a result: a model reads it, and mends its call.
+        """
+        request = self.request
+        if request.method == "tools/call":
+            from promptkit.protocol.tools import encode_failure  # few servers offer tools
+
+            result = encode_failure(self.snapshot.lowering(request.revision), error)
+            if result is not None:
+                return encode_result(request.id, result)
+        return encode_error(request.id, error)

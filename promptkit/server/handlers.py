@@ -19,6 +19,7 @@ from promptkit.server.scheduling.in_flight import InFlight
 if TYPE_CHECKING:
     from promptkit.protocol.request_state import RequestStateSigner
     from promptkit.server.elicitation.elicitation import Elicitation, Question
+    from promptkit.server.methods.tools import ToolMethods
     from promptkit.server.read_history import ReadHistory
 
 __all__ = ["Handlers"]
@@ -80,6 +81,7 @@ class Handlers:
             revision: lowering_for(revision, connection.server_info) for revision in REVISIONS.values()
         }
         self._prompts = PromptMethods(calls, self._elicitation, self._lowerings, send, limits)
+        self._made_tools: ToolMethods | None = None
         self._made_elicitation: Elicitation | None = None
         self._made_read_history: ReadHistory | None = None
         self._is_loaded = False
@@ -90,6 +92,7 @@ class Handlers:
             "resources/list": _list,
             "resources/templates/list": _list,
             "tools/list": _list,
+            "tools/call": self._call_tool,
             "completion/complete": self._load,
             "resources/read": self._load,
             "resources/subscribe": self._load,
@@ -114,7 +117,19 @@ class Handlers:
 
     def resumed(self, question: "Question", answer: Any) -> Handler:
         """Return what goes on with the request for which *question* was asked."""
-        return lambda exchange: self._prompts.resume(question, answer, exchange)
+        is_call = question.exchange.request.method == "tools/call"
+        methods = self._tools if is_call else self._prompts
+        return lambda exchange: methods.resume(question, answer, exchange)
+
+    @property
+    def _tools(self) -> "ToolMethods":
+        from promptkit.server.methods.tools import ToolMethods  # few servers offer tools
+
+        with self._lock:
+            if self._made_tools is None:
+                parts = (self._calls, self._elicitation, self._lowerings, self._send, self._limits)
+                self._made_tools = ToolMethods(*parts)
+            return self._made_tools
 
     def _elicitation(self) -> "Elicitation":
         from promptkit.server.elicitation.elicitation import Elicitation  # most prompts never ask
@@ -147,6 +162,10 @@ class Handlers:
                 }
                 self._is_loaded = True
         return self._methods[exchange.request.method](exchange)
+
+    def _call_tool(self, exchange: Exchange) -> bytes | None:
+        call = self._methods["tools/call"] = self._tools.call
+        return call(exchange)
 
     def _limited(self, rate: float) -> dict[str, Handler]:
         from promptkit.server.rate_limit import TokenBucket  # few servers limit all requests

@@ -71,11 +71,7 @@ class Notifier:
             stale:
                 The URIs of the resources that have.
         """
-        changes = []
-        if "prompts/list" in lists:
-            changes.append(self.subscriptions.prompts_changed)
-        if "resources/list" in lists or "resources/templates/list" in lists:
-            changes.append(self.subscriptions.resources_changed)
+        changes = [partial(self.subscriptions.changed, lists)]
         changes += [partial(self.subscriptions.updated, uri) for uri in stale]
         with self._notify_lock:
             if lines := b"".join(change() for change in changes):
@@ -83,9 +79,8 @@ class Notifier:
 
     def correct(self, lists: Collection[str]) -> None:
         """Tell of *lists*, by their methods, that were wrong when they were sent first."""
-        prompts, resources = "prompts/list" in lists, set(lists) != {"prompts/list"}
         with self._notify_lock:
-            if lines := self.subscriptions.correct(prompts=prompts, resources=resources):
+            if lines := self.subscriptions.correct(lists):
                 self._send(lines)
 
     def end(self, results: ResultEncoder) -> None:

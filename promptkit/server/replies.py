@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from promptkit.errors.exceptions import PromptError, PromptkitError
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_error, encode_result
+from promptkit.protocol.jsonrpc import CLIENT_ERRORS, InternalError, encode_result
 from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.workers import Abandoned
 
@@ -53,14 +53,14 @@ def reply_to(
         # error like any other.
         if exchange.settled and isinstance(error, Abandoned):
             raise
-        reply = encode_error(request.id, _client_error(exchange, error))
+        reply = exchange.refuse(_client_error(exchange, error))
         _drop_frames(error)
         return reply
     if result is None:
         return None
     if len(result) > longest:
         msg = f"the reply would have {len(result):,} bytes: at most {longest:,} are sent"
-        return encode_error(request.id, InternalError(msg))
+        return exchange.refuse(InternalError(msg))
     return encode_result(request.id, result)
 
 

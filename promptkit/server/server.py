@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Event, Request, Response
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
@@ -59,6 +59,9 @@ class Server:
             Whether clients are told of what `replace` changes. If not, it should not be called:
             they may keep what they were sent for a while.
 
+        tools:
+            Whether prompts are offered as tools.
+
         limits:
             How much a client may ask for.
 
@@ -80,6 +83,7 @@ class Server:
         identity: ServerInfo = PROMPTKIT,
         page_size: int = PAGE_SIZE,
         changes: bool = False,
+        tools: ToolMode = False,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
         audit: "Audit | None" = None,
         connection: Connection | None = None,
@@ -92,7 +96,7 @@ class Server:
         self._limits = limits
         self._longest_reply = limits.reply
         if isinstance(catalog, Catalog):
-            catalog = Snapshot(catalog, identity, page_size, changes=changes)
+            catalog = Snapshot(catalog, identity, page_size, changes=changes, tools=tools)
         self._snapshot = catalog
         self._connection = connection or Connection(identity, limits=limits)
         self._connection.capabilities = self._snapshot.capabilities
@@ -204,9 +208,7 @@ class Server:
                 What is served.
         """
         old = self._snapshot
-        changes = old.capabilities.changes
-        new = Snapshot(catalog, self._identity, self._page_size, changes=changes, before=old)
-        self._snapshot = new
+        new = self._snapshot = self._snapshot_of(catalog, old)
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
@@ -227,8 +229,7 @@ class Server:
             catalog:
                 What is served.
         """
-        changes = self._snapshot.capabilities.changes
-        self._snapshot = Snapshot(catalog, self._identity, self._page_size, changes=changes)
+        self._snapshot = self._snapshot_of(catalog)
         self._connection.capabilities = self._snapshot.capabilities
 
     def confirm(self, sent_pages: Mapping[PageKey, bytes], wrong: Iterable[str] = ()) -> bool:
@@ -272,6 +273,17 @@ class Server:
         self._in_flight.close(max(0.0, deadline - time.monotonic()), _ended_before)
         self._executor.end()
         self._watchdog.end()
+
+    def _snapshot_of(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
+        offered = self._snapshot.capabilities
+        return Snapshot(
+            catalog,
+            self._identity,
+            self._page_size,
+            changes=offered.changes,
+            tools=offered.tools,
+            before=before,
+        )
 
     def _handle(self, event: Event) -> tuple[Exchange | None, bytes | None]:
         """Handle one event, as `LeaderFollowers` wants it."""

@@ -12,15 +12,16 @@ from msgspec import UNSET, UnsetType
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.digests import digest_of_lines
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, encode
-from promptkit.protocol.lowering import lowering_for
+from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.methods import PageKey
 from promptkit.protocol.revisions import REVISIONS, Revision
 
 if TYPE_CHECKING:
+    from promptkit.catalog.tools import Tools
     from promptkit.protocol.pages import Pages
 
 __all__ = ["CACHED", "CACHED_BYTES", "ReplyCache", "Snapshot"]
@@ -51,6 +52,9 @@ class Snapshot:
 
         changes:
             Whether another catalog may replace it.
+
+        tools:
+            Whether its prompts are offered as tools.
 
         before:
             The snapshot that it replaces: items that both list are not encoded again.
@@ -86,6 +90,7 @@ class Snapshot:
         page_size: int,
         *,
         changes: bool,
+        tools: ToolMode = False,
         before: "Snapshot | None" = None,
         capabilities: Capabilities | None = None,
         known_page: KnownPage | None = None,
@@ -95,7 +100,7 @@ class Snapshot:
         self.process = os.getpid()
         self.replies = ReplyCache()
         self.slow: set[tuple[str, str | None]] = set()
-        self.capabilities = capabilities or Capabilities(resources=bool(catalog.resources), changes=changes)
+        self.capabilities = capabilities or Capabilities(bool(catalog.resources), changes, tools)
         self._identity = identity
         self._page_size = page_size
         self._known_page = known_page
@@ -118,8 +123,12 @@ class Snapshot:
         """Return the methods that list something else here than in *other*."""
         from promptkit.protocol.pages import LISTS, lists_the_same
 
-        newest = lowering_for(_NEWEST, self._identity)
-        return {method for method in LISTS if not lists_the_same(method, self.catalog, other.catalog, newest)}
+        newest, tools = self.lowering(_NEWEST), self.capabilities.tools
+        return {
+            method
+            for method in LISTS
+            if not lists_the_same(method, self.catalog, other.catalog, newest, tools=tools)
+        }
 
     def has_page(self, key: PageKey, result: bytes) -> bool:
         """Whether *result* is the page of a list."""
@@ -140,6 +149,17 @@ class Snapshot:
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
     @cached_property
+    def tools(self) -> "Tools":
+        """What models may call."""
+        from promptkit.catalog.tools import Tools  # few servers offer tools
+
+        return Tools(self.catalog, search=self.capabilities.tools == "search")
+
+    def lowering(self, revision: Revision) -> Lowering:
+        """Return what encodes for a revision."""
+        return lowering_for(revision, self._identity)
+
+    @cached_property
     def digest(self) -> str:
         """What servers of the same catalog have in common: a digest of all that they list."""
         from promptkit.protocol.pages import LISTS
@@ -157,8 +177,16 @@ class Snapshot:
     ) -> "Pages":
         from promptkit.protocol.pages import pages_of  # the first lists were made before, if they are cached
 
-        lowering, changes = lowering_for(revision, self._identity), self.capabilities.changes
-        return pages_of(method, self.catalog, lowering, self._page_size, changes=changes, before=before)
+        offered = self.capabilities
+        return pages_of(
+            method,
+            self.catalog,
+            self.lowering(revision),
+            self._page_size,
+            changes=offered.changes,
+            tools=offered.tools,
+            before=before,
+        )
 
 
 class ReplyCache:
@@ -178,7 +206,7 @@ class ReplyCache:
         """
         if prompt.cache is None or prompt.context is not None or _is_retry(request.params):
             return None
-        return prompt.name, request.revision.date, encode(sorted((given or {}).items()))
+        return request.method, prompt.name, request.revision.date, encode(sorted((given or {}).items()))
 
     def get(self, key: Any) -> bytes | None:
         """Return the result under *key*, if it is fresh."""

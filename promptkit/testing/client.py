@@ -7,7 +7,7 @@ from itertools import count
 from queue import SimpleQueue
 from threading import Lock, Thread
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from weakref import finalize
 
 import msgspec
@@ -16,51 +16,29 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completion
 from promptkit.compiler.catalogs import Target, catalog_of, sound
-from promptkit.conversion.unstructuring import text_of
-from promptkit.errors.exceptions import PromptkitError, nearest
+from promptkit.conversion.unstructuring import json_of, text_of
+from promptkit.errors.exceptions import nearest
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server
+from promptkit.testing.protocol_error import ProtocolError
 from promptkit.testing.received import (
+    CalledTool,
     ListedPrompt,
     ListedResource,
     ListedResourceTemplate,
+    ListedTool,
+    called_tool_of,
     document_of,
     workflow_of,
 )
 from promptkit.version import VERSION
 
-__all__ = ["Client", "ProtocolError"]
+__all__ = ["Client"]
 
 T = TypeVar("T", bound=Struct)
-
-
-class ProtocolError(PromptkitError):
-    """
-    A request was answered with an error.
-
-    Args:
-        code:
-            What kind of error it is: -32602 for a name or for arguments that do not fit, and for what
-            the prompt's author tells people; -32603 where the prompt failed.
-
-        message:
-            What the person at the client reads.
-
-        data:
-            The same for machines; None if there is nothing more to say.
-    """
-
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(code, message, data)
-        self.code = code
-        self.message = message
-        self.data = data
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class Client:
@@ -86,6 +64,10 @@ class Client:
         name:
             How the client calls itself.
 
+        tools:
+            Whether the server offers each prompt as a tool, too, as with ``serve --tools``; ``"search"``
+            for ``serve --tools-search``.
+
     Raises:
         LoadError: If there is nothing at *target*.
 
@@ -101,6 +83,7 @@ class Client:
         revision: str | None = None,
         answers: Mapping[str, Any] | None = None,
         name: str = "promptkit.testing",
+        tools: bool | Literal["search"] = False,
     ) -> None:
         catalog = target if isinstance(target, Catalog) else sound(catalog_of(target))
         self._revision = _revision(revision)
@@ -108,7 +91,7 @@ class Client:
         self._info = {"name": name, "version": VERSION}
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
         self._arrived: SimpleQueue[bytes] = SimpleQueue()
-        self._server = Server(catalog, self._arrived.put)
+        self._server = Server(catalog, self._arrived.put, tools=tools)
         self._ids = count(1)
         self._lock = Lock()
         self._finalize = finalize(self, self._server.close, 0.0)
@@ -179,6 +162,37 @@ class Client:
         """
         sent = {key: text_of(value) for key, value in (arguments or {}).items() if value is not None}
         return workflow_of(self.request("prompts/get", {"name": name, "arguments": sent}))
+
+    def list_tools(self) -> list[ListedTool]:
+        """
+        Return the tools, as the list shows them; none unless the client was made with *tools*.
+
+        Raises:
+            ProtocolError: If the server refuses.
+        """
+        return self._listed("tools/list", "tools", ListedTool)
+
+    def call_tool(self, name: str, arguments: Mapping[str, Any] | None = None) -> CalledTool:
+        """
+        Return what a client receives for a call of a tool.
+
+        Args:
+            name:
+                The tool, which is called as its prompt is.
+
+            arguments:
+                Values by parameter name. They are sent as JSON: numbers as numbers, None as null.
+
+        Returns:
+            The content, and whether it says what was wrong: of the arguments, or in the prompt.
+
+        Raises:
+            ProtocolError: If there is no such tool, or the call itself is refused.
+
+            TypeError: If a value is of a type that cannot be written.
+        """
+        sent = {key: json_of(value) for key, value in (arguments or {}).items()}
+        return called_tool_of(self.request("tools/call", {"name": name, "arguments": sent}))
 
     def read_resource(self, uri: str) -> EmbeddedResource:
         """

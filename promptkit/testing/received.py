@@ -12,11 +12,15 @@ from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Message, Workflow
 
 __all__ = [
+    "CalledTool",
     "ListedArgument",
     "ListedIcon",
     "ListedPrompt",
     "ListedResource",
     "ListedResourceTemplate",
+    "ListedTool",
+    "ToolHints",
+    "called_tool_of",
     "document_of",
     "workflow_of",
 ]
@@ -156,6 +160,94 @@ class ListedResourceTemplate(Struct, frozen=True, rename="camel"):
     title: str | None = None
     description: str | None = None
     mime_type: str | None = None
+
+
+class ToolHints(Struct, frozen=True):
+    """
+    What a client may expect of a tool. What is not said is None.
+
+    Args:
+        read_only:
+            Whether a call changes nothing.
+
+        idempotent:
+            Whether a second call has no further effect.
+
+        open_world:
+            Whether it uses things outside of the recipes.
+
+        destructive:
+            Whether what it changes may be lost.
+    """
+
+    read_only: bool | None = field(default=None, name="readOnlyHint")
+    idempotent: bool | None = field(default=None, name="idempotentHint")
+    open_world: bool | None = field(default=None, name="openWorldHint")
+    destructive: bool | None = field(default=None, name="destructiveHint")
+
+
+class ListedTool(Struct, frozen=True, rename="camel"):
+    """
+    A tool, as a client sees it in the list. What its revision does not have is None or empty.
+
+    Args:
+        name:
+            What is called.
+
+        input_schema:
+            The JSON Schema of its arguments.
+
+        title:
+            What people see in place of the name.
+
+        description:
+            What it is for.
+
+        annotations:
+            What a client may expect of it.
+
+        icons:
+            Its pictures.
+
+        meta:
+            Its ``_meta``.
+    """
+
+    name: str
+    input_schema: dict[str, Any]
+    title: str | None = None
+    description: str | None = None
+    annotations: ToolHints = ToolHints()
+    icons: tuple[ListedIcon, ...] = ()
+    meta: dict[str, Any] = field(default_factory=dict, name="_meta")
+
+
+class CalledTool(Struct, frozen=True):
+    """
+    What a client receives for a call of a tool.
+
+    Args:
+        content:
+            One block for each part. Of several turns, a text such as ``[assistant]`` begins each.
+
+        is_error:
+            Whether the content says what was wrong.
+    """
+
+    content: tuple[Content, ...]
+    is_error: bool = False
+
+    @property
+    def text(self) -> str:
+        """All text in it, with a blank line between the blocks."""
+        return "\n\n".join("\n".join(content.texts) for content in self.content)
+
+
+def called_tool_of(result: Mapping[str, Any]) -> CalledTool:
+    """
+    Return a result of ``tools/call``.
+    """
+    return CalledTool(tuple(map(_content, result["content"])), result.get("isError", False))
 
 
 def workflow_of(result: Mapping[str, Any]) -> Workflow:

@@ -98,6 +98,36 @@ def messages(description: str, *contents: dict[str, Any], roles: str = "user") -
     return {"result": {"description": description, "messages": turns}}
 
 
+def call(name: str, **arguments: Any) -> dict[str, Any]:
+    """Return the call that calls a tool."""
+    return request("tools/call", name=name, arguments=arguments)
+
+
+def content(*blocks: dict[str, Any]) -> dict[str, Any]:
+    """Return what comes of calling a tool."""
+    return {"result": {"content": list(blocks)}}
+
+
+def fault(message: str) -> dict[str, Any]:
+    """Return what comes of calling a tool that says what is wrong."""
+    return {"result": {"content": [text(message)], "isError": True}}
+
+
+def tool(prompt: dict[str, Any], **properties: dict[str, Any]) -> dict[str, Any]:
+    """Return how a prompt is listed as a tool, by how it is listed, and the schemas of its arguments."""
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
+    if required := [one["name"] for one in prompt.get("arguments", ()) if one["required"]]:
+        schema["required"] = required
+    hints = {"readOnlyHint": True, "idempotentHint": True, "openWorldHint": False}
+    listed = {key: value for key, value in prompt.items() if key != "arguments"}
+    return {**listed, "inputSchema": schema, "annotations": hints}
+
+
 def text(text: str) -> dict[str, Any]:
     """Return a block of text."""
     return {"type": "text", "text": text}
@@ -140,7 +170,8 @@ def expected_of(steps: list[Step], revision: str) -> dict[str, Any]:
 
 
 def plain(outcome: Any) -> Any:
-    """Return *outcome* without what a revision wraps it in."""
+    """Return *outcome* without what a revision wraps it in, and without what says that nothing is wrong."""
     if isinstance(outcome, dict):
-        return {key: plain(value) for key, value in outcome.items() if key not in ENVELOPE}
+        kept = {key: value for key, value in outcome.items() if key not in ENVELOPE}
+        return {key: plain(value) for key, value in kept.items() if (key, value) != ("isError", False)}
     return [plain(item) for item in outcome] if isinstance(outcome, list) else outcome

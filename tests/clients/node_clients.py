@@ -39,6 +39,8 @@ INSPECTOR: Final = Path("node_modules/@modelcontextprotocol/inspector/clients/la
 INSPECTED: Final = {
     "prompts/list": {},
     "prompts/get": {"name": "--prompt-name", "arguments": "--prompt-args"},
+    "tools/list": {},
+    "tools/call": {"name": "--tool-name", "arguments": "--tool-arg"},
     "resources/list": {},
     "resources/templates/list": {},
     "resources/read": {"uri": "--uri"},

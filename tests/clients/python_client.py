@@ -167,6 +167,8 @@ def _older():
 _METHODS = {
     "prompts/get": Client.get_prompt,
     "prompts/list": Client.list_prompts,
+    "tools/list": Client.list_tools,
+    "tools/call": Client.call_tool,
     "resources/list": Client.list_resources,
     "resources/templates/list": Client.list_resource_templates,
     "resources/read": Client.read_resource,

@@ -7,8 +7,11 @@ from typing import Final
 from tests.clients.calls import (
     Step,
     argument,
+    call,
     complete,
     completion,
+    content,
+    fault,
     get,
     listed,
     messages,
@@ -16,6 +19,7 @@ from tests.clients.calls import (
     refused,
     request,
     text,
+    tool,
     watch,
 )
 from tests.clients.recipes import _samples
@@ -51,6 +55,23 @@ PROMPTS: Final = [
     ),
     listed("wait", "Wait for ever."),
 ]
+
+SCHEMAS: Final = {
+    "asked": {
+        "town": {"description": "Where to go", "type": "string"},
+        "days": {"description": "For how long", "type": "integer", "default": 2},
+    },
+    "typed": {
+        "count": {"description": "How many functions to write", "type": "integer"},
+        "language": {
+            "description": "What to write them in",
+            "enum": ["python", "ruby", "rust"],
+            "default": "python",
+        },
+        "model": {"description": "Who writes them", "type": "string", "default": "guido"},
+    },
+}
+TOOLS: Final = [tool(prompt, **SCHEMAS.get(prompt["name"], {})) for prompt in PROMPTS]
 
 ADDED: Final = listed("added", "Come later.")
 
@@ -105,6 +126,7 @@ STEPS: Final = [
         {"pages": "resources/templates/list"},
         pages("resourceTemplates", [BOOK]),
     ),
+    Step("tools are listed over several pages", {"pages": "tools/list"}, pages("tools", TOOLS)),
     Step("text arrives", get("text"), messages("Say it in words.", text("Say hello to 世界 🌍."))),
     Step(
         "an image arrives",
@@ -154,6 +176,30 @@ STEPS: Final = [
         messages("Ask for functions.", text("guido, write 3 functions in python.")),
     ),
     Step(
+        "a tool is called with values",
+        call("typed", count=3, language="rust", model="ferris"),
+        content(text("ferris, write 3 functions in rust.")),
+    ),
+    Step(
+        "a tool says whose each of several turns is",
+        call("turns"),
+        content(
+            *(text("[user]"), text("Knock, knock.")),
+            *(text("[assistant]"), text("Who is there?")),
+            *(text("[user]"), text("A picture:"), IMAGE),
+        ),
+    ),
+    Step(
+        "a tool says what is wrong with a call",
+        call("typed", count="three"),
+        fault("prompt 'typed': 'count' is 'three', not a whole number"),
+    ),
+    Step(
+        "an unknown tool is refused",
+        call("txet"),
+        refused(-32602, "unknown tool 'txet'; did you mean 'text'?"),
+    ),
+    Step(
         "an argument is completed from its type",
         complete(TYPED, "language", "ru"),
         completion("ruby", "rust"),
@@ -197,6 +243,13 @@ STEPS: Final = [
         "a person is asked for a missing argument",
         {**get("asked"), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
         {"asked": [FORM], **messages("Plan a journey.", text("Plan 2 days in Kyoto."))},
+        alone=False,
+        session=True,
+    ),
+    Step(
+        "a person is asked for a missing argument of a tool",
+        {**call("asked", days=3), "answer": {"action": "accept", "content": {"town": "Kyoto"}}},
+        {"asked": [FORM], **content(text("Plan 3 days in Kyoto."))},
         alone=False,
         session=True,
     ),
@@ -294,6 +347,13 @@ STEPS: Final = [
         "the changed list is listed",
         {"pages": "prompts/list"},
         pages("prompts", [ADDED, *PROMPTS]),
+        alone=False,
+        session=True,
+    ),
+    Step(
+        "so is the changed list of tools",
+        {"pages": "tools/list"},
+        pages("tools", [tool(ADDED), *TOOLS]),
         alone=False,
         session=True,
     ),

@@ -1,5 +1,5 @@
 """
-The clients of frameworks list and get prompts over HTTP.
+The clients of frameworks list and get prompts over HTTP, and their agents call them as tools.
 
 Each is installed from PyPI, beside the official Python client that it needs. Where that cannot be had, it is
 skipped.
@@ -13,7 +13,7 @@ import pytest
 
 from tests.clients.calls import PAGE_SIZE
 from tests.clients.python_packages import INSTALLING, install_packages
-from tests.clients.script import PROMPTS, RECIPES
+from tests.clients.script import PROMPTS, RECIPES, TOOLS
 from tests.http_server import http_server
 
 FRAMEWORKS = Path(__file__).parent / "frameworks"
@@ -27,24 +27,48 @@ pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING + RUNNING)]
 @pytest.fixture(scope="module")
 def server():
     """The URL of a server."""
-    with http_server(RECIPES, page_size=PAGE_SIZE) as url:
+    with http_server(RECIPES, "--tools", page_size=PAGE_SIZE) as url:
         yield url
+
+
+@pytest.fixture
+def in_framework(server, installations):
+    """Runs a program with a framework; returns what it has printed."""
+
+    def run(program, framework, packages):
+        python = install_packages(FRAMEWORKS / f"{packages}.txt", installations)
+        command = [str(python), str(FRAMEWORKS / program), framework, server]
+        ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=RUNNING, check=False)
+        assert ran.returncode == 0, ran.stderr
+        return json.loads(ran.stdout)
+
+    return run
 
 
 @pytest.mark.parametrize(
     ("framework", "packages"),
     [("fastmcp", "mcp_2"), ("pydantic-ai", "mcp_2"), ("langchain", "mcp_1")],
 )
-def test_it_lists_and_gets(server, installations, framework, packages):
+def test_it_lists_and_gets(in_framework, framework, packages):
     """
     It lists prompts page by page, gets one with its arguments, and tells people what is wrong with a name.
     """
-    python = install_packages(FRAMEWORKS / f"{packages}.txt", installations)
-    command = [str(python), str(FRAMEWORKS / "ask.py"), framework, server]
-    ran = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=RUNNING, check=False)
-    assert ran.returncode == 0, ran.stderr
-    came = json.loads(ran.stdout)
+    came = in_framework("ask.py", framework, packages)
 
     assert came["listed"] == [prompt["name"] for prompt in PROMPTS]
     assert came["got"] == [{"role": "user", "text": "ferris, write 3 functions in rust."}]
     assert "unknown prompt 'txet'; did you mean 'text'?" in came["missing"]
+
+
+@pytest.mark.parametrize(("framework", "packages"), [("pydantic-ai", "mcp_2"), ("langchain", "mcp_1")])
+def test_an_agent_calls_a_prompt_as_a_tool(in_framework, framework, packages):
+    """
+    Its model is told of every prompt, reads what is wrong with its first call, and uses what it then gets.
+    """
+    came = in_framework("call.py", framework, packages)
+
+    assert came["told"] == [tool["name"] for tool in TOOLS]
+    assert came["read"] == [
+        "prompt 'typed': 'count' is 'three', not a whole number",
+        "ferris, write 3 functions in rust.",
+    ]

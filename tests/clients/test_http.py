@@ -34,7 +34,7 @@ UNCHANGED = [step for step in STEPS if step not in CHANGED]
 
 #: What each older revision has as well. What it lacks is sent in another form.
 OLDER = [step for step in SESSIONLESS if step.call.get("params", {}).get("name") not in ("audio", "link")]
-OLDER = [step for step in OLDER if step.call.get("pages") != "prompts/list"]
+OLDER = [step for step in OLDER if step.call.get("pages") not in ("prompts/list", "tools/list")]
 
 PYTHON_MODES = pytest.mark.parametrize(
     ("mode", "revision"),
@@ -50,7 +50,7 @@ TYPESCRIPT_MODES = pytest.mark.parametrize(
 @pytest.fixture
 def server(folder):
     """The URL of a server."""
-    with http_server(folder, page_size=PAGE_SIZE) as url:
+    with http_server(folder, "--tools", page_size=PAGE_SIZE) as url:
         yield url
 
 
@@ -59,7 +59,7 @@ def servers(folder):
     """The URLs of two servers that serve the same recipes, and have the same key."""
     with ExitStack() as stack:
         options = {"page_size": PAGE_SIZE, VARIABLE: KEY}
-        yield [stack.enter_context(http_server(folder, **options)) for _ in range(2)]
+        yield [stack.enter_context(http_server(folder, "--tools", **options)) for _ in range(2)]
 
 
 @pytest.fixture

@@ -38,11 +38,15 @@ class Run:
         scored:
             The scenarios that the requirements count.
 
+        checks:
+            How many checks each scenario has.
+
         passed:
             Those of them that the suite itself takes for passed. It minds no warnings.
     """
 
     failed: dict[str, set[str]]
+    checks: dict[str, int]
     scored: set[str]
     passed: set[str]
 
@@ -77,7 +81,12 @@ def run(installed: Path, url: str, revision: str, folder: Path) -> Run:
     assert marks, ran.stdout + ran.stderr
     scored = marks.keys() - set(re.findall(r"^  [✓✗] ([\w-]+) \(", summary, re.MULTILINE))
     passed = {scenario for scenario in scored if marks[scenario] == "✓"}
-    return Run({scenario: _failed(folder, scenario) for scenario in marks}, scored, passed)
+    found = {scenario: _checks(folder, scenario) for scenario in marks}
+    failed = {
+        scenario: {check["id"] for check in checks if check["status"] not in FINE}
+        for scenario, checks in found.items()
+    }
+    return Run(failed, {scenario: len(checks) for scenario, checks in found.items()}, scored, passed)
 
 
 def expected(revision: str) -> list[str]:
@@ -85,11 +94,11 @@ def expected(revision: str) -> list[str]:
     return [entry for reason in EXPECTED["expected"] for entry in reason.get(revision, ())]
 
 
-def _failed(folder: Path, scenario: str) -> set[str]:
-    """The checks of a scenario that do not pass."""
+def _checks(folder: Path, scenario: str) -> list[dict[str, str]]:
+    """The checks of a scenario."""
     (written,) = folder.glob(f"server-{scenario}-[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T*/checks.json")
-    checks = json.loads(written.read_text(encoding="utf-8"))
-    return {check["id"] for check in checks if check["status"] not in FINE}
+    checks: list[dict[str, str]] = json.loads(written.read_text(encoding="utf-8"))
+    return checks
 
 
 def _node(installed: Path) -> str:

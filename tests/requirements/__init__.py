@@ -15,6 +15,7 @@ from tests.requirements import (
     resources,
     stdio,
     subscriptions,
+    tools,
     versioning,
 )
 from tests.requirements.requirement import Requirement
@@ -32,6 +33,7 @@ REQUIREMENTS: Final[tuple[Requirement, ...]] = (
     *completion.REQUIREMENTS,
     *pagination.REQUIREMENTS,
     *resources.REQUIREMENTS,
+    *tools.REQUIREMENTS,
     *subscriptions.REQUIREMENTS,
     *cancellation_progress.REQUIREMENTS,
     *elicitation_mrtr.REQUIREMENTS,

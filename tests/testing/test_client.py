@@ -26,7 +26,7 @@ from promptkit import (
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.recipes import Recipes
-from promptkit.errors import LoadError
+from promptkit.errors import LoadError, MissingClientCapability
 from promptkit.testing import Client, ProtocolError
 from tests.wire import MODERN, REVISIONS
 
@@ -118,6 +118,63 @@ class TestMethods:
         many = [prompt(name=f"p{number:04}")(lambda: "Hi.") for number in range(1234)]
 
         assert [one.name for one in Client(many).list_prompts()] == [one.options.name for one in many]
+
+    @EVERY_REVISION
+    def test_tools(self, revision):
+        """
+        With tools, each prompt is listed and called as one; values go out as JSON, content comes back.
+        """
+        client = Client(ALL, revision=revision, tools=True, answers={"notes": "long"})
+        tools = client.list_tools()
+
+        assert [one.name for one in tools] == ["plan", "release", "review"]
+        assert tools[2].input_schema == review.compiled.schema
+        assert tools[2].annotations.read_only is (True if revision > "2024-11-05" else None)
+        called = client.call_tool("review", {"code": "x"})
+        said = ("[user]", "Review this python code.\n\nx", "[assistant]", "Gladly.")
+        assert called.content == tuple(map(Text, said))
+        sent = {"day": dt.date(2026, 1, 31), "hours": [1, 2], "tone": Tone.COLD}
+        assert client.call_tool("plan", sent).text == "Saturday: 3 COLD"
+        released = client.call_tool("release", {"version": "1"})
+        can_ask = revision >= "2025-06-18"
+        assert released.is_error is not can_ask
+        assert released.text == ("1: long" if can_ask else "prompt 'release': 'notes' is missing")
+
+    def test_tools_that_search(self):
+        """
+        It has the two tools of a large catalog, and none unless it is asked to.
+        """
+        client = Client(ALL, tools="search")
+
+        assert [one.name for one in client.list_tools()] == ["find_prompts", "get_prompt"]
+        assert "Ask for a review" in client.call_tool("find_prompts", {"query": "review"}).text
+        assert Client(ALL).list_tools() == []
+        with pytest.raises(ProtocolError, match="method not found: tools/call"):
+            Client(ALL).call_tool("review")
+        with pytest.raises(ProtocolError, match="unknown tool 'review'"):
+            client.call_tool("review", {"code": "x"})
+
+    def test_a_capability_that_is_required(self):
+        """
+        A prompt may refuse a client that lacks one, which is told so in the protocol's own words.
+        """
+
+        @prompt
+        def needy(context: Context):
+            context.require("elicitation")
+            return "It can."
+
+        assert Client(needy, answers={}).get_prompt("needy").text == "It can."
+        with pytest.raises(ProtocolError, match="does not declare 'elicitation'") as refused:
+            Client(needy).get_prompt("needy")
+        assert (refused.value.code, refused.value.data) == (
+            -32021,
+            {"requiredCapabilities": {"elicitation": {}}},
+        )
+        with pytest.raises(ProtocolError, match="does not declare 'elicitation'"):
+            Client(needy, tools=True).call_tool("needy")
+        with pytest.raises(MissingClientCapability):
+            needy.render()
 
     @EVERY_REVISION
     def test_resources(self, revision):

@@ -28,7 +28,7 @@ from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output, capture_output
 from promptkit.errors.diagnostics import Severity
 from promptkit.errors.exceptions import LoadError
-from promptkit.language.content import EmbeddedResource
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE

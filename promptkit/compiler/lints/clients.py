@@ -87,7 +87,8 @@ def _without_prompts(client: Client, prompts: Iterable[CompiledPrompt]) -> Itera
     for prompt in sorted(prompts, key=lambda prompt: prompt.location)[:1]:
         report = _report(prompt)
         fault = f"{client.title} offers people no prompts, this one nor any other"
-        report.add(Rule.HIDDEN_PROMPT, fault, "use them in another client beside it", "def")
+        remedy = "serve them as tools, with --tools, or use them in another client"
+        report.add(Rule.HIDDEN_PROMPT, fault, remedy, "def")
         yield from report.found
 
 

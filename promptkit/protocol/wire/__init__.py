@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         Resource,
         ResourceTemplate,
     )
+    from promptkit.protocol.wire.tools import CallToolResult, Tool, ToolAnnotations
 
 __all__ = [
     "CLIENT_CAPABILITIES",
@@ -83,6 +84,7 @@ __all__ = [
     "Annotations",
     "ArgumentPrefix",
     "AudioContent",
+    "CallToolResult",
     "CancelledParams",
     "ChangeParams",
     "ClientInfo",
@@ -126,9 +128,11 @@ __all__ = [
     "Result",
     "SubscriptionFilter",
     "TextContent",
+    "Tool",
+    "ToolAnnotations",
 ]
 
-_LAZY: Final = ("content", "results")
+_LAZY: Final = ("content", "results", "tools")
 
 
 def __getattr__(name: str) -> Any:

@@ -89,9 +89,10 @@ class PageParams(Params):
 
 class GetPromptParams(Params, rename="camel"):
     """
-    Which prompt to render.
+    Which prompt to render, or which tool to call.
 
-    By the schema, arguments are strings. Some clients send other JSON values, which an argument may accept.
+    By the schema, the arguments of a prompt are strings. Some clients send other JSON values, which an
+    argument may accept. Those of a tool are JSON.
     """
 
     name: str
@@ -159,6 +160,7 @@ class SubscriptionFilter(Struct, rename="camel"):
     prompts_list_changed: bool | UnsetType = UNSET
     resources_list_changed: bool | UnsetType = UNSET
     resource_subscriptions: list[str] | UnsetType = UNSET
+    tools_list_changed: bool | UnsetType = UNSET
 
 
 class ListenParams(Params):

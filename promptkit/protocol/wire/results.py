@@ -122,7 +122,7 @@ class ListResourceTemplatesResult(Result, rename="camel"):
 
 class ListToolsResult(Result, rename="camel"):
     """
-    The list of tools, which is always empty.
+    One page of the tools, each already encoded.
     """
 
     tools: list[Raw]

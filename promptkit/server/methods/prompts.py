@@ -55,14 +55,19 @@ class PromptMethods:
         self._calls = calls
         self._elicitation = elicitation
         self._lowerings = lowerings
+        self._encoders: dict[Revision, Callable[[CompiledPrompt, Workflow | str], bytes]] = {
+            revision: lowering.result for revision, lowering in lowerings.items()
+        }
         self._send = send
         self._limits = limits
 
     def get(self, exchange: Exchange) -> bytes | None:
-        """Return the result; None if it comes later."""
+        """Return the result; None if it comes later. What the request is about may be known already."""
         request = exchange.request
         params = request.params
-        prompt = exchange.about = exchange.snapshot.catalog[params.name]
+        prompt = exchange.about
+        if prompt is None:
+            prompt = exchange.about = exchange.snapshot.catalog[params.name]
         if params.request_state is UNSET and params.input_responses is UNSET:
             if request.large:
                 prompt.arguments.check_values(params.arguments or {}, self._limits.values)
@@ -124,7 +129,7 @@ class PromptMethods:
             self._calls.call_on_thread(exchange, lambda: result(partial(renderer.render_sync, values)))
 
     def _result(self, exchange: Exchange, prompt: CompiledPrompt, key: Any, said: Workflow | str) -> bytes:
-        result = self._lowerings[exchange.request.revision].result(prompt, said)
+        result = self._encoders[exchange.request.revision](prompt, said)
         if key is not None:
             exchange.snapshot.replies.put(key, result, prompt.cache or 0)
         return result

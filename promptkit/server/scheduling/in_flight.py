@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import RequestId, TooManyRequests, encode_error
+from promptkit.protocol.jsonrpc import RequestId, TooManyRequests
 from promptkit.server.exchange import Exchange
 
 __all__ = ["InFlight", "Job"]
@@ -197,7 +197,7 @@ class InFlight:
         """Answer every request whose deadline is at or before *now*, by `time.monotonic`."""
         for job in self._open():
             if job.refusal is not None and job.deadline is not None and job.deadline <= now:
-                self._end(job, encode_error(job.exchange.request.id, job.refusal))
+                self._end(job, job.exchange.refuse(job.refusal))
 
     @property
     def next_deadline(self) -> float | None:
@@ -217,12 +217,11 @@ class InFlight:
         """
         for job in self._open():
             if not job.works:
-                self._end(job, encode_error(job.exchange.request.id, job.refusal) if job.refusal else b"")
+                self._end(job, job.exchange.refuse(job.refusal) if job.refusal else b"")
         with self._lock:
             self._changed.wait_for(lambda: not self._jobs and not self._leaving, timeout=grace)
         for job in self._open():
-            request = job.exchange.request
-            self._end(job, encode_error(request.id, ended(request)))
+            self._end(job, job.exchange.refuse(ended(job.exchange.request)))
 
     def _open(self) -> list[Job]:
         with self._lock:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.capabilities import ServerInfo, ToolMode
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import Guard
 from promptkit.protocol.http.sessions import Sessions
@@ -49,6 +49,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         page_size:
             How many items a page of a list holds.
 
+        tools:
+            Whether prompts are offered as tools.
+
         body_limit:
             The longest body of a request, in bytes.
 
@@ -66,6 +69,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     changes: bool = True
     audit: str | None = None
     page_size: int = PAGE_SIZE
+    tools: ToolMode = False
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
     owns_process: bool = False
@@ -99,6 +103,7 @@ def host(
             _nowhere,
             identity=identity,
             page_size=settings.page_size,
+            tools=settings.tools,
             changes=settings.changes,
             limits=settings.limits,
             signer=RequestStateSigner(ring),

@@ -7,6 +7,7 @@ from msgspec import Struct, structs
 
 from promptkit.compiler.loading.targets import package_of, place_of, project_root
 from promptkit.errors.standard_error import say
+from promptkit.protocol.capabilities import ToolMode
 from promptkit.transports.startup_cache.fingerprints import (
     Inputs,
     file_digest,
@@ -94,7 +95,7 @@ class Purpose(Struct, frozen=True):
         return f"{self.recipes}\n{self.options}"
 
     @classmethod
-    def of(cls, target: str, name: str, page_size: int) -> "Purpose":
+    def of(cls, target: str, name: str, page_size: int, tools: ToolMode) -> "Purpose":
         """
         Return the purpose of a server.
 
@@ -106,10 +107,11 @@ class Purpose(Struct, frozen=True):
             raise StaleSet(msg)
         folder, attribute = place
         recipes = (folder, attribute, package_of(folder), project_root(folder))
-        return cls(repr(recipes), f"--name {name!r} --page-size {page_size}")
+        offered = {False: "", True: " --tools", "search": " --tools-search"}[tools]
+        return cls(repr(recipes), f"--name {name!r} --page-size {page_size}{offered}")
 
 
-def open_built(file: str, target: str, name: str | None, page_size: int) -> BuiltStore:
+def open_built(file: str, target: str, name: str | None, page_size: int, tools: ToolMode) -> BuiltStore:
     """
     Open a built set.
 
@@ -121,15 +123,18 @@ def open_built(file: str, target: str, name: str | None, page_size: int) -> Buil
             The recipes that the command line names.
 
         name:
-            The server's name; None to accept a set for any name and any size of pages.
+            The server's name; None to accept a set for any name, any size of pages, and any tools.
 
         page_size:
             How many items a page of a list holds.
 
+        tools:
+            Whether prompts are offered as tools.
+
     Raises:
         StaleSet: If it cannot be used, or the recipes have changed since it was built.
     """
-    purpose = Purpose.of(target, name or "", page_size)
+    purpose = Purpose.of(target, name or "", page_size, tools)
     try:
         # A link is followed: that is how some systems put files into a container.
         descriptor = os.open(file, os.O_RDONLY | (FLAGS & ~getattr(os, "O_NOFOLLOW", 0)))

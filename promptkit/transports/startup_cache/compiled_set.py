@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec import MsgspecError
 
 from promptkit.compiler.loading.targets import package_of, place_of, project_root
-from promptkit.protocol.capabilities import Capabilities
+from promptkit.protocol.capabilities import Capabilities, ToolMode
 from promptkit.protocol.digests import digest
 from promptkit.protocol.methods import PageKey
 from promptkit.transports.startup_cache.store import Listings, Page, Store, key_of
@@ -34,7 +34,7 @@ class CompiledSet:
         self._writer: Thread | None = None
 
     @classmethod
-    def of(cls, target: str, *purpose: object) -> "CompiledSet | None":
+    def of(cls, target: str, name: str, page_size: int, tools: ToolMode) -> "CompiledSet | None":
         """
         Return the cache of a target, or None for a module, which may come from anywhere.
 
@@ -42,14 +42,21 @@ class CompiledSet:
             target:
                 What the command line names.
 
-            *purpose:
-                What else the lists depend on.
+            name:
+                The server's name.
+
+            page_size:
+                How many items a page of a list holds.
+
+            tools:
+                Whether prompts are offered as tools.
         """
         place = place_of(target)
         if place is None:
             return None
         # Lists also depend on the package that the folder is in, and on the project around it.
-        return cls(Store(*place, package_of(place[0]), project_root(place[0]), *purpose))
+        offered = (tools,) if tools else ()
+        return cls(Store(*place, package_of(place[0]), project_root(place[0]), name, page_size, *offered))
 
     @property
     def found(self) -> Listings | None:

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from promptkit.protocol import wire
-from promptkit.protocol.capabilities import Capabilities, ServerInfo
+from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Event, Request
 from promptkit.protocol.jsonrpc import (
@@ -66,6 +66,9 @@ class EarlyServer:
         changes:
             Whether clients are notified of changes.
 
+        tools:
+            Whether prompts are offered as tools.
+
         greets:
             Whether the handshake may be answered before the recipes are there.
 
@@ -86,10 +89,11 @@ class EarlyServer:
         *,
         importing: Callable[[], str] = str,
         changes: bool = True,
+        tools: ToolMode = False,
         greets: bool = True,
     ) -> None:
         # Lists of resources are answered even if there are none, so that declaring them is harmless.
-        capabilities = listings.index.capabilities if listings else Capabilities(True, changes)  # noqa: FBT003
+        capabilities = listings.index.capabilities if listings else Capabilities(True, changes, tools)  # noqa: FBT003
         self.connection = Connection(server_info, capabilities, limits)
         self.sent_pages: dict[PageKey, bytes] = {}
         self.ready = Flag()

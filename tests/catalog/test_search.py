@@ -1,0 +1,81 @@
+import json
+
+import pytest
+
+from promptkit import Tool, prompt
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.search import everything_expected, find
+from promptkit.catalog.tools import Tools, callable_prompts
+from promptkit.errors import UnknownTool
+
+
+def made(name, description="", **options):
+    """A compiled prompt."""
+    return prompt(name=name, description=description or None, **options)(lambda: "x").compiled
+
+
+PROMPTS = [
+    made("code_review", "Ask for a review of a piece of code."),
+    made("commit_message", "Write a message for a change.", tags=["git"]),
+    made("explain", "Say what code does.", title="Explain Code"),
+    made("release_notes", "Write the notes of a release.", tags=["git", "release"]),
+    made("travel", "Plan a journey by train."),
+]
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("travel", ["travel"]),
+        ("TRAVEL", ["travel"]),
+        ("code", ["code_review", "explain"]),
+        ("code review", ["code_review", "explain"]),
+        ("review code", ["code_review", "explain"]),
+        ("git", ["commit_message", "release_notes"]),
+        ("release git", ["release_notes", "commit_message"]),
+        ("journey", ["travel"]),
+        ("jrny", []),
+        ("cmsg", ["commit_message"]),
+        ("nothing xyz", []),
+        ("", [one.name for one in PROMPTS]),
+        (" ", [one.name for one in PROMPTS]),
+    ],
+)
+def test_what_is_found(query, names):
+    """
+    Most words first, then the better match; what is equal keeps its order. Only names, titles and tags match
+    with gaps.
+    """
+    assert [one.name for one in find(PROMPTS, query)] == names
+
+
+def test_what_is_expected_of_any_is_the_worst():
+    """
+    Whoever may call any of several prompts is told of all that any of them may do.
+    """
+    said = [made("a", tool=Tool(idempotent=False)), made("b", tool=Tool(read_only=False)), made("c")]
+
+    assert everything_expected(said) == Tool(read_only=False, idempotent=False)
+    assert everything_expected([]) == Tool()
+
+
+def test_a_prompt_that_is_no_tool_is_in_neither_list():
+    """
+    It is not listed, found or called, and not named as what was meant.
+    """
+    catalog = Catalog((*PROMPTS, made("traveller", tool=False)))
+
+    assert "traveller" not in [one.name for one in callable_prompts(catalog)]
+    with pytest.raises(UnknownTool, match=r"^unknown tool 'traveller'; did you mean 'travel'\?$"):
+        Tools(catalog)["traveller"]
+    (shown,) = Tools(catalog, search=True)["find_prompts"].render({"query": "traveller"})
+    assert json.loads(shown.text)["found"] == 0
+
+
+def test_a_tool_is_made_once():
+    """
+    Its arguments are compiled when it is called first, and kept with the catalog.
+    """
+    tools = Tools(Catalog(PROMPTS))
+
+    assert tools["travel"] is tools["travel"]

@@ -1,0 +1,79 @@
+"""
+Has an agent of a framework call a prompt as a tool, in an environment of its own.
+
+The arguments are the framework and the server's URL. The agent's model is a script: it calls the tool
+first with a wrong argument, and then with a right one, and repeats in its answer what it has read. What
+came of it is printed as JSON: the tools that the model was told of, and the answer.
+"""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+#: What the model calls, in this order.
+CALLS = [("typed", {"count": "three"}), ("typed", {"count": 3, "language": "rust", "model": "ferris"})]
+
+
+async def langchain(url: str) -> dict[str, Any]:
+    """Let an agent of LangChain call tools."""
+    from langchain.agents import create_agent
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage, ToolMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+    from langchain_mcp_adapters.client import MultiServerMCPClient
+
+    told: list[str] = []
+
+    class Scripted(BaseChatModel):
+        """A model that says what stands in the script."""
+
+        _llm_type = "scripted"
+
+        def bind_tools(self, tools: Any, **_: Any) -> "Scripted":
+            told[:] = [tool.name for tool in tools]
+            return self
+
+        def _generate(self, messages: list[Any], *_: Any, **__: Any) -> ChatResult:
+            read = [message.text for message in messages if isinstance(message, ToolMessage)]
+            if len(read) < len(CALLS):
+                name, arguments = CALLS[len(read)]
+                call = {"name": name, "args": arguments, "id": str(len(read))}
+                answer = AIMessage(content="", tool_calls=[call])
+            else:
+                answer = AIMessage(content=json.dumps(read))
+            return ChatResult(generations=[ChatGeneration(message=answer)])
+
+    client = MultiServerMCPClient({"prompts": {"url": url, "transport": "streamable_http"}})
+    agent = create_agent(Scripted(), await client.get_tools())
+    result = await agent.ainvoke({"messages": [("user", "Write functions.")]})
+    return {"told": told, "read": json.loads(result["messages"][-1].text)}
+
+
+async def pydantic_ai(url: str) -> dict[str, Any]:
+    """Let an agent of Pydantic AI call tools."""
+    from pydantic_ai import Agent
+    from pydantic_ai.mcp import MCPToolset
+    from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolCallPart, ToolReturnPart
+    from pydantic_ai.models.function import FunctionModel
+
+    told: list[str] = []
+
+    def scripted(messages: list[Any], info: Any) -> ModelResponse:
+        told[:] = [tool.name for tool in info.function_tools]
+        parts = [part for message in messages for part in message.parts]
+        read = [part.content for part in parts if isinstance(part, RetryPromptPart | ToolReturnPart)]
+        if len(read) < len(CALLS):
+            return ModelResponse(parts=[ToolCallPart(*CALLS[len(read)])])
+        return ModelResponse(parts=[TextPart(json.dumps(read))])
+
+    agent = Agent(FunctionModel(scripted), toolsets=[MCPToolset(url)])
+    result = await agent.run("Write functions.")
+    return {"told": told, "read": json.loads(result.output)}
+
+
+FRAMEWORKS = {"langchain": langchain, "pydantic-ai": pydantic_ai}
+
+if __name__ == "__main__":
+    framework, url = sys.argv[1:]
+    sys.stdout.write(json.dumps(asyncio.run(FRAMEWORKS[framework](url))))

@@ -1,0 +1,152 @@
+"""The tools that the conformance suite calls: prompts, like all others."""
+
+import time
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+from promptkit import Audio, Context, EmbeddedResource, Image, PromptError, Tool, prompt, user
+
+from ._samples import PNG, WAV
+
+_NUMBERS = count(1)
+
+#: A recipe that is written while the server runs, which reloads it.
+_WRITTEN = Path(__file__).with_name("written.py")
+
+
+@prompt
+def test_simple_text():
+    """Say something."""
+    return "This is a simple text response for testing."
+
+
+@prompt
+def test_image_content():
+    """Show a picture."""
+    return Image(PNG)
+
+
+@prompt
+def test_audio_content():
+    """Play a sound."""
+    return Audio(WAV)
+
+
+@prompt
+def test_embedded_resource():
+    """Bring a document along."""
+    text = "This is an embedded resource content."
+    return EmbeddedResource("test://embedded-resource", text=text, mime_type="text/plain")
+
+
+@prompt
+def test_multiple_content_types():
+    """Bring a text, a picture and a document along."""
+    data = EmbeddedResource(
+        "test://mixed-content-resource", text='{"test":"data","value":123}', mime_type="application/json"
+    )
+    return user("Multiple content types test:", Image(PNG), data)
+
+
+@prompt
+def test_error_handling():
+    """Always refuse."""
+    msg = "This tool intentionally returns an error for testing"
+    raise PromptError(msg)
+
+
+@prompt
+def test_tool_with_progress(context: Context):
+    """Take some time, and say how far it has come."""
+    for step in (0, 50, 100):
+        context.report_progress(step, 100)
+        time.sleep(0.05)
+    return "It is done."
+
+
+@prompt
+def test_logging_tool():
+    """Say something, and log nothing to the client."""
+    return "Nothing was logged."
+
+
+@prompt
+def test_missing_capability(context: Context):
+    """Require what few clients can do."""
+    context.require("sampling")
+    return "The client can do it."
+
+
+@prompt(elicit=True)
+def test_streaming_elicitation(answer: str):
+    """Ask for an answer."""
+    return f"The answer was {answer}."
+
+
+@prompt(elicit=True)
+def test_input_required_result_elicitation(name: str):
+    """Ask for a name."""
+    return f"Hello, {name}!"
+
+
+@prompt(elicit=True)
+def test_input_required_result_request_state(ok: bool):  # noqa: FBT001 (the suite's argument)
+    """Ask for a confirmation, and check that the state comes back."""
+    return f"state-ok: {ok}"
+
+
+@prompt(elicit=True)
+def test_input_required_result_tampered_state(ok: bool):  # noqa: FBT001 (the suite's argument)
+    """Ask for a confirmation, and refuse a state that was changed."""
+    return f"It was not changed: {ok}"
+
+
+@prompt(elicit=True)
+def test_input_required_result_multi_round(color: str):
+    """Ask for a color, twice if the first answer does not have it."""
+    return f"The color is {color}."
+
+
+@prompt(elicit=True)
+def test_input_required_result_capabilities(answer: str):
+    """Ask only a client that can show a form."""
+    return f"The answer was {answer}."
+
+
+@dataclass
+class address:  # noqa: N801 (the suite's name)
+    """Where somebody lives."""
+
+    street: str = ""
+    city: str = ""
+
+
+@prompt
+def json_schema_2020_12_tool(
+    name: str = "",
+    address: address | None = None,
+    contactMethod: Literal["phone", "email"] = "phone",  # noqa: N803 (the suite's name)
+):
+    """Have a schema with definitions."""
+    return f"{name}, {address}, by {contactMethod}"
+
+
+def _write_a_recipe() -> str:
+    number = next(_NUMBERS)
+    lines = ("from promptkit import prompt", "@prompt", "def written():", f'    """Version {number}."""')
+    _WRITTEN.write_text("\n".join((*lines, '    return "It was written."', "")))
+    return f"Version {number} is written."
+
+
+@prompt(tool=Tool(read_only=False, idempotent=False))
+def test_trigger_tool_change():
+    """Change the list of tools."""
+    return _write_a_recipe()
+
+
+@prompt(tool=Tool(read_only=False, idempotent=False))
+def test_trigger_prompt_change():
+    """Change the list of prompts."""
+    return _write_a_recipe()

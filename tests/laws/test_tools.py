@@ -1,0 +1,108 @@
+"""Calls of tools, whatever the type of an argument, and whatever is sent for it."""
+
+import json
+from functools import cache
+from typing import Annotated, Literal
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from promptkit import Arg, prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.server import Server
+from tests.laws.test_types import ALL, JSON, TIMES, TYPES, lenient, near
+from tests.wire import initialize, line, request
+
+
+class Called:
+    """A server of a tool that has one argument, of a type."""
+
+    def __init__(self, annotation):
+        self.got, self.sent = [], []
+
+        def typed(value) -> str:
+            self.got.append(value)
+            return "Called."
+
+        typed.__annotations__["value"] = annotation
+        made = prompt(typed)
+        self.validator = jsonschema.Draft202012Validator(
+            made.compiled.schema, format_checker=jsonschema.FormatChecker(["date", "uuid", "duration"])
+        )
+        self.server = Server(compile(Recipes(prompts=(made,))), self.sent.append, tools=True)
+        self.server.receive_data(line(initialize("2025-11-25")))
+
+    def with_value(self, value):
+        """The result of a call, and what the function got."""
+        self.got.clear()
+        self.sent.clear()
+        params = {"name": "typed", "arguments": {"value": value}}
+        self.server.receive_data(line(request(1, "tools/call", params)))
+        return json.loads(self.sent[0])["result"], list(self.got)
+
+
+tool_of = cache(Called)
+
+
+@ALL
+@settings(max_examples=15 * TIMES, deadline=None)
+@given(st.data())
+def test_what_fits_the_schema_calls_with_that_value(annotation, data):
+    """
+    For every type: a value that fits `inputSchema` is what the function gets.
+    """
+    value = data.draw(TYPES[annotation])
+
+    result, got = tool_of(annotation).with_value(json.loads(msgspec.json.encode(value, enc_hook=str)))
+
+    assert (got, "isError" in result) == ([value], False)
+
+
+@ALL
+@settings(max_examples=30 * TIMES, deadline=None)
+@given(st.data())
+def test_what_does_not_fit_is_a_fault(annotation, data):
+    """
+    For every type: a value that does not fit `inputSchema` is an error that a model reads, and the function
+    is not called. Text, which people write, may be taken.
+    """
+    valid = json.loads(msgspec.json.encode(data.draw(TYPES[annotation]), enc_hook=str))
+    value = data.draw(near(valid) | JSON)
+    called = tool_of(annotation)
+    result, got = called.with_value(value)
+
+    if called.validator.is_valid({"value": value}):
+        assert (result["content"][0]["text"], len(got)) == ("Called.", 1)
+    elif not lenient(annotation, value) or value is None:
+        assert result["isError"] is True
+        assert result["content"][0]["text"].startswith("prompt 'typed': ")
+        assert got == []
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"),
+    [
+        (int | str, "5"),
+        (bool | str, "yes"),
+        (list[int | str], ["5", 5]),
+        (str | None, ""),
+        (str | None, None),
+        (list[str] | str, "a, b"),
+        (Annotated[int | None, Arg("How many")], None),
+        (Literal["a"] | None, None),
+        (Literal["", "a"], ""),
+        (bytes, ""),
+    ],
+    ids=str,
+)
+def test_what_means_two_things_is_what_the_schema_says(annotation, value):
+    """
+    Where people mean a number by "5", and nothing by an empty field, a program means what it sends.
+    """
+    _, got = tool_of(annotation).with_value(value)
+
+    assert got == [b"" if annotation is bytes else value]
