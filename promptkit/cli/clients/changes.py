@@ -214,7 +214,9 @@ def _check_ours(place: Place, contents: FileContents, name: str, entry: Any, url
     if is_ours(place.profile, entry, url):
         return
     if leads_to := url_in(place.profile, entry):
-        reason = f"its server {name!r} leads to {leads_to}: choose another --name, or uninstall that --url first"
+        reason = (
+            f"its server {name!r} leads to {leads_to}: choose another --name, or uninstall that --url first"
+        )
     else:
         reason = f"its server {name!r} is not promptkit's: choose another --name"
     raise NotOurs(contents.file, reason)

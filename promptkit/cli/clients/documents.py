@@ -124,7 +124,8 @@ class ServerTable:
                 del table[name]
             if self._editor.read(text) == wanted:
                 return self._mark + text
-        raise DocumentError("it is written in a way that cannot be changed without touching something else")
+        msg = "it is written in a way that cannot be changed without touching something else"
+        raise DocumentError(msg)
 
 
 def text_of(client: Client, name: str, entry: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ Comments and last commas may be in it. What is JSON, and what it says, is left t
 those blanked. The tokens tell where to write.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -68,11 +69,14 @@ def read(text: str) -> dict[str, Any]:
     try:
         data = json.loads(_blanked(text), object_pairs_hook=_object, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
-        raise DocumentError(f"this is not JSON: {error.msg}", error.lineno, error.colno) from None
+        msg = f"this is not JSON: {error.msg}"
+        raise DocumentError(msg, error.lineno, error.colno) from None
     except RecursionError:
-        raise DocumentError("it is nested too deeply to be read") from None
+        msg = "it is nested too deeply to be read"
+        raise DocumentError(msg) from None
     if not isinstance(data, dict):
-        raise DocumentError("it holds no object, so that a server has no place in it")
+        msg = "it holds no object, so that a server has no place in it"
+        raise DocumentError(msg)
     return data
 
 
@@ -128,7 +132,8 @@ def take(text: str, path: tuple[str, ...]) -> str:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise DocumentError(f"this is not JSON: {name} is no value")
+    msg = f"this is not JSON: {name} is no value"
+    raise DocumentError(msg)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,7 +142,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise DocumentError(f"it has {twice!r} twice in one object: take one of them out")
+        msg = f"it has {twice!r} twice in one object: take one of them out"
+        raise DocumentError(msg)
     return found
 
 
@@ -145,7 +151,7 @@ def _blanked(text: str) -> str:
     """The text with blanks in place of comments and last commas, so that every place stays the same."""
     places = [match.span() for match in _TOKEN.finditer(text) if match.lastgroup == "comment"]
     tokens = list(_tokens(text))
-    for this, following in zip(tokens, tokens[1:], strict=False):
+    for this, following in itertools.pairwise(tokens):
         if this.text == "," and following.text in _CLOSING:
             places.append((this.start, this.end))
     characters = list(text)
@@ -156,7 +162,7 @@ def _blanked(text: str) -> str:
 
 
 def _has_stray_comma(tokens: list[_Token]) -> bool:
-    pairs = zip(tokens, tokens[1:], strict=False)
+    pairs = itertools.pairwise(tokens)
     return any(this.text in ("{", "[", ",") and following.text == "," for this, following in pairs)
 
 
@@ -198,13 +204,15 @@ def _value(first: _Token, tokens: Iterator[_Token]) -> _Value:
 
 def _find(at: _Value, name: str) -> _Member | None:
     if at.members is None:
-        raise DocumentError(f"{name!r} has no place in it, as what should hold it is no object")
+        msg = f"{name!r} has no place in it, as what should hold it is no object"
+        raise DocumentError(msg)
     return next((member for member in at.members if member.name == name), None)
 
 
 def _existing(at: _Value, name: str) -> _Member:
     if (member := _find(at, name)) is None:
-        raise DocumentError(f"it has no {name!r}")
+        msg = f"it has no {name!r}"
+        raise DocumentError(msg)
     return member
 
 

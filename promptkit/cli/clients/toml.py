@@ -22,7 +22,8 @@ def read(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except ValueError as error:
-        raise DocumentError(f"this is not TOML: {error}") from None
+        msg = f"this is not TOML: {error}"
+        raise DocumentError(msg) from None
 
 
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
@@ -80,7 +81,8 @@ def take(text: str, path: tuple[str, ...]) -> str:
     for key in above:
         table = _table(table.get(key), name)
     if name not in table:
-        raise DocumentError(f"it has no {name!r}")
+        msg = f"it has no {name!r}"
+        raise DocumentError(msg)
     del table[name]
     changed = tomlkit.dumps(document)
     _check_kept(changed, text)
@@ -92,12 +94,14 @@ def _parsed(text: str) -> tomlkit.TOMLDocument:
     try:
         return tomlkit.parse(text)
     except TOMLKitError as error:  # where it knows less than the standard library
-        raise DocumentError(f"it cannot be changed with its layout kept: {error}") from None
+        msg = f"it cannot be changed with its layout kept: {error}"
+        raise DocumentError(msg) from None
 
 
 def _table(found: Any, name: str) -> MutableMapping[str, Any]:
     if not isinstance(found, MutableMapping):
-        raise DocumentError(f"{name!r} has no place in it, as what should hold it is no table")
+        msg = f"{name!r} has no place in it, as what should hold it is no table"
+        raise DocumentError(msg)
     return found
 
 
@@ -105,4 +109,5 @@ def _check_kept(less: str, more: str) -> None:
     """Check that a text has all lines of another one, in their order."""
     lines = iter(more.splitlines())
     if not all(any(line == other for other in lines) for line in less.splitlines()):
-        raise DocumentError("it cannot be changed without touching other lines")
+        msg = "it cannot be changed without touching other lines"
+        raise DocumentError(msg)

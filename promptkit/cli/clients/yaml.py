@@ -35,11 +35,14 @@ def read(text: str) -> dict[str, Any]:
     except MarkedYAMLError as error:
         mark = error.problem_mark
         place = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        raise DocumentError(f"this is not YAML: {error.problem or error.context}", *place) from None
+        msg = f"this is not YAML: {error.problem or error.context}"
+        raise DocumentError(msg, *place) from None
     except (YAMLError, ValueError) as error:
-        raise DocumentError(f"this is not YAML: {error}") from None
+        msg = f"this is not YAML: {error}"
+        raise DocumentError(msg) from None
     if data is not None and not isinstance(data, dict):
-        raise DocumentError("it holds no mapping, so that a server has no place in it")
+        msg = "it holds no mapping, so that a server has no place in it"
+        raise DocumentError(msg)
     return data or {}
 
 
@@ -119,9 +122,11 @@ def _pairs(at: Node | None, name: str) -> list[_Pair]:
     if at is None or (isinstance(at, ScalarNode) and at.tag == "tag:yaml.org,2002:null"):
         return []
     if not isinstance(at, MappingNode):
-        raise DocumentError(f"{name!r} has no place in it, as what should hold it is no mapping")
+        msg = f"{name!r} has no place in it, as what should hold it is no mapping"
+        raise DocumentError(msg)
     if at.flow_style and at.value:
-        raise DocumentError(f"{name!r} cannot be written into what stands in braces")
+        msg = f"{name!r} cannot be written into what stands in braces"
+        raise DocumentError(msg)
     return [_Pair(*pair) for pair in at.value]
 
 
@@ -131,7 +136,8 @@ def _find(pairs: list[_Pair], name: str) -> _Pair | None:
 
 def _existing(pairs: list[_Pair], name: str) -> _Pair:
     if (pair := _find(pairs, name)) is None:
-        raise DocumentError(f"it has no {name!r}")
+        msg = f"it has no {name!r}"
+        raise DocumentError(msg)
     return pair
 
 
