@@ -1,7 +1,6 @@
 """The table of servers in a client's configuration, and texts with one entry more, changed or less."""
 
 from collections.abc import Mapping
-from copy import deepcopy
 from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
@@ -111,21 +110,31 @@ class ServerTable:
 
     def _checked(self, text: str, path: tuple[str, ...], value: Any) -> str:
         """The text, if it says what it said before, and the entry."""
-        wanted = deepcopy(self._data)
-        *above, name = path
-        table = wanted
-        for key in above:
-            table = table.setdefault(key, {})
-            if not isinstance(table, dict):
-                break
-        else:
-            table[name] = value
-            if value is None:
-                del table[name]
-            if self._editor.read(text) == wanted:
-                return self._mark + text
-        msg = "it is written in a way that cannot be changed without touching something else"
-        raise DocumentError(msg)
+        try:
+            found = _with(self._editor.read(text), path, value)
+            is_kept = found == _with(self._data, path, value) and _at(found, path) == value
+        except (DocumentError, RecursionError):  # what was written does not go with the rest
+            is_kept = False
+        if not is_kept:
+            msg = "it is written in a way that cannot be changed without touching something else"
+            raise DocumentError(msg)
+        return self._mark + text
+
+
+def _with(data: Any, path: tuple[str, ...], value: Any) -> dict[str, Any]:
+    """A copy of data with something else at a path; tables on the way that hold nothing do not count."""
+    name, *rest = path
+    copy = _copied(data or {})
+    below = _with(copy.get(name), tuple(rest), value) if rest else value
+    copy.pop(name, None)
+    return {**copy, name: below} if below else copy
+
+
+def _copied(data: Any) -> Any:
+    """A copy in which nothing is shared, as what stands behind an alias of YAML is."""
+    if isinstance(data, Mapping):
+        return {key: _copied(value) for key, value in data.items()}
+    return [_copied(one) for one in data] if isinstance(data, list) else data
 
 
 def text_of(client: Client, name: str, entry: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """
 Changing one member of a JSON text, with everything else left byte for byte.
 
-Comments and last commas may be in it. What is JSON, and what it says, is left to `json`, which reads the text with
-those blanked. The tokens tell where to write.
+Comments and last commas may be in it. What is JSON, and what it says, is left to `json`, which reads the
+text with those blanked. The tokens tell where to write.
 """
 
 import itertools
@@ -252,6 +252,8 @@ def _removal(text: str, holder: _Value, member: _Member) -> list[_Edit]:
     place = members.index(member)
     if len(members) == 1 and not text[end : holder.end - 1].strip():
         end = holder.end - 1
+    if _ends_line_comment(text, start) and "\n" not in text[end : _next_token(text, end)]:
+        start = text.index("\n", start) + 1  # what follows is no part of the comment
     edits = [_Edit(start, end, "")]
     if not member.comma and place:  # the one before is the last now
         comma = members[place - 1].comma
@@ -270,9 +272,19 @@ def _behind_comments(text: str, start: int, end: int, *, same_line: bool) -> int
     return place
 
 
+def _ends_line_comment(text: str, place: int) -> bool:
+    return any(match.end() == place and match[0].startswith("//") for match in _TOKEN.finditer(text))
+
+
+def _next_token(text: str, place: int) -> int:
+    return next(
+        (match.start() for match in _TOKEN.finditer(text, place) if match.lastgroup != "blank"), place
+    )
+
+
 def _applied(text: str, edits: list[_Edit]) -> str:
-    # The last first, so that places before it stay; of two at one place, the second first.
-    for edit in reversed(sorted(edits, key=lambda edit: edit.start)):
+    # They are in the order of the text. The last comes first, so that the places before it stay.
+    for edit in reversed(edits):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
@@ -287,7 +299,7 @@ def _newline(text: str) -> str:
 
 
 def _unit(text: str, root: _Value) -> str:
-    """How far one level is indented: as the first member of the outermost object that has a line of its own."""
+    """How far one level is indented: as the first member of the outermost object on a line of its own."""
     for member in root.members or ():
         if (indent := _indent_before(text, member.start)) is not None:
             return indent or "  "

@@ -1,8 +1,8 @@
 """
 Claude Code's own command, which changes its configuration.
 
-That file is its memory too: it is written again and again while Claude Code runs, which has a lock for that. Other
-clients leave theirs to people, so those files are edited.
+That file is its memory too: it is written again and again while Claude Code runs, which has a lock for that.
+Other clients leave theirs to people, so those files are edited.
 """
 
 import json

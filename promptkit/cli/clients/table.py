@@ -1,4 +1,4 @@
-"""The clients that promptkit can be put into: where their configuration lies, and what an entry looks like."""
+"""The clients that prompts can be put into: where their configuration lies, and how an entry looks."""
 
 import os
 import shutil
@@ -49,8 +49,8 @@ class Client(Struct, frozen=True):
             Its name for people.
 
         user:
-            The files that hold a person's configuration, by preference. The first is taken if none exists. What stands
-            in braces is a folder of `_folders`.
+            The files that hold a person's configuration, by preference. The first is taken if none exists.
+            What stands in braces is a folder of `_folders`.
 
         servers:
             The keys that lead to the table of servers in such a file.

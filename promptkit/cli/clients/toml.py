@@ -1,8 +1,13 @@
-"""Changing one setting of a TOML text, with its layout and comments kept, by tomlkit."""
+"""
+Changing one setting of a TOML text, with its layout and comments kept.
 
+tomlkit changes values. Whole tables are put behind the text, and cut out of it: tomlkit may move others then.
+"""
+
+import re
 import tomllib
-from collections.abc import MutableMapping
-from typing import Any
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
@@ -10,6 +15,9 @@ from tomlkit.exceptions import TOMLKitError
 from promptkit.cli.clients.errors import DocumentError
 
 __all__ = ["put", "read", "take"]
+
+#: A line that begins a table.
+_HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
 def read(text: str) -> dict[str, Any]:
@@ -44,21 +52,17 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
         DocumentError: If something on the way is no table, or something else would be changed.
     """
     *above, name = path
-    document = _parsed(text)
-    table: MutableMapping[str, Any] = document
+    table: Any = read(text)
     for key in above:
-        if key not in table:
-            table[key] = tomlkit.table(is_super_table=True)
-        table = _table(table[key], name)
-    is_new = name not in table
-    if is_new:
-        table[name] = value
-    else:
-        table[name] = tomlkit.item(value)
-    changed = tomlkit.dumps(document)
-    if is_new:
-        _check_kept(text, changed)
-    return changed
+        table = _table(table.get(key, {}), name)
+    if isinstance(value, Mapping) and name not in table:
+        return _appended(text, path, value)  # tomlkit may move other tables to make room
+    document = _parsed(text)
+    table = document
+    for key in above:
+        table = table[key]
+    table[name] = tomlkit.item(value)
+    return tomlkit.dumps(document)
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
@@ -75,9 +79,12 @@ def take(text: str, path: tuple[str, ...]) -> str:
     Raises:
         DocumentError: If something on the way is no table, or something else would be changed.
     """
+    without = _without_sections(text, path)
+    if without != text:
+        return without  # tomlkit may move other tables when one goes
     *above, name = path
     document = _parsed(text)
-    table: MutableMapping[str, Any] = document
+    table: Any = document
     for key in above:
         table = _table(table.get(key), name)
     if name not in table:
@@ -87,6 +94,35 @@ def take(text: str, path: tuple[str, ...]) -> str:
     changed = tomlkit.dumps(document)
     _check_kept(changed, text)
     return changed
+
+
+def _without_sections(text: str, path: tuple[str, ...]) -> str:
+    """The text without the tables at and below a path; comments before the next table stay."""
+    keys = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in path)
+    own = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
+    kept: list[str] = []
+    between: list[str] = []
+    is_own = False
+    for line in text.splitlines(keepends=True):
+        if _HEADING.match(line):
+            is_own = own.match(line) is not None
+            kept += between
+            between = []
+            if is_own and kept and not kept[-1].strip():  # the blank line before it
+                kept.pop()
+        elif is_own:
+            between = [*between, line] if not line.strip() or line.lstrip().startswith("#") else []
+        if not is_own:
+            kept.append(line)
+    return "".join(kept + between)
+
+
+def _appended(text: str, path: tuple[str, ...], value: Mapping[str, Any]) -> str:
+    for key in reversed(path):
+        value = {key: value}
+    gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return text + f"{gap}{tomlkit.dumps(value)}".replace("\n", newline)
 
 
 def _parsed(text: str) -> tomlkit.TOMLDocument:
