@@ -132,19 +132,26 @@ def test_an_entry_stands_as_its_neighbours_do():
     )
 
 
+#: Entries that people have added to, and how the arguments of a new one are laid out there.
+IN_PLACE = {
+    "json": (
+        '{"mcpServers": {"ours": {\n  // why\n  "env": {"A": "1"}, "command": "old", "args": [] /* x */}}}',
+        '[\n    "serve",\n    "/prompts"\n  ]',
+    ),
+    "toml": (
+        '# a\n[mcp_servers.ours] # why\ncommand = "old" # x\nargs = []\n\n[mcp_servers.ours.env]\nA = "1"\n',
+        '["serve", "/prompts"]',
+    ),
+}
+
+
 @pytest.mark.parametrize("client", [JSON, TOML], ids=["json", "toml"])
 def test_an_entry_is_changed_in_place(client):
     """
     Values of promptkit's are replaced; what people have added to the entry stays, comments too.
     """
-    if client is JSON:
-        text = '{"mcpServers": {"ours": {\n  // why\n  "env": {"A": "1"}, "command": "old", "args": [] /* x */}}}'
-        wanted = text.replace('"old"', '"/bin/promptkit"').replace(
-            "[]", '[\n    "serve",\n    "/prompts"\n  ]'
-        )
-    else:
-        text = '# a\n[mcp_servers.ours] # why\ncommand = "old" # x\nargs = []\n\n[mcp_servers.ours.env]\nA = "1"\n'
-        wanted = text.replace('"old"', '"/bin/promptkit"').replace("[]", '["serve", "/prompts"]')
+    text, arguments = IN_PLACE[client.format]
+    wanted = text.replace('"old"', '"/bin/promptkit"').replace("[]", arguments)
 
     changed = added(client, text)
 
