@@ -134,7 +134,9 @@ def _program(name: str, ours: str | None) -> str:
     if ours is None:
         return f"{_program('python', sys.executable)} -m {name}"
     found = shutil.which(name)
-    return name if found and Path(found).absolute() == Path(ours).absolute() else _quoted(ours)
+    # One folder may have one program by several names, as python and python3.
+    is_same = found is not None and Path(found).parent == Path(ours).parent and Path(found).samefile(ours)
+    return name if is_same else _quoted(ours)
 
 
 def _installer(python: str) -> str:
