@@ -187,11 +187,8 @@ WRITING = [
     ([], ["new", "project"], 0, "wrote project/pyproject.toml"),
     ([["new", "project"]], ["new", "project"], 1, ""),
     ([], ["install", "zed"], 0, "Zed has the server 'shelf'"),
-    ([["install", "zed"]], ["install", "zed"], 0, "Zed has the server 'shelf': nothing to change"),
-    ([], ["install", "zed", "--dry-run"], 0, "--- /dev/null"),
     ([], ["install", "--list"], 0, "claude-code: not found"),
     ([["install", "zed"]], ["uninstall", "zed"], 0, "Zed has no more a server 'shelf'"),
-    ([], ["uninstall", "zed"], 0, "Zed has no server 'shelf': nothing to change"),
 ]
 
 
