@@ -94,11 +94,11 @@ class Change(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """The lines that would change; the client's own command may lay them out otherwise."""
+        """The lines that would change, and none beside them: those may hold the keys of others."""
         file = str(self.contents.file)
         before = os.devnull if self.contents.data is None else file
         old, new = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
-        shown = difflib.unified_diff(old, new, before, file)
+        shown = difflib.unified_diff(old, new, before, file, n=0)
         return "".join(line if line.endswith("\n") else f"{line}\n" for line in shown)
 
     def carry_out(self) -> Path | None:
@@ -156,10 +156,10 @@ def install(place: Place, server: Server) -> Change:
     """
     is_found = place.profile.is_found  # before a folder of its own is made
     contents, text, table = read_servers(place)
-    entry = server.entry(place.profile)
     found = table.entries.get(server.name)
     if found is not None:
         _check_ours(place, contents, server.name, found, server.url)
+    entry = server.entry(place.profile, found)
     if _holds(found, entry):
         return Change(place, contents, text, text, server.name, entry, is_found)
     try:

@@ -42,14 +42,28 @@ class Server(Struct, frozen=True):
     command: tuple[str, ...] = ()
     url: str | None = None
 
-    def entry(self, client: Client) -> dict[str, Any]:
-        """Return what stands for it in the configuration of *client*."""
+    def entry(self, client: Client, found: Any = None) -> dict[str, Any]:
+        """
+        Return what stands for it in the configuration of a client.
+
+        Args:
+            client:
+                The client.
+
+            found:
+                What stands there now: what does not say how it is reached is taken from that, as people may
+                have changed it.
+        """
         values: dict[Part, Any] = {Part.NAME: self.name, Part.URL: self.url}
         if self.url is None:
             program, *arguments = self.command
             values |= {Part.PROGRAM: program, Part.ARGUMENTS: arguments, Part.COMMAND: [program, *arguments]}
         template = client.stdio if self.url is None else client.url or {}
-        return {key: values[value] if isinstance(value, Part) else value for key, value in template.items()}
+        kept = {key: value for key, value in (found or {}).items() if key != "type"}
+        return {
+            key: values[value] if isinstance(value, Part) else kept.get(key, value)
+            for key, value in template.items()
+        }
 
 
 def local_server(name: str, target: str) -> Server:

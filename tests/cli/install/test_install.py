@@ -380,6 +380,31 @@ class TestList:
         assert found("--url", URL) == ["prompts-example-com"]
 
 
+def test_what_people_have_changed_stays(project, promptkit):
+    """
+    An extension that was switched off in goose stays so, also when the prompts have moved.
+    """
+    promptkit("install", "goose")
+    file = file_of("goose")
+    file.write_text(file.read_text().replace("enabled: true", "enabled: false # for now"))
+    project.rename(project.with_name("moved"))
+    promptkit("install", "goose", "../moved/prompts", "--name", "team-prompts")
+
+    assert "enabled: false # for now" in file.read_text()
+    assert entries("goose")["team-prompts"]["args"] == ["serve", str(project.with_name("moved") / "prompts")]
+
+
+def test_a_diff_shows_nothing_of_others(project, promptkit):
+    """
+    The lines beside those that change may hold keys, so they are not printed.
+    """
+    write("codex", golden("codex", "before"))
+    _, out, _ = promptkit("install", "codex", "--dry-run")
+
+    assert "trust_level" not in out
+    assert "+[mcp_servers.team-prompts]" in out
+
+
 def test_json(project, data_of):
     """
     Programs are told which file holds what, whether it was changed, and how.
