@@ -72,10 +72,8 @@ class ServerTable:
         found = self.entries.get(name)
         if found is None:
             return self._checked(self._editor.put(self._text, path, dict(entry)), path, dict(entry))
-        text, wanted = (
-            self._text,
-            {key: value for key, value in found.items() if key not in self._stale(entry)},
-        )
+        stale = self._stale(entry)
+        text, wanted = self._text, {key: value for key, value in found.items() if key not in stale}
         for key in found.keys() - wanted.keys():
             text = self._editor.take(text, (*path, key))
         for key, value in entry.items():

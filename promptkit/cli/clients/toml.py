@@ -1,12 +1,12 @@
 """
 Changing one setting of a TOML text, with its layout and comments kept.
 
-tomlkit changes values. Whole tables are put behind the text, and cut out of it: tomlkit may move others then.
+A new table is put behind the text. tomlkit changes values, in the lines of their table alone.
 """
 
 import re
 import tomllib
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, Final
 
 import tomlkit
@@ -17,7 +17,7 @@ from promptkit.cli.clients.errors import DocumentError
 __all__ = ["put", "read", "take"]
 
 #: A line that begins a table.
-_HEADING: Final = re.compile(r"[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?$", re.MULTILINE)
+_HEADING: Final = re.compile(r"^[ \t]*\[\[?[^\[\]\r\n]+\]\]?[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 
 
 def read(text: str) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
             What it is set to.
 
     Raises:
-        DocumentError: If something on the way is no table, or something else would be changed.
+        DocumentError: If something on the way is no table, or none of its own.
     """
     *above, name = path
     table: Any = read(text)
@@ -57,12 +57,7 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
         table = _table(table.get(key, {}), name)
     if isinstance(value, Mapping) and name not in table:
         return _appended(text, path, value)  # tomlkit may move other tables to make room
-    document = _parsed(text)
-    table = document
-    for key in above:
-        table = table[key]
-    table[name] = tomlkit.item(value)
-    return tomlkit.dumps(document)
+    return _edited(text, tuple(above), lambda found: found.update({name: tomlkit.item(value)}))
 
 
 def take(text: str, path: tuple[str, ...]) -> str:
@@ -77,44 +72,56 @@ def take(text: str, path: tuple[str, ...]) -> str:
             The keys that lead to the setting, which exists.
 
     Raises:
-        DocumentError: If something on the way is no table, or something else would be changed.
+        DocumentError: If something on the way is no table, or none of its own.
     """
-    without = _without_sections(text, path)
-    if without != text:
-        return without  # tomlkit may move other tables when one goes
     *above, name = path
-    document = _parsed(text)
-    table: Any = document
-    for key in above:
-        table = _table(table.get(key), name)
-    if name not in table:
-        msg = f"it has no {name!r}"
+    if (section := _section(text, path)) is not None:
+        return _without(text, *section)
+    return _edited(text, tuple(above), lambda found: found.pop(name))
+
+
+def _edited(text: str, path: tuple[str, ...], edit: Callable[[MutableMapping[str, Any]], Any]) -> str:
+    """The text with something done to one of its tables."""
+    section = _section(text, path)
+    if section is None:
+        msg = f"{path[-1]!r} is no table of its own in it"
         raise DocumentError(msg)
-    del table[name]
-    changed = tomlkit.dumps(document)
-    _check_kept(changed, text)
-    return changed
+    start, end = section
+    try:
+        document = tomlkit.parse(text[start:end])  # of the whole text, it may move other tables
+        table: Any = document
+        for key in path:
+            table = table[key]
+    except TOMLKitError as error:  # the section was none, but lines of a text
+        msg = f"{path[-1]!r} cannot be found in it: {error}"
+        raise DocumentError(msg) from None
+    edit(table)
+    return text[:start] + tomlkit.dumps(document) + text[end:]
 
 
-def _without_sections(text: str, path: tuple[str, ...]) -> str:
-    """The text without the tables at and below a path; comments before the next table stay."""
+def _section(text: str, path: tuple[str, ...]) -> tuple[int, int] | None:
+    """Where the table at a path begins, and where that and those below it end; None if it has no heading."""
     keys = r"[ \t]*\.[ \t]*".join(f"[\"']?{re.escape(key)}[\"']?" for key in path)
-    own = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]]")
-    kept: list[str] = []
-    between: list[str] = []
-    is_own = False
-    for line in text.splitlines(keepends=True):
-        if _HEADING.match(line):
-            is_own = own.match(line) is not None
-            kept += between
-            between = []
-            if is_own and kept and not kept[-1].strip():  # the blank line before it
-                kept.pop()
-        elif is_own:
-            between = [*between, line] if not line.strip() or line.lstrip().startswith("#") else []
-        if not is_own:
-            kept.append(line)
-    return "".join(kept + between)
+    own = re.compile(rf"[ \t]*\[[ \t]*{keys}[ \t]*[.\]].*")
+    start: int | None = None
+    for heading in _HEADING.finditer(text):
+        is_own = own.match(heading[0]) is not None
+        if start is None and is_own:
+            start = heading.start()
+        elif start is not None and not is_own:
+            return start, heading.start()
+    return None if start is None else (start, len(text))
+
+
+def _without(text: str, start: int, end: int) -> str:
+    """The text without a table, and the blank line before it. Comments before the next table stay."""
+    lines = text[start:end].splitlines(keepends=True)
+    while not lines[-1].strip() or lines[-1].lstrip().startswith("#"):
+        end -= len(lines.pop())
+    before = text[:start].splitlines(keepends=True)
+    if before and not before[-1].strip():
+        before.pop()
+    return "".join(before) + text[end:]
 
 
 def _appended(text: str, path: tuple[str, ...], value: Mapping[str, Any]) -> str:
@@ -125,25 +132,8 @@ def _appended(text: str, path: tuple[str, ...], value: Mapping[str, Any]) -> str
     return text + f"{gap}{tomlkit.dumps(value)}".replace("\n", newline)
 
 
-def _parsed(text: str) -> tomlkit.TOMLDocument:
-    read(text)
-    try:
-        return tomlkit.parse(text)
-    except TOMLKitError as error:  # where it knows less than the standard library
-        msg = f"it cannot be changed with its layout kept: {error}"
-        raise DocumentError(msg) from None
-
-
 def _table(found: Any, name: str) -> MutableMapping[str, Any]:
     if not isinstance(found, MutableMapping):
         msg = f"{name!r} has no place in it, as what should hold it is no table"
         raise DocumentError(msg)
     return found
-
-
-def _check_kept(less: str, more: str) -> None:
-    """Check that a text has all lines of another one, in their order."""
-    lines = iter(more.splitlines())
-    if not all(any(line == other for other in lines) for line in less.splitlines()):
-        msg = "it cannot be changed without touching other lines"
-        raise DocumentError(msg)

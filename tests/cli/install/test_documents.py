@@ -240,14 +240,27 @@ def test_any_toml_keeps_its_lines(text):
     except tomllib.TOMLDecodeError:  # a key twice
         assume(False)  # noqa: FBT003 (its only parameter)
     changed = added(TOML, text)
+    moved = added(TOML, changed, {**ENTRY, "command": "/elsewhere/promptkit"})
     back = removed(TOML, changed)
 
     assert is_subsequence(text.splitlines(), changed.splitlines())
+    assert moved == changed.replace("/bin/", "/elsewhere/")
     assert tomllib.loads(changed) == {
         **before,
         "mcp_servers": {**before.get("mcp_servers", {}), "ours": ENTRY},
     }
     assert [line for line in back.splitlines() if line] == [line for line in text.splitlines() if line]
+
+
+def test_taking_out_of_toml_undoes_adding():
+    """
+    The file is as it was, byte for byte, whatever ends its lines; what stands behind the entry stays.
+    """
+    text = '[mcp_servers.a]\r\ncommand = "x" # y\r\n\r\n[[list]]\r\nb = [\r\n  [1],\r\n]\r\n'
+    behind = "\r\n# of the next\r\n[next]\r\na = 1\r\n"
+
+    assert removed(TOML, added(TOML, text)) == text
+    assert removed(TOML, added(TOML, text) + behind) == text + behind
 
 
 @pytest.mark.parametrize(
@@ -266,6 +279,17 @@ def test_toml_that_is_refused(text, said):
     What cannot be read, or would be laid out anew, is told.
     """
     assert refusal(TOML, text) == said
+
+
+def test_what_looks_like_a_table_of_toml():
+    """
+    Lines of a text are no table: nothing is changed in them.
+    """
+    text = "a = '''\n[mcp_servers.ours]\ncommand = \"x\"\n'''\nmcp_servers.ours.command = \"y\"\n"
+
+    assert refusal(TOML, text) != ""
+    with pytest.raises(DocumentError):
+        removed(TOML, text)
 
 
 # YAML -------------------------------------------------------------------------------------------------
