@@ -113,7 +113,8 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
     from promptkit.errors.exceptions import ConfigurationError, LoadError
 
     try:
-        if options.command != "serve" or not options.has_target:  # a server that is told all starts at once
+        # A server that is told all starts at once, and a new folder is in no project yet.
+        if options.command != "new" and (options.command != "serve" or not options.has_target):
             from promptkit.cli.configured import configure
 
             options = configure(options, argv)

@@ -4,6 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any, Final
 
+from promptkit.cli.option_types import client, entry_name, http_url
 from promptkit.cli.options import SERVE_OPTIONS, add_target
 
 __all__ = ["ADDED", "VENDORS"]
@@ -15,6 +16,8 @@ VENDORS: Final = {
     "anthropic": "anthropic_messages",
     "gemini": "gemini_contents",
 }
+
+_CLIENT_HELP: Final = "the client: as install --list names it"
 
 
 def _add_list(listing: ArgumentParser) -> None:
@@ -132,6 +135,54 @@ def _add_build(build: ArgumentParser) -> None:
         build.add_argument(name, **SERVE_OPTIONS[name])
 
 
+def _add_new(new: ArgumentParser) -> None:
+    new.add_argument(
+        "folder",
+        nargs="?",
+        default=".",
+        metavar="FOLDER",
+        help="where to write (default: the current folder)",
+    )
+    _add_json(new, "print the files and the next commands as JSON")
+
+
+def _add_install(install: ArgumentParser) -> None:
+    install.add_argument("client", nargs="?", type=client, metavar="CLIENT", help=_CLIENT_HELP)
+    _add_entry(install)
+    install.add_argument(
+        "--list", action="store_true", help="show which clients are on this machine, and what they start"
+    )
+
+
+def _add_uninstall(uninstall: ArgumentParser) -> None:
+    uninstall.add_argument("client", type=client, metavar="CLIENT", help=_CLIENT_HELP)
+    _add_entry(uninstall)
+
+
+def _add_entry(command: ArgumentParser) -> None:
+    """Add what says which server in which configuration."""
+    add_target(command, nargs="?")
+    command.add_argument(
+        "--name",
+        type=entry_name,
+        help="what the client calls the server (default: as the project's folder; with --url, as the host)",
+    )
+    command.add_argument(
+        "--scope",
+        choices=("user", "project"),
+        default="user",
+        help="whether it is there for you everywhere, or for everybody in this project (default: user)",
+    )
+    command.add_argument(
+        "--url",
+        type=http_url,
+        metavar="URL",
+        help="where it is served over HTTP, if the client does not start it",
+    )
+    command.add_argument("--dry-run", action="store_true", help="print what would change, and change nothing")
+    _add_json(command, "print it as JSON")
+
+
 #: What adds the options of each command to its parser.
 ADDED: Final[dict[str, Callable[[ArgumentParser], None]]] = {
     "list": _add_list,
@@ -140,4 +191,7 @@ ADDED: Final[dict[str, Callable[[ArgumentParser], None]]] = {
     "complete": _add_complete,
     "diff": _add_diff,
     "build": _add_build,
+    "new": _add_new,
+    "install": _add_install,
+    "uninstall": _add_uninstall,
 }

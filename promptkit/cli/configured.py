@@ -3,7 +3,7 @@
 import os
 from argparse import Action, ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from promptkit.cli.options import options_of, parse
 from promptkit.compiler.loading.configuration import (
@@ -14,7 +14,10 @@ from promptkit.compiler.loading.configuration import (
 )
 from promptkit.errors.exceptions import ConfigurationError, LoadError
 
-__all__ = ["configure"]
+__all__ = ["configure", "configured_target"]
+
+#: Commands that may need no target: they look for it themselves.
+_TARGET_LATER: Final = ("install", "uninstall")
 
 
 def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
@@ -37,7 +40,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
     defaults = _serve_defaults(found)
     if options.command == "serve" and defaults:
         options = parse(argv, defaults)
-    if not options.has_target:
+    if not options.has_target and options.command not in _TARGET_LATER:
         options.target = _target(options, found)
     if found.ignore:
         from promptkit.compiler.checks import configured_ignore  # few projects ignore anything
@@ -45,6 +48,20 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
         options.ignore = configured_ignore(found)
     options.configuration = found
     return options
+
+
+def configured_target(options: Namespace) -> str:
+    """
+    Return the target of a command that may do without: what it was told, or what the configuration says.
+
+    Args:
+        options:
+            What `configure` returned.
+
+    Raises:
+        LoadError: If neither names one, and the usual folders do not exist.
+    """
+    return str(options.target) if options.has_target else _target(options, options.configuration)
 
 
 def _find() -> Configuration:

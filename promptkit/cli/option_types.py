@@ -5,7 +5,10 @@ from typing import Final
 
 __all__ = [
     "address",
+    "client",
     "descriptor",
+    "entry_name",
+    "http_url",
     "number_or_zero",
     "positive_number",
     "server_name",
@@ -93,6 +96,42 @@ def descriptor(text: str) -> int | str:
         msg = f"{text!r} is neither the number of a descriptor nor systemd"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
+
+
+def client(text: str) -> str:
+    """A client that promptkit can be put into."""
+    from promptkit.cli.clients.table import client_named
+
+    try:
+        client_named(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
+
+
+def entry_name(text: str) -> str:
+    """The name of a server in a client's configuration."""
+    from promptkit.cli.clients.servers import as_name
+
+    if (name := as_name(text)) != text:
+        msg = f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}"
+        raise argparse.ArgumentTypeError(msg)
+    return text
+
+
+def http_url(text: str) -> str:
+    """The URL of a server over HTTP."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+        is_http = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # the port is no number
+        is_http = False
+    if not is_http or not text.isprintable() or " " in text:
+        msg = f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp"
+        raise argparse.ArgumentTypeError(msg)
+    return text
 
 
 def _number(text: str) -> float:

@@ -40,8 +40,8 @@ __all__ = [
 EPILOG: Final = """\
 exit codes:
   0    everything is fine
-  1    recipes have faults, a prompt failed, or diff found what breaks callers
-  2    wrong usage: an unknown command, option, target, prompt or setting
+  1    recipes have faults, a prompt failed, a file was left as it is, or diff found what breaks callers
+  2    wrong usage: an unknown command, option, target, prompt, client or setting
   130  interrupted
 """
 
@@ -84,6 +84,8 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
         from promptkit.cli.words import find_target, find_typed
 
         (find_target if name == "render" else find_typed)(options)
+    if name == "new":
+        return options
     options.has_target = options.target is not None
     if not options.has_target:
         options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
@@ -294,4 +296,7 @@ COMMANDS: Final[dict[str, str]] = {
     "complete": "show what a client would be offered for an argument",
     "diff": "show what clients would see differently from a git revision",
     "build": "write what a server of the recipes starts from, for deployment",
+    "new": "make a folder with one prompt, its test and the configuration",
+    "install": "put a server of prompts into the configuration of a client",
+    "uninstall": "take a server of prompts out of the configuration of a client",
 }

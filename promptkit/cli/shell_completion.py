@@ -53,16 +53,25 @@ class _Words(BaseCompleter):
         parsed_args: Namespace,
     ) -> Iterable[str]:
         if action.dest == "client":
-            from promptkit.compiler.lints.client_profiles import CLIENTS
-
-            return CLIENTS
+            return _clients(parsed_args.command)
         if parsed_args.command == "render" and not action.option_strings:
             return _render_word(prefix)
         if parsed_args.command == "complete" and not action.option_strings:
             return _complete_word(parsed_args.target, prefix)
-        if action.dest == "target":
+        if action.dest in ("target", "folder"):
             return _TARGETS(prefix)
         return _FILES(prefix) if action.dest in ("out", "audit", "compiled", "summary") else ()
+
+
+def _clients(command: str) -> Iterable[str]:
+    """The clients that `check` knows, or those that have a configuration to write."""
+    if command in ("install", "uninstall"):
+        from promptkit.cli.clients.table import CLIENTS as WRITTEN
+
+        return WRITTEN
+    from promptkit.compiler.lints.client_profiles import CLIENTS
+
+    return CLIENTS
 
 
 def _render_word(prefix: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -121,6 +122,25 @@ def shelf(recipes, tmp_path, request):
 
 
 @pytest.fixture
+def begins(recipes, tmp_path, monkeypatch):
+    """A function that makes a home without clients, and a project; it returns the folder of that."""
+    home, project = tmp_path / "home", tmp_path / "shelf"
+    recipes(folder="kept/recipes", shelf=SHELF)
+    for variable in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    def begin():
+        for folder in (home, project):
+            shutil.rmtree(folder, ignore_errors=True)
+        home.mkdir()
+        return shutil.copytree(tmp_path / "kept", project)
+
+    return begin
+
+
+@pytest.fixture
 def faulty(recipes, tmp_path):
     """A prompt that cannot be served, and one that fails."""
     recipes(faulty=FAULTY)
@@ -129,7 +149,7 @@ def faulty(recipes, tmp_path):
 
 def name(value):
     """How a case is called: by its command line."""
-    return " ".join(value) if isinstance(value, list) else ""
+    return " ".join(map(str, value)) if isinstance(value, list) else ""
 
 
 @pytest.mark.parametrize(("argv", "code", "text", "data"), SOUND, ids=name)
@@ -172,6 +192,39 @@ def test_wrong_usage(argv, code, said, shelf):
     ended, shown = ended_on_terminal(*argv, cwd=shelf, stream="stderr", columns=80, NO_COLOR="1")
     assert ended == code
     assert shown.splitlines()[-1].startswith(said)
+
+
+#: Command lines that write, after others that come first; how they end, and the first line that they print.
+WRITING = [
+    ([], ["new", "project"], 0, "wrote project/pyproject.toml"),
+    ([["new", "project"]], ["new", "project"], 1, ""),
+    ([], ["install", "zed"], 0, "Zed has the server 'shelf'"),
+    ([], ["install", "--list"], 0, "claude-code: not found"),
+    ([["install", "zed"]], ["uninstall", "zed"], 0, "Zed has no more a server 'shelf'"),
+]
+
+
+@pytest.mark.parametrize(("before", "argv", "code", "first"), WRITING, ids=name)
+def test_commands_that_write(before, argv, code, first, begins):
+    """
+    A pipe and a terminal are told the same, each time from the same beginning; ``--json`` is JSON on both.
+    """
+
+    def begin():
+        project = begins()
+        for command_line in before:
+            assert command(*command_line, cwd=project)[0] == 0
+        return project
+
+    ended, out, err = command(*argv, cwd=begin())
+    json_ended, json_out, _ = command(*argv, "--json", cwd=begin())
+
+    assert (ended, json_ended) == (code, code)
+    assert out.decode().splitlines()[:1] == ([first] if first else [])
+    assert (err == b"") == (code == 0)
+    assert json_out == b"" if code else json.loads(json_out)
+    assert ended_on_terminal(*argv, cwd=begin(), columns=500) == (code, out.decode())
+    assert ended_on_terminal(*argv, "--json", cwd=begin()) == (code, json_out.decode())
 
 
 class TestFaults:

@@ -148,6 +148,13 @@ def offered(typed, folder, **env):
         ("promptkit complete style://{language}/{page} page ", ["intro", "end", "language="]),
         ("promptkit complete docs", []),
         ("promptkit list re", ["recipes/"]),
+        ("promptkit install cu", ["cursor"]),
+        ("promptkit uninstall cl", ["claude-code", "claude-desktop"]),
+        ("promptkit install cursor re", ["recipes/"]),
+        ("promptkit install cursor --scope ", ["user", "project"]),
+        ("promptkit install --li", ["--list"]),
+        ("promptkit check --client cli", ["cline"]),
+        ("promptkit new re", ["recipes/"]),
     ],
 )
 def test_what_is_offered(typed, words, served):

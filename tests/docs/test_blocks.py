@@ -33,10 +33,8 @@ INSTALLING = {
 #: What may stand in a fence. A reader copies the first three to files, and the fourth to a shell.
 LANGUAGES = {"python", "toml", "json", "sh", "text", "markdown", "mermaid", "ini", "yaml", ""}
 
-#: A client's own command, which notes how it is told to start the server.
-CLIENT = """#!/bin/sh
-printf '%s\\n' "$@" >"$0.arguments"
-"""
+#: Variables that move the folders of clients, and of what promptkit keeps.
+MOVING = ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME")
 
 
 def blocks(page):
@@ -48,13 +46,17 @@ def blocks(page):
 
 
 class Reader:
-    """A reader who copies the blocks of a page into files and a shell, in a folder of its own."""
+    """A reader who copies the blocks of a page into files and a shell, in a folder and home of its own."""
 
-    def __init__(self, folder, path):
+    def __init__(self, folder, home, path):
         self.folder = folder
-        self.environment = {**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.home = home
+        kept = {name: value for name, value in os.environ.items() if name not in MOVING}
+        own = {"HOME": str(home), "PATH": path, "COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"}
+        self.environment = {**kept, **own}
         self.namespace = {"__name__": "page"}
         self.output = None
+        self.asked_for_json = False
 
     def follow(self, content, language, title):
         """Do with one block what a reader does."""
@@ -62,7 +64,7 @@ class Reader:
         if title:
             self.save(content, language, title)
         elif language == "sh" and content not in INSTALLING:
-            self.output = self.run(content) or None
+            self.output, self.asked_for_json = self.run(content) or None, "json" in content
         elif language == "python":
             self.output = self.execute(content)
         elif language == "text" and output is not None:
@@ -71,7 +73,7 @@ class Reader:
             assert yaml.safe_load(content)
         elif language == "json":
             expected = json.loads(content)
-            assert output is None or json.loads(output) == expected
+            assert output is None or not self.asked_for_json or json.loads(output) == expected
 
     def save(self, content, language, title):
         """Save a block to a file."""
@@ -110,15 +112,13 @@ class Reader:
 
 @pytest.fixture
 def reader(tmp_path, monkeypatch):
-    """A reader with promptkit and a client at hand."""
-    programs, folder = tmp_path / "bin", tmp_path / "folder"
-    programs.mkdir()
+    """A reader with promptkit at hand."""
+    folder, home = tmp_path / "folder", tmp_path / "home"
     folder.mkdir()
-    (programs / "claude").write_text(CLIENT)
-    (programs / "claude").chmod(0o755)
+    home.mkdir()
     monkeypatch.chdir(folder)
-    path = os.pathsep.join([str(programs), str(Path(sys.executable).parent), os.environ["PATH"]])
-    return Reader(folder, path)
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return Reader(folder, home, path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -137,17 +137,28 @@ def test_every_block_works(page, reader):
 
 def test_what_a_client_is_told_to_start_works(reader):
     """
-    The command that the README gives to a client serves the prompts that it has shown until then, and later.
+    The command that a client has by the README serves the prompts that it has shown until then, and later.
     """
     for content, language, title, _ in blocks(ROOT / "README.md"):
         reader.follow(content, language, title)
-    told = (reader.folder.parent / "bin" / "claude.arguments").read_text().split("\n")
-    command = told[told.index("--") + 1 : -1]
+    servers = json.loads((reader.home / ".claude.json").read_text())["mcpServers"]
+    command = [servers["folder"]["command"], *servers["folder"]["args"]]
     asked = line(modern(1, "prompts/list"))
     ran = subprocess.run(command, input=asked, capture_output=True, check=True, env=reader.environment)
     listed = json.loads(ran.stdout)["result"]["prompts"]
 
     assert [prompt["name"] for prompt in listed] == ["debug_error", "explain_logs", "review"]
+
+
+def test_a_new_project_is_that_of_the_readme(reader):
+    """
+    The prompt and the test of the README are those that `promptkit new` writes.
+    """
+    reader.run("promptkit new")
+    shown = {title: content for content, _, title, _ in blocks(ROOT / "README.md") if title}
+
+    for name in ("prompts/review.py", "prompts/test_review.py"):
+        assert shown[name] == (reader.folder / name).read_text(encoding="utf-8")
 
 
 def test_the_limits_are_those_of_serve():

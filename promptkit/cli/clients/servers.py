@@ -1,0 +1,170 @@
+"""The server that a client is told of: how it is started or reached, and how that looks in an entry."""
+
+import os
+import re
+import shutil
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, Final
+
+from msgspec import Struct
+
+from promptkit.cli.clients.table import Client, Part
+from promptkit.compiler.loading.targets import place_of, project_root, split_target
+from promptkit.errors.exceptions import LoadError
+
+__all__ = ["Server", "as_name", "command_in", "default_name", "is_ours", "local_server", "url_in"]
+
+#: What no client takes in a name: Claude Code has letters, digits, ``-`` and ``_`` alone.
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
+
+_PROGRAM: Final = re.compile(r"(?:.*[/\\])?promptkit(?:\.exe)?", re.IGNORECASE | re.DOTALL)
+
+
+class Server(Struct, frozen=True):
+    """
+    A server: one that the client starts, or one that is reached over HTTP.
+
+    Args:
+        name:
+            What the client calls it.
+
+        command:
+            What starts it; nothing if it has a URL.
+
+        url:
+            Where it is reached; None if it is started.
+    """
+
+    name: str
+    command: tuple[str, ...] = ()
+    url: str | None = None
+
+    def entry(self, client: Client, found: Any = None) -> dict[str, Any]:
+        """
+        Return what stands for it in the configuration of a client.
+
+        Args:
+            client:
+                The client.
+
+            found:
+                What stands there now: what does not say how it is reached is taken from that, as people may
+                have changed it.
+        """
+        values: dict[Part, Any] = {Part.NAME: self.name, Part.URL: self.url}
+        if self.url is None:
+            program, *arguments = self.command
+            values |= {Part.PROGRAM: program, Part.ARGUMENTS: arguments, Part.COMMAND: [program, *arguments]}
+        template = client.stdio if self.url is None else client.url or {}
+        kept = {key: value for key, value in (found or {}).items() if key != "type"}
+        return {
+            key: values[value] if isinstance(value, Part) else kept.get(key, value)
+            for key, value in template.items()
+        }
+
+
+def local_server(name: str, target: str) -> Server:
+    """
+    Return the server of recipes, which is started by the promptkit that runs now.
+
+    A client starts it in a folder and with an environment of its own, so the paths are absolute.
+
+    Args:
+        name:
+            What the client calls it.
+
+        target:
+            The recipes.
+
+    Raises:
+        LoadError: If there is nothing at the target, or a module that is found from here alone.
+    """
+    return Server(name, (*_promptkit(), "serve", _absolute(target)))
+
+
+def default_name(target: str) -> str:
+    """Return what a server of recipes is called: as the folder of their project, or as the module."""
+    place = place_of(target)
+    if place is None:
+        return as_name(target)
+    return as_name(os.path.basename(project_root(place[0])))  # noqa: PTH119 (it is text)
+
+
+def as_name(text: str) -> str:
+    """Return a text as the name of a server: letters, digits, ``-`` and ``_``."""
+    return _NO_NAME.sub("-", text).strip("-")[:64] or "promptkit"
+
+
+def command_in(client: Client, entry: Any) -> list[str] | None:
+    """Return what an entry in the configuration of *client* starts; None if it starts nothing."""
+    found: list[str] = []
+    for key, part in client.stdio.items():
+        value = entry.get(key) if isinstance(entry, Mapping) else None
+        if part is Part.PROGRAM and isinstance(value, str):
+            found.insert(0, value)
+        elif part in (Part.ARGUMENTS, Part.COMMAND) and isinstance(value, Sequence):
+            found += [str(word) for word in value]
+    return found or None
+
+
+def url_in(client: Client, entry: Any) -> str | None:
+    """Return the URL of an entry in the configuration of *client*; None if it has none."""
+    for key, part in (client.url or {}).items():
+        if part is Part.URL and isinstance(entry, Mapping) and isinstance(entry.get(key), str):
+            return str(entry[key])
+    return None
+
+
+def is_ours(client: Client, entry: Any, url: str | None = None) -> bool:
+    """
+    Return whether an entry is one of promptkit's.
+
+    Args:
+        client:
+            Whose configuration it stands in.
+
+        entry:
+            The entry.
+
+        url:
+            A URL that is known to be a server of promptkit's, as nothing else tells that of a URL.
+    """
+    if (found := url_in(client, entry)) is not None:
+        return found == url
+    command = command_in(client, entry) or []
+    started = command[3:] if command[1:3] == ["-m", "promptkit"] else command[1:]
+    is_promptkit = bool(command) and (len(started) < len(command) - 1 or bool(_PROGRAM.fullmatch(command[0])))
+    return is_promptkit and "serve" in started[:1]
+
+
+def _promptkit() -> tuple[str, ...]:
+    """What starts the promptkit of this environment, wherever it is started."""
+    program = shutil.which("promptkit", path=sysconfig.get_path("scripts"))
+    return (program,) if program else (sys.executable, "-m", "promptkit")
+
+
+def _absolute(target: str) -> str:
+    name, attribute = split_target(target)
+    if place_of(target) is not None:
+        path = os.path.abspath(name)  # noqa: PTH100 (links stay: people may move what they lead to)
+        return f"{path}:{attribute}" if attribute else path
+    if os.path.sep in name or not _is_installed(name):
+        reason = "there is no such folder or file, nor such a module that a client could import"
+        raise LoadError(target, reason)
+    return target
+
+
+def _is_installed(module: str) -> bool:
+    """Whether a module can be imported in any folder."""
+    here = os.getcwd()  # noqa: PTH109 (text)
+    before = sys.path[:]
+    sys.path[:] = [path for path in before if path and os.path.abspath(path) != here]  # noqa: PTH100 (text)
+    try:
+        return find_spec(module.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
+    finally:
+        sys.path[:] = before

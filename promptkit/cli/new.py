@@ -1,0 +1,153 @@
+"""``promptkit new``: a folder with one prompt, its test and the configuration."""
+
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from subprocess import list2cmdline
+from typing import Final
+
+from promptkit.cli import Exit
+from promptkit.cli.clients.table import CLIENTS
+from promptkit.cli.diagnostics import print_error
+from promptkit.cli.output import Output
+from promptkit.compiler.lints.client_profiles import client_of
+from promptkit.fragments.invisible import escape_invisible
+
+__all__ = ["run"]
+
+_CONFIGURATION: Final = """\
+[tool.promptkit]
+target = "prompts"
+"""
+
+_PROMPT: Final = '''\
+from typing import Annotated, Literal
+
+from promptkit import Arg, prompt, user
+from promptkit.fragments import code_block
+
+
+@prompt
+def review(
+    code: Annotated[str, Arg("The code to review", examples=["x = 1"])],
+    language: Literal["python", "rust", "go"] = "python",
+):
+    """Ask for a review of a piece of code."""
+    return user(f"Review this {language} code.", code_block(code, language))
+'''
+
+_TEST: Final = """\
+from prompts.review import review
+
+from promptkit import user
+from promptkit.fragments import code_block
+
+
+def test_the_language_is_named():
+    assert review("fn main() {}", language="rust") == user(
+        "Review this rust code.", code_block("fn main() {}", "rust")
+    )
+
+
+def test_a_client_may_write_the_language_as_it_likes():
+    assert "Review this go code." in review.render_wire({"code": "x", "language": "GO"})
+"""
+
+#: What is written, by its path in the folder.
+_FILES: Final[Mapping[str, str]] = {
+    "pyproject.toml": _CONFIGURATION,
+    "prompts/review.py": _PROMPT,
+    "prompts/test_review.py": _TEST,
+}
+
+#: The client to name where none is found.
+_USUAL_CLIENT: Final = "claude-code"
+
+
+def run(options: Namespace, output: Output) -> int:
+    """Write the files, unless one of them is there, and print which commands come next."""
+    folder = Path(options.folder)
+    files = {folder / name: text for name, text in _FILES.items()}
+    if (in_the_way := next(filter(os.path.lexists, files), None)) is not None:
+        _report(in_the_way)
+        return Exit.FAULTY
+    try:
+        _write(files)
+    except FileExistsError as error:  # made in the meantime, or a folder's name is a file's
+        _report(Path(error.filename))
+        return Exit.FAULTY
+    except OSError as error:
+        print_error(f"nothing was written: {error.filename or folder}: {error.strerror}")
+        return Exit.FAULTY
+    commands = _next_commands(folder)
+    if options.json:
+        output.print_json({"files": [str(file) for file in files], "next": commands})
+        return Exit.FINE
+    for line in (*(f"wrote {file}" for file in files), "", "next:", *(f"    {one}" for one in commands)):
+        print(escape_invisible(line), file=output)
+    return Exit.FINE
+
+
+def _report(file: Path) -> None:
+    print_error(f"nothing was written: {file} is in the way: move it, or name another folder")
+
+
+def _write(files: Mapping[Path, str]) -> None:
+    """Write new files; if one cannot be written, none is left."""
+    written: list[Path] = []
+    try:
+        for file, text in files.items():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with file.open("x", encoding="utf-8") as stream:
+                written.append(file)
+                stream.write(text)
+    except BaseException:
+        for file in written:
+            file.unlink()
+            with suppress(OSError):  # it held something before
+                file.parent.rmdir()
+        raise
+
+
+def _next_commands(folder: Path) -> list[str]:
+    """The three commands that lead from here into a client. They work in a shell, one after the other."""
+    enter = "" if folder.resolve() == Path.cwd() else f"cd {_quoted(str(folder))} && "
+    promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
+    python = _program("python", sys.executable)
+    install = "" if find_spec("pytest") else f"{_installer(python)} install pytest && "
+    return [
+        f'{enter}{promptkit} render review code="x = 1"',
+        f"{install}{python} -m pytest",
+        f"{promptkit} install {_client()}",
+    ]
+
+
+def _program(name: str, ours: str | None) -> str:
+    """How the shell is told to start a program of this environment."""
+    if ours is None:
+        return f"{_program('python', sys.executable)} -m {name}"
+    found = shutil.which(name)
+    # One folder may have one program by several names, as python and python3.
+    is_same = found is not None and Path(found).parent == Path(ours).parent and Path(found).samefile(ours)
+    return name if is_same else _quoted(ours)
+
+
+def _installer(python: str) -> str:
+    return f"{python} -m pip" if find_spec("pip") else "uv pip"
+
+
+def _client() -> str:
+    """The first client on this machine that offers prompts."""
+    found = (name for name, client in CLIENTS.items() if client_of(name).has_prompts and client.is_found)
+    return next(found, _USUAL_CLIENT)
+
+
+def _quoted(word: str) -> str:
+    return list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)

@@ -1,0 +1,230 @@
+"""A new project, and the three commands that lead from there into a client."""
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from promptkit.cli.clients.table import CLIENTS
+from tests.wire import line, modern
+
+FILES = ["prompts/review.py", "prompts/test_review.py", "pyproject.toml"]
+ROOT = Path(__file__).parents[3]
+RENDERED = "[user]\nReview this python code.\n\n```python\nx = 1\n```\n"
+
+
+@pytest.fixture
+def empty(home, tmp_path, monkeypatch):
+    """An empty folder, which is the current one."""
+    folder = tmp_path / "somewhere"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def files_in(folder):
+    return sorted(file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file())
+
+
+def follow(commands, folder, environment):
+    """Type commands into one shell, one after the other; return what it shows for each."""
+    mark = "--- that was it"
+    script = "".join(f"{command}\necho '{mark}'\n" for command in commands)
+    ran = subprocess.run(
+        ["/bin/sh", "-e"],
+        input=script,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout.split(f"{mark}\n")[:-1]
+
+
+def served(home):
+    """What the server lists that Claude Code starts now."""
+    entry = json.loads((home / ".claude.json").read_text())["mcpServers"]["my-prompts"]
+    command = [entry["command"], *entry["args"]]
+    ran = subprocess.run(
+        command, input=line(modern(1, "prompts/list")), capture_output=True, check=True, cwd="/"
+    )
+    return [prompt["name"] for prompt in json.loads(ran.stdout)["result"]["prompts"]]
+
+
+@pytest.mark.parametrize("argv", [[], ["."], ["my prompts"], ["a/b"]], ids=" ".join)
+def test_what_is_written(argv, empty, promptkit):
+    """
+    One prompt, its test and the configuration: nothing else, and `check` finds no fault, also for clients.
+    """
+    code, out, err = promptkit("new", *argv)
+    folder = empty.joinpath(*argv)
+
+    assert (code, err) == (0, "")
+    assert files_in(folder) == FILES
+    assert [one for one in out.splitlines() if one.startswith("wrote ")] == [
+        f"wrote {Path(*argv, name)}"
+        for name in ("pyproject.toml", "prompts/review.py", "prompts/test_review.py")
+    ]
+
+
+def test_nothing_is_found_in_it(empty, promptkit, monkeypatch):
+    """
+    `check` is content, as it is with what people then write.
+    """
+    promptkit("new", "one")
+    monkeypatch.chdir("one")
+
+    assert promptkit("check", "--render") == (0, "1 prompt can be served\n", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+def test_the_next_commands_work(empty, home, promptkit, data_of):
+    """
+    As they are printed they show the prompt, pass its test and put it into a client, which can start it.
+    """
+    commands = data_of("new", "my prompts")["next"]
+    shown, tested, installed = follow(commands, empty, {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+
+    assert len(commands) == 3
+    assert shown == RENDERED
+    assert "2 passed" in tested
+    assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
+    assert served(home) == ["review"]
+
+
+@pytest.mark.installs
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+def test_a_new_users_first_minute(empty, home, tmp_path):
+    """
+    With nothing but this package installed in an environment of its own, each command works the first time.
+    """
+    path = os.pathsep.join([str(tmp_path / "env" / "bin"), "/usr/bin", "/bin"])
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_", "HTTP"))}
+    environment = {"HOME": str(home), "PATH": path, **kept}
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    subprocess.run(["pip", "install", "-q", ROOT], env=environment, check=True, cwd=empty)  # noqa: S607 (the venv's)
+    made = subprocess.run(
+        ["promptkit", "new", "my-prompts"],  # noqa: S607 (the venv's)
+        env=environment,
+        cwd=empty,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    commands = [one.strip() for one in made.stdout.partition("next:\n")[2].splitlines()]
+    shown, tested, installed = follow(commands, empty, environment)
+
+    assert commands == [
+        'cd my-prompts && promptkit render review code="x = 1"',
+        "python -m pip install pytest && python -m pytest",
+        "promptkit install claude-code",
+    ]
+    assert shown == RENDERED
+    assert "2 passed" in tested
+    assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
+    assert served(home) == ["review"]
+
+
+@pytest.mark.parametrize("name", FILES)
+class TestNeverOverwrites:
+    def test_a_file(self, name, empty, promptkit):
+        """
+        The file that is in the way is named, and nothing is written.
+        """
+        (empty / name).parent.mkdir(exist_ok=True)
+        (empty / name).write_text("mine")
+        code, out, err = promptkit("new")
+
+        assert (code, out) == (1, "")
+        assert err == (
+            f"promptkit: nothing was written: {Path(name)} is in the way: move it, or name another folder\n"
+        )
+        assert files_in(empty) == [name]
+        assert (empty / name).read_text() == "mine"
+
+    def test_a_link_to_nothing(self, name, empty, promptkit):
+        """
+        Nothing is written through a link.
+        """
+        (empty / name).parent.mkdir(exist_ok=True)
+        (empty / name).symlink_to("nowhere")
+
+        assert promptkit("new")[0] == 1
+        assert files_in(empty) == []
+
+    def test_what_is_made_meanwhile(self, name, empty, promptkit, monkeypatch):
+        """
+        It stays, and what was written before it goes again.
+        """
+        (empty / name).parent.mkdir(exist_ok=True)
+        (empty / name).write_text("mine")
+        monkeypatch.setattr("os.path.lexists", lambda file: False)
+        code, _, err = promptkit("new")
+
+        assert code == 1
+        assert f"{Path(name)} is in the way" in err
+        assert files_in(empty) == [name]
+        assert (empty / name).read_text() == "mine"
+
+
+def test_a_file_in_place_of_a_folder(empty, promptkit):
+    """
+    It is left, and told.
+    """
+    (empty / "prompts").write_text("mine")
+    code, _, err = promptkit("new")
+
+    assert code == 1
+    assert err == "promptkit: nothing was written: prompts is in the way: move it, or name another folder\n"
+    assert files_in(empty) == ["prompts"]
+
+
+def test_a_folder_that_cannot_be_made(empty, promptkit):
+    """
+    The reason is the system's.
+    """
+    (empty / "file").touch()
+    code, _, err = promptkit("new", "file/below")
+
+    assert code == 1
+    assert err.startswith("promptkit: nothing was written: file")
+    assert files_in(empty) == ["file"]
+
+
+def test_below_a_broken_configuration(empty, promptkit):
+    """
+    What is wrong with another project is nothing to a new one.
+    """
+    (empty / "pyproject.toml").write_text("[tool.promptkit]\ntarge = 1\n")
+
+    assert promptkit("new", "one")[0] == 0
+
+
+@pytest.mark.parametrize(("found", "named"), [("codex", "claude-code"), ("cursor", "cursor"), ("zed", "zed")])
+def test_the_client_is_one_that_is_there(found, named, empty, data_of):
+    """
+    The first client on this machine is named that offers prompts.
+    """
+    CLIENTS[found].file("user", "").parent.mkdir(parents=True)
+
+    assert data_of("new")["next"][-1].endswith(f" install {named}")
+
+
+def test_programs_on_the_path_are_named_by_their_names(empty, data_of, monkeypatch):
+    """
+    Where the shell finds the programs of this environment, that is all it takes.
+    """
+    monkeypatch.setenv("PATH", sysconfig.get_path("scripts"))
+
+    assert data_of("new")["next"] == [
+        'promptkit render review code="x = 1"',
+        "python -m pytest",
+        "promptkit install claude-code",
+    ]
