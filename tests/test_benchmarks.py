@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks import many_files, peers, pictures, recipes, report, rows
 from benchmarks.budgets import BUDGETS, judge
-from benchmarks.cases import LARGE_PICTURE, PLAIN, STRUCTURED, TYPED, echo_of, listing
+from benchmarks.cases import CALLED, LARGE_PICTURE, PLAIN, STRUCTURED, TYPED, echo_of, listing
 from benchmarks.peers import COLD, OURS, RECIPES, Peer
 from benchmarks.rounds import Figure
 from benchmarks.runner import Plan, Runner
@@ -306,3 +306,30 @@ def test_a_structured_argument_has_a_budget():
     }
 
     assert budget.ratio(figures) == pytest.approx(budget.least)
+
+
+def test_a_call_of_a_tool_has_a_budget():
+    """
+    It may take 1.3 times what the prompt takes.
+    """
+    (budget,) = [budget for budget in BUDGETS if budget.ours == rows.pipelined(CALLED)]
+    figures = {
+        rows.pipelined(CALLED): {OURS: Figure.of([1.3])},
+        rows.pipelined(TYPED): {OURS: Figure.of([1.0])},
+    }
+
+    assert budget.ratio(figures) == pytest.approx(budget.least)
+
+
+@pytest.mark.parametrize("era", ERAS, ids=lambda era: era.name)
+def test_a_call_of_a_tool_is_measured(era, tmp_path):
+    """
+    Of a server that offers its prompts as tools, and answers with what the prompt says.
+    """
+    pictures.write(tmp_path)
+    recipes.write(tmp_path, (10,))
+    runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
+
+    found = dict(runner.measure_tools(peers.PEERS[OURS](), era))
+
+    assert list(found) == [rows.alone(CALLED), rows.slowest(CALLED), rows.pipelined(CALLED)]

@@ -1,7 +1,8 @@
 """
 The JSON Schema of a prompt's arguments, in the dialect 2020-12.
 
-Forms and tools are built from it. Clients send arguments as text all the same.
+Forms and tools are built from it. Clients send the arguments of prompts as text all the same, and those of
+tools as JSON.
 
 See https://json-schema.org/draft/2020-12/schema.
 """

@@ -26,6 +26,9 @@ GET: Final = "get_prompt"
 #: How many prompts are shown of all that are found, each with the schema of its arguments.
 MAX_FOUND: Final = 10
 
+#: How many words of a query are looked for. What a client sends may hold any number of them.
+_MAX_WORDS: Final = 16
+
 _FIND_SAYS: Final = (
     "Find prompts: instructions that people have written for a task. Returns names, descriptions and "
     f"the JSON Schema of the arguments, best matches first. {GET} returns one of them."
@@ -66,7 +69,7 @@ def find(prompts: Iterable[CompiledPrompt], query: str) -> list[CompiledPrompt]:
     Those with most of the words come first. Each word is looked for in the name, the title, the tags and the
     description, and ranked as completion ranks what is typed.
     """
-    words = query.casefold().split()
+    words = list(dict.fromkeys(query.casefold().split()))[:_MAX_WORDS]
     if not words:
         return list(prompts)
     graded = [(_grade(prompt, words), prompt) for prompt in prompts]

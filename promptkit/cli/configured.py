@@ -88,10 +88,11 @@ def _serve_defaults(found: Configuration) -> dict[str, Any]:
         return {}
     actions = options_of("serve")
     check_keys(found.serve, actions, found.file, "tool.promptkit.serve")
-    return {
-        actions[name].dest: _value(actions[name], name, value, found.file)
-        for name, value in found.serve.items()
-    }
+    values = [
+        (actions[name], _value(actions[name], name, value, found.file)) for name, value in found.serve.items()
+    ]
+    # Of two flags for one thing, the one that is false takes nothing back.
+    return {action.dest: value for action, value in values if action.nargs != 0 or value != action.default}
 
 
 def _value(action: Action, name: str, value: object, file: str) -> Any:

@@ -49,7 +49,7 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
 
     lowering = lowering_for(LATEST_HANDSHAKE)
     page_size = max(len(catalog.prompts), len(catalog.resources), 1)
-    methods = [method for method in LISTS if method != "tools/list"]  # which is always empty
+    methods = [method for method in LISTS if method != "tools/list"]  # they are prompts
     pages = (pages_of(method, catalog, lowering, page_size).page() for method in methods)
     return {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
 

@@ -37,6 +37,8 @@ PROMPTS = [
         ("jrny", []),
         ("cmsg", ["commit_message"]),
         ("nothing xyz", []),
+        ("travel travel code travel", ["travel", "code_review", "explain"]),
+        (" ".join(f"0{number}" for number in range(16)) + " travel", []),
         ("", [one.name for one in PROMPTS]),
         (" ", [one.name for one in PROMPTS]),
     ],

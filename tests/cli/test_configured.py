@@ -149,6 +149,24 @@ class TestServe:
         assert command("serve", cwd=tmp_path)[0] == 1
         assert command("serve", "mine", "--grace=60", cwd=tmp_path)[0] == 0
 
+    @pytest.mark.parametrize(
+        ("settings", "tools"),
+        [
+            ("tools = true", True),
+            ("tools-search = true", "search"),
+            ("tools = true\ntools-search = false", True),
+            ("tools = false", False),
+        ],
+    )
+    def test_tools(self, settings, tools, project):
+        """
+        There are two flags for tools, and what is false takes nothing back.
+        """
+        project(f"[tool.promptkit.serve]\n{settings}\n")
+
+        assert configure(parse(["serve"]), ["serve"]).tools == tools
+        assert configure(parse(["serve", "--tools-search"]), ["serve", "--tools-search"]).tools == "search"
+
     def test_false_is_as_if_it_were_not_there(self, project):
         """
         A flag that is false leaves what is usual.

@@ -1,4 +1,6 @@
+import asyncio
 import json
+import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -314,6 +316,28 @@ class TestCalls:
         (reply,) = client.post("tools/call", {"name": "awaits", "arguments": {"n": 3}}) or [reply_of(client)]
 
         assert texts(reply) == ["3"]
+
+    def test_a_call_is_cancelled(self):
+        """
+        Its prompt ends, and nothing more is sent for it.
+        """
+        begun, ended = threading.Event(), threading.Event()
+
+        @prompt
+        async def waits():
+            begun.set()
+            try:
+                await asyncio.sleep(60)
+            finally:
+                ended.set()
+
+        client = client_of(waits)
+
+        assert client.post("tools/call", {"name": "waits"}, 7) == []
+        assert begun.wait(10)
+        assert client.send(line(notification("notifications/cancelled", {"requestId": 7}))) == []
+        assert ended.wait(10)
+        assert client.ask("ping", number=8)["result"] == {}
 
     def test_a_cached_reply_is_that_of_its_method(self):
         """
