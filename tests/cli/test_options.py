@@ -32,7 +32,7 @@ class TestCommands:
             ("chekc", "; did you mean 'check'?"),
             ("hlep", "; did you mean 'help'?"),
             ("version", "; did you mean '--version'?"),
-            ("frobnicate", ": there are serve, list, render, check, complete, build"),
+            ("frobnicate", ": there are serve, list, render, check, complete, diff, build"),
             ("\x1b[31mlist", "; did you mean 'list'?"),
         ],
     )
@@ -46,7 +46,7 @@ class TestCommands:
         """
         All of them are named.
         """
-        commands = "serve, list, render, check, complete, build"
+        commands = "serve, list, render, check, complete, diff, build"
         assert refused(capsys) == (f"promptkit: error: name a command: {commands}")
 
     @pytest.mark.parametrize(
