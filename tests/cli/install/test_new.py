@@ -78,6 +78,7 @@ def test_nothing_is_found_in_it(empty, promptkit, monkeypatch):
     assert promptkit("check", "--render") == (0, "1 prompt can be served\n", "")
 
 
+@pytest.mark.timeout(300)  # pytest is started in it, with all of its plugins
 @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
 def test_the_next_commands_work(empty, home, prompts_of, data_of):
     """
