@@ -34,7 +34,7 @@ def shown(project):
 
     def show(file):
         text = file.read_bytes().decode()
-        return text.replace(str(project), "/work/team prompts").replace(str(program), "/env/bin/promptkit")
+        return text.replace(str(project), "/home/me/team prompts").replace(str(program), "/env/bin/promptkit")
 
     return show
 
