@@ -200,7 +200,7 @@ WRITING = [
     ([["new", "project"]], ["new", "project"], 1, ""),
     ([], ["install", "zed"], 0, "Zed has the server 'shelf'"),
     ([], ["install", "--list"], 0, "claude-code: not found"),
-    ([["install", "zed"]], ["uninstall", "zed"], 0, "Zed has no more a server 'shelf'"),
+    ([["install", "zed"]], ["uninstall", "zed"], 0, "Zed no longer has the server 'shelf'"),
 ]
 
 

@@ -89,7 +89,7 @@ def _change_lines(change: Change, backup: Path | None, *, is_done: bool) -> Iter
     if not change.is_needed:
         yield f"{client.title} has {'the' if is_added else 'no'} server {change.name!r}: nothing to change"
     elif is_done:
-        yield f"{client.title} has {'the server' if is_added else 'no more a server'} {change.name!r}"
+        yield f"{client.title} {'has' if is_added else 'no longer has'} the server {change.name!r}"
     elif change.commands:
         yield from (shlex.join(command) for command in change.commands)
     else:
@@ -98,8 +98,10 @@ def _change_lines(change: Change, backup: Path | None, *, is_done: bool) -> Iter
         yield f"    file: {change.contents.file}"
     if backup is not None:
         yield f"    backup: {backup}"
-    if is_added and not change.client_found:
+    if not change.client_found:
         yield f"    {client.title} itself was not found on this machine"
+    elif is_done and change.is_needed:
+        yield f"    if {client.title} is running, start it again"
 
 
 def _client_data(place: Place, url: str | None) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """A home of the test's own, a project in it, and promptkit run there."""
 
 import json
+import subprocess
 
 import pytest
 
 from promptkit.cli import main
+from tests.wire import initialize, line, notification, request
 
 RECIPE = '''
 from promptkit import prompt
@@ -66,3 +68,29 @@ def data_of(promptkit):
         return json.loads(out)
 
     return run
+
+
+@pytest.fixture
+def prompts_of(tmp_path):
+    """A function that starts a server as a client does, greets it, and returns the names of its prompts."""
+    session = (
+        initialize("2025-11-25"),
+        notification("notifications/initialized"),
+        request(1, "prompts/list"),
+    )
+
+    def start(command):
+        ran = subprocess.run(
+            command,
+            input=b"".join(map(line, session)),
+            capture_output=True,
+            check=True,
+            cwd=tmp_path,
+            env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin"},
+            timeout=30,
+        )
+        replies = [json.loads(reply) for reply in ran.stdout.splitlines()]
+        (listed,) = [reply["result"]["prompts"] for reply in replies if reply.get("id") == 1]
+        return [prompt["name"] for prompt in listed]
+
+    return start

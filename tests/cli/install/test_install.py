@@ -1,8 +1,6 @@
 """Each client's configuration, with a server put in, started as it stands there, and taken out again."""
 
-import json
 import shutil
-import subprocess
 import sysconfig
 from pathlib import Path
 
@@ -13,7 +11,6 @@ from promptkit.cli.clients.documents import ServerTable
 from promptkit.cli.clients.servers import command_in, url_in
 from promptkit.cli.clients.table import CLIENTS
 from promptkit.compiler.lints import client_profiles
-from tests.wire import line, modern
 
 #: Files by client: what one writes that was not there, with a URL, and one of somebody's before and after.
 GOLDEN = Path(__file__).with_name("golden")
@@ -24,9 +21,6 @@ WITH_PROJECT = [name for name, client in CLIENTS.items() if client.project]
 
 #: What platformdirs says of the folder for configuration, which follows people from machine to machine.
 ROAMING = {"linux": ".config", "darwin": "Library/Application Support", "win32": "AppData/Roaming"}
-
-#: What a client gives to a server that it starts.
-BARE = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin"}
 
 
 def golden(name, kind):
@@ -40,7 +34,7 @@ def shown(project):
 
     def show(file):
         text = file.read_bytes().decode()
-        return text.replace(str(project), "/work/team prompts").replace(str(program), "/env/bin/promptkit")
+        return text.replace(str(project), "/home/me/team prompts").replace(str(program), "/env/bin/promptkit")
 
     return show
 
@@ -62,15 +56,6 @@ def entries_before(name):
 
 def entries(name, scope="user"):
     return read_servers(Place(name, scope, str(Path.cwd())))[2].entries
-
-
-def start(command, folder):
-    """Start a server as a client does, in a folder of its own; return the names of its prompts."""
-    asked = line(modern(1, "prompts/list"))
-    ran = subprocess.run(
-        command, input=asked, capture_output=True, check=True, cwd=folder, env=BARE, timeout=30
-    )
-    return [prompt["name"] for prompt in json.loads(ran.stdout)["result"]["prompts"]]
 
 
 @pytest.mark.parametrize("name", CLIENTS)
@@ -114,14 +99,14 @@ class TestEachClient:
         )
         assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
-    def test_what_was_written_works(self, name, project, promptkit, tmp_path):
+    def test_what_was_written_works(self, name, project, promptkit, prompts_of):
         """
         The command that stands there serves the prompts, wherever it is started, with an empty environment.
         """
         promptkit("install", name)
         command = command_in(CLIENTS[name], entries(name)["team-prompts"])
 
-        assert start(command, tmp_path) == ["greet"]
+        assert prompts_of(command) == ["greet"]
 
     def test_dry_run(self, name, project, promptkit):
         """
@@ -322,7 +307,7 @@ class TestTargets:
     @pytest.mark.parametrize(
         "target", ["prompts", "prompts/greet.py", "prompts/greet.py:greet", "../team prompts/prompts"]
     )
-    def test_are_absolute(self, target, project, promptkit, tmp_path):
+    def test_are_absolute(self, target, project, promptkit, prompts_of):
         """
         A file and an object are served as they would be from here.
         """
@@ -330,7 +315,7 @@ class TestTargets:
         command = command_in(CLIENTS["zed"], entries("zed")["team-prompts"])
 
         assert command[-2:] == ["serve", f"{project}/{target.removeprefix('../team prompts/')}"]
-        assert start(command, tmp_path) == ["greet"]
+        assert prompts_of(command) == ["greet"]
 
     def test_a_module(self, project, promptkit, monkeypatch):
         """
