@@ -876,7 +876,7 @@ class TestUsage:
         assert ended.value.code == 0
         for code in (
             "0    everything is fine",
-            "1    recipes have faults, a prompt failed, a file was left as it is, or diff found what breaks callers",
+            "1    recipes have faults, a prompt failed, a file was left as it is, or diff found what",
             "2    wrong usage",
         ):
             assert code in out
