@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,7 +17,9 @@ ENDING = 10
 
 
 @contextmanager
-def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str) -> Iterator[str]:
+def http_server(
+    folder: Path, *, page_size: int = PAGE_SIZE, options: Sequence[str] = (), **environment: str
+) -> Iterator[str]:
     """
     Serve a folder of recipes, and give the URL at which clients reach it.
 
@@ -27,6 +29,9 @@ def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str)
 
         page_size:
             How many items a page of a list holds.
+
+        options:
+            More options of the command.
 
         environment:
             Variables for the process, beside those of this one.
@@ -38,7 +43,7 @@ def http_server(folder: Path, *, page_size: int = PAGE_SIZE, **environment: str)
         process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "promptkit", "serve", str(folder)),
-                *("--fd", str(descriptor), "--page-size", str(page_size), "--grace", "1"),
+                *("--fd", str(descriptor), "--page-size", str(page_size), "--grace", "1", *options),
             ],
             env={**os.environ, **environment},
             pass_fds=[descriptor],

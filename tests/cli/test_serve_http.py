@@ -134,7 +134,8 @@ class TestRefusals:
         assert said.startswith("promptkit: http://0.0.0.0:")
         assert said.endswith(
             " can be reached from other machines, and nothing asks who they are: "
-            "serve at 127.0.0.1, or say --no-auth if everybody may use these prompts\n"
+            "serve at 127.0.0.1, ask for tokens with --issuer or --token-file, "
+            "or say --no-auth if everybody may use these prompts\n"
         )
 
     def test_too_many_workers(self, recipes):

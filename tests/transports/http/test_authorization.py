@@ -7,7 +7,10 @@ import secrets
 import pytest
 
 from promptkit.asgi import Principal, VerifierUnavailable, app
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
 from promptkit.transports.authorization.protection import protect
+from promptkit.transports.http.hosting import Settings, host
 from tests.posting import Caller, answer_to, post
 from tests.wire import initialize, modern
 
@@ -24,6 +27,16 @@ def greet(name: str = "you"):
     """Say hello."""
     return f"Hello, {name}."
 '''
+
+
+ASKING = """
+from promptkit import prompt
+
+@prompt(elicit=True)
+def ask(city: str):
+    \"\"\"Go somewhere.\"\"\"
+    return f"To {city}."
+"""
 
 
 class Verifier:
@@ -60,8 +73,8 @@ def made(recipes):
     """A function that makes an application, which ends with the test."""
     apps = []
 
-    def make(**options):
-        apps.append(app(recipes(greet=RECIPE), watch=False, **options))
+    def make(source=RECIPE, **options):
+        apps.append(app(recipes(greet=source), watch=False, **options))
         return apps[-1]
 
     yield make
@@ -183,6 +196,46 @@ class TestVerifiers:
         assert ask(application, None, initialize("2025-11-25")).status == 401
         assert ask(application, TOKEN, listing, **session).status == 200
         assert ask(application, None, listing, **session).status == 401
+
+    def test_a_question_is_answered_by_whoever_was_asked(self, made):
+        """
+        The state that comes back with the answer is that of one subject. Another one's is refused.
+        """
+        application = made(verifier=_Echo(), source=ASKING)
+        capable = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+        params = {"name": "ask", "arguments": {}}
+        asked = ask(application, "ada", modern(1, "prompts/get", params, **capable)).json["result"]
+        (key,) = asked["inputRequests"]
+        answered = {
+            **params,
+            "requestState": asked["requestState"],
+            "inputResponses": {key: {"action": "accept", "content": {"city": "Rome"}}},
+        }
+        again = modern(2, "prompts/get", answered, **capable)
+
+        assert ask(application, "bob", again).code == -32602
+        assert ask(application, "ada", again).json["result"]["messages"][0]["content"]["text"] == "To Rome."
+
+    def test_the_audit_names_the_subject(self, made, tmp_path):
+        """
+        Of every request, whoever answers it: in every era, in batches, and if it is refused.
+        """
+        catalog = compile(Recipes())
+        settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
+        application = host(catalog, settings)
+        listing = {"jsonrpc": "2.0", "id": "b", "method": "prompts/list"}
+        pages = {"jsonrpc": "2.0", "id": "p", "method": "prompts/list", "params": {"cursor": 5}}
+        batch = [listing, {"jsonrpc": "2.0", "id": "ping", "method": "ping"}]
+        ask(application, "ada")
+        ask(application, "bob", initialize("2025-11-25", "i"))
+        ask(application, "cleo", json.dumps(batch).encode())
+        ask(application, "dan", pages)
+        application.close(1)
+
+        lines = [json.loads(one) for one in (tmp_path / "audit").read_text().splitlines()]
+        assert {one["id"]: one["subject"] for one in lines} == {
+            1: "ada", "i": "bob", "b": "cleo", "ping": "cleo", "p": "dan",
+        }
 
 
 class _Echo:
