@@ -234,7 +234,11 @@ class TestVerifiers:
 
         lines = [json.loads(one) for one in (tmp_path / "audit").read_text().splitlines()]
         assert {one["id"]: one["subject"] for one in lines} == {
-            1: "ada", "i": "bob", "b": "cleo", "ping": "cleo", "p": "dan",
+            1: "ada",
+            "i": "bob",
+            "b": "cleo",
+            "ping": "cleo",
+            "p": "dan",
         }
 
 
