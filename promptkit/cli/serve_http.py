@@ -221,7 +221,12 @@ class _Work:
         self._listening = listening
         self._reloader = reloader
         self._make = make
-        self._balance = Balance(options.workers) if (options.workers or 1) > 1 else None
+        self._balance = None
+        if (options.workers or 1) > 1:
+            from promptkit.transports.http.news import News
+
+            self._balance = Balance(options.workers)
+            reloader.is_news = News().is_new
 
     def run(self, number: int, lifeline: int | None) -> None:
         """Serve as the worker of a number. Without a lifeline, there is no other."""

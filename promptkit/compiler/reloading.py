@@ -72,11 +72,16 @@ class Reloader:
 
         report:
             Called with each catalog whose diagnostics differ from those of the one before.
+
+    Attributes:
+        is_news:
+            Called with the stamps of files, and what is said of them; tells whether nobody else has said it.
     """
 
     def __init__(self, target: str | Path, report: Callable[[Catalog], None]) -> None:
         name, attribute = split_target(str(target))
         self._report = report
+        self.is_news: Callable[[Stamps, object], bool] = lambda _stamps, _said: True
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._reloaded: Callable[[], object] = lambda: None
         self._stop = Event()
@@ -247,7 +252,7 @@ class Reloader:
             imports.restore()
             self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again
             reason = str(error) or type(error).__name__
-            if self._reported != reason and not self._stop.is_set():
+            if self._reported != reason and not self._stop.is_set() and self.is_news({}, reason):
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
@@ -315,10 +320,11 @@ class Reloader:
             self._last.imports.prepare_reuse()
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
-        if catalog.diagnostics != self._reported and catalog.diagnostics:
+        is_news = self.is_news(self._known_files.files, (catalog.diagnostics, what))
+        if is_news and catalog.diagnostics != self._reported and catalog.diagnostics:
             _call("report", self._report, catalog)
         self._reported = catalog.diagnostics
-        if what:
+        if is_news and what:
             say(what)
 
     def _report_skipped(self, watched: WatchedFiles) -> None:

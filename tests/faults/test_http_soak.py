@@ -83,9 +83,9 @@ LISTEN = posted(modern(1, "subscriptions/listen", {"notifications": {"promptsLis
 class Server:
     """A process that serves a folder over HTTP."""
 
-    def __init__(self, folder, log):
+    def __init__(self, folder, log, *options):
         self.log = log
-        command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--http", "0"]
+        command = [sys.executable, "-m", "promptkit", "serve", str(folder), "--http", "0", *options]
         with log.open("wb") as file:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=file)
         until = time.monotonic() + REST

@@ -168,6 +168,8 @@ class Endpoint:
             return [request]
         refused = encode_error(request.id, fault)
         request.discard(refused)
+        if self._observe is not None:
+            self._observe(request, refused)
         return response_to(refused, modern=True)
 
     def _answered(

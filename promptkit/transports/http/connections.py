@@ -15,7 +15,7 @@ from msgspec import Struct
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from promptkit.transports.http.responses import Responses
+from promptkit.transports.http.responses import ResponseCycle
 
 __all__ = ["BoundedConnection", "ConnectionLimits", "Connections"]
 
@@ -131,7 +131,6 @@ class BoundedConnection(HttpToolsProtocol):
         self._is_used = False
         self._backlog = 0
         self._stalled_since: float | None = None
-        self._responses = Responses(transport)
         if len(self.connections) > self._limits.connections:
             self._refuse(503)
 
@@ -177,7 +176,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._refuse(431)
             raise HttpParserError
         super().on_headers_complete()
-        self.cycle.transport = self._responses  # type: ignore[assignment]  # all that a cycle calls
+        self.cycle.__class__ = ResponseCycle  # uvicorn makes one of its own, which has not run yet
         self._upgrades = self.parser.should_upgrade()
         self.headers = []  # trailers are no headers
         if self.server_state.draining:
@@ -200,7 +199,6 @@ class BoundedConnection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Begin the next request, or wait for it without a timer."""
-        self._responses.end()
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return

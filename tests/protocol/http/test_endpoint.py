@@ -558,6 +558,21 @@ class TestLimits:
 
 
 class TestAgreement:
+    def test_a_disagreement_is_noted(self):
+        """
+        Whoever keeps an audit is told of the request, and of its refusal.
+        """
+        noted = []
+        endpoint = Endpoint(ServerInfo("tests", "1.0"), SESSIONS, Limits())
+        endpoint.offer(Capabilities(), lambda request, reply: noted.append((request.method, reply)))
+        fields = {**agreeing(modern(1, "prompts/list")), "mcp-method": "prompts/get"}
+        given = {name.replace("-", "_"): value for name, value in fields.items()}
+
+        found = endpoint.receive(head(**given), body_of(modern(1, "prompts/list")), Replies())
+
+        assert found.status == 400
+        assert noted == [("prompts/list", found.body + b"\n")]
+
     @pytest.mark.parametrize("field", ["mcp_protocol_version", "mcp_method", "mcp_name"])
     @pytest.mark.parametrize("method", ["prompts/get", "resources/read", "tools/call"])
     def test_each_field_is_sent_once_and_agrees(self, field, method):

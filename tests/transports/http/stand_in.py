@@ -132,8 +132,10 @@ def main(settings, *arguments):
         StandIn, catalog
     )
     if limits := json.loads(settings):
+        from promptkit.transports.http import worker
         from promptkit.transports.http.connections import ConnectionLimits
 
+        worker._SWEEP_EVERY_S = 0.2  # limits of less than a second hold, too
         serve_http._connection_limits = lambda _options: ConnectionLimits(**limits)
     sys.argv[1:] = arguments
     return command()

@@ -1,39 +1,54 @@
 """What a client may send, and how slowly."""
 
+import json
 import socket
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
 from functools import partial
 
 import pytest
 
-from tests.transports.http.conftest import PATIENCE
+from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
 
 #: Short enough to wait for, and long enough for a busy machine.
-QUICK = {"head_s": 1.0, "keep_alive": 2.0, "stall_s": 2.0}
+QUICK = {"head_s": 0.6, "keep_alive": 1.5, "stall_s": 1.0}
 
 HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\n"
 
 
-@pytest.fixture
-def quick(serve):
-    """A server with short limits."""
-    return serve("--http", "0", limits=QUICK)
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory):
-    """A server with the usual limits, for all tests that leave it as it was."""
-    from tests.transports.http.conftest import GREET, STAND_IN, Served
-
-    folder = tmp_path_factory.mktemp("shared")
+@contextmanager
+def serving(folder, limits):
+    """A server for all tests that leave it as it was."""
     (folder / "greet.py").write_text(GREET)
-    command = [sys.executable, str(STAND_IN), "{}", "serve", str(folder), "--http", "0"]
+    command = [sys.executable, str(STAND_IN), json.dumps(limits), "serve", str(folder), "--http", "0"]
     served = Served(command, folder / "log.txt")
     yield served
     served.process.kill()
     served.process.wait()
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """One with short limits."""
+    with serving(tmp_path_factory.mktemp("quick"), QUICK) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """One with the usual limits."""
+    with serving(tmp_path_factory.mktemp("shared"), {}) as served:
+        yield served
+
+
+def wait_until(holds):
+    """Wait until something holds."""
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def refused(served, data):
@@ -156,7 +171,7 @@ class TestHeads:
         """
         with quick.connect() as connection:
             assert connection.ask().status == 200
-            time.sleep(1.2)
+            time.sleep(0.7)
             assert connection.ask().status == 200
             assert connection.ended() < PATIENCE
             assert connection.rest == b""
@@ -166,7 +181,7 @@ class TestHeads:
         A connection whose request is being answered has no limit but those of the application.
         """
         with quick.connect() as connection:
-            assert connection.ask("/slow?4").status == 200
+            assert connection.ask("/slow?2.5").status == 200
 
     @pytest.mark.parametrize(
         "data",
@@ -283,9 +298,9 @@ class TestReaders:
         with quick.connect() as connection:
             connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.request("/flood")
+            wait_until(lambda: quick.get()["flooding"] == 1)
             before = quick.get()["memory"]
-            time.sleep(5)
-            assert quick.get()["flooding"] == 0
+            wait_until(lambda: quick.get()["flooding"] == 0)
             assert quick.get()["memory"] < before + 16 * 1024 * 1024
 
     def test_a_client_that_reads_slowly(self, quick):
@@ -294,7 +309,7 @@ class TestReaders:
         """
         with quick.connect() as connection:
             connection.request("/flood")
-            until, read = time.monotonic() + 5, 0
+            until, read = time.monotonic() + 2.5, 0
             while time.monotonic() < until:
                 read += len(connection.socket.recv(200_000))
                 time.sleep(0.1)

@@ -23,6 +23,18 @@ def workers_of(served, number):
     return found
 
 
+def listed(served):
+    """The prompts that each worker lists."""
+    return {said["pid"]: said["prompts"] for said in (served.get() for _ in range(30))}
+
+
+def wait_for_prompts(served, names, without=0):
+    """Wait until all workers list these, and one of them is gone."""
+    until = time.monotonic() + PATIENCE
+    while without in (now := listed(served)) or any(found != names for found in now.values()):
+        assert time.monotonic() < until
+
+
 def is_alive(pid):
     """Whether there is a process."""
     try:
@@ -225,6 +237,26 @@ def test_a_second_signal_ends_all_at_once(serve):
     assert not any(map(is_alive, workers))
 
 
+def test_one_worker_speaks_for_all(serve, tmp_path):
+    """
+    What is wrong with recipes that were saved is said once, and once more if they are saved with it again.
+    """
+    served = serve("--http", "0", "--workers", "2")
+    workers_of(served, 2)
+    path = tmp_path / "recipes" / "more.py"
+    head = "from promptkit import prompt\n\n@prompt\ndef more():\n"
+
+    for number in (1, 2):
+        path.write_text(f"{head}    return {number} +\n")
+        served.wait_for(rf"(?s)(reloaded; .*?){{{number}}}")
+        time.sleep(0.5)  # the other worker has had its time to say the same
+        path.write_text(f"{head}    return '{number}'\n")
+        wait_for_prompts(served, ["greet", "more"])
+
+    assert served.said().count("SyntaxError") == 2
+    assert served.said().count("reloaded; ") == 2
+
+
 def test_a_replacement_serves_what_was_changed_meanwhile(serve, tmp_path):
     """
     Each worker reloads on its own, and one that is forked later sees what has changed since the start.
@@ -235,18 +267,8 @@ def test_a_replacement_serves_what_was_changed_meanwhile(serve, tmp_path):
         "from promptkit import prompt\n\n@prompt\ndef more():\n    return 'More.'\n"
     )
 
-    def listed():
-        found = {}
-        for _ in range(30):
-            said = served.get()
-            found[said["pid"]] = said["prompts"]
-        return found
-
-    until = time.monotonic() + PATIENCE
-    while any(names != ["greet", "more"] for names in listed().values()):
-        assert time.monotonic() < until
+    wait_for_prompts(served, ["greet", "more"])
     os.kill(min(before), signal.SIGKILL)
-    while any(names != ["greet", "more"] for names in listed().values()) or min(before) in listed():
-        assert time.monotonic() < until
+    wait_for_prompts(served, ["greet", "more"], without=min(before))
 
-    assert len(listed()) == 2
+    assert len(listed(served)) == 2
