@@ -6,6 +6,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from inspect import isawaitable
 from math import inf
+from threading import Lock
 from typing import Final
 
 from promptkit.errors.standard_error import say
@@ -49,6 +50,7 @@ class Authorizer:
         self._clock = clock
         # By digest, so that no token stays in memory.
         self._known: dict[bytes, tuple[float, Principal]] = {}
+        self._lock = Lock()
 
     async def check(self, head: Head, query: bytes) -> Principal | Response:
         """
@@ -68,7 +70,6 @@ class Authorizer:
         until, principal = self._known.get(digest, (-inf, None))
         if principal is not None and self._clock() < until:
             return principal
-        self._known.pop(digest, None)
         return await self._verify(token, digest)
 
     async def _verify(self, token: bytes, digest: bytes) -> Principal | Response:
@@ -89,9 +90,10 @@ class Authorizer:
         return admitted
 
     def _note(self, digest: bytes, principal: Principal, expires: float) -> None:
-        while len(self._known) >= _MOST_KNOWN:
-            self._known.pop(next(iter(self._known)), None)
-        self._known[digest] = min(expires, self._clock() + KNOWN_S), principal
+        with self._lock:  # several event loops may be here
+            while len(self._known) >= _MOST_KNOWN:
+                self._known.pop(next(iter(self._known)), None)
+            self._known[digest] = min(expires, self._clock() + KNOWN_S), principal
 
 
 def _checked(principal: object) -> Principal | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import time
 from base64 import urlsafe_b64encode
 from threading import Event
@@ -332,6 +333,26 @@ class TestAsking:
         assert check(server, short).status == 503
         clock.now += KNOWN_S
         assert check(server, token).status == 503
+
+    def test_a_known_token_costs_little(self, issuer):
+        """
+        A request pays for one digest, and for few calls besides.
+        """
+        server = server_of(issuer)
+        asked = head(authorization=f"Bearer {issuer.token(RESOURCE)}")
+        asyncio.run(server.check(asked, b""))
+        calls = []
+        checking = server.check(asked, b"")
+        sys.setprofile(lambda _frame, event, _argument: calls.append(event) if "call" in event else None)
+        try:
+            checking.send(None)
+        except StopIteration as found:
+            principal = found.value
+        finally:
+            sys.setprofile(None)
+
+        assert principal.subject == "ada"
+        assert len(calls) <= 16
 
     def test_known_tokens_are_bounded(self, issuer, monkeypatch):
         """
