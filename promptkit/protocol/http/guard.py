@@ -138,7 +138,7 @@ def _read_only(head: Head, document: bytes) -> Response:
         return Response(200, document, ((b"content-type", JSON), (b"cache-control", b"max-age=300")))
     if head.method == "OPTIONS" and b"origin" in head.fields:
         return _preflight(b"GET")
-    return refuse(405, InvalidRequest("this can be read alone"), headers=((b"allow", b"GET, HEAD"),))
+    return refuse(405, InvalidRequest("this can only be read: use GET"), headers=((b"allow", b"GET, HEAD"),))
 
 
 def _preflight(method: bytes) -> Response:

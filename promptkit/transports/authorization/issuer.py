@@ -117,9 +117,10 @@ class Issuer:
                 if self._clock() - self._asked < COOL_DOWN_S:
                     return None
                 self._asked = self._clock()
-                self._running = Future()
-                self._running.set_running_or_notify_cancel()  # a client that leaves must not end it
-                Thread(target=self._load, args=[self._running], name="promptkit-issuer", daemon=True).start()
+                running: Future[None] = Future()
+                running.set_running_or_notify_cancel()  # a client that leaves must not end it
+                Thread(target=self._load, args=[running], name="promptkit-issuer", daemon=True).start()
+                self._running = running
             return self._running
 
     def _load(self, running: "Future[None]") -> None:

@@ -166,18 +166,17 @@ class Application:
             await self._serve_other(scope, receive, send)
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
-        response = self._health(head) if head.path in _HEALTH else self._guard.check(head)
-        principal: Principal | None = None
-        if response is None and self._authorizer is not None:
+        found: Response | Principal | None
+        found = self._health(head) if head.path in _HEALTH else self._guard.check(head)
+        if found is None and self._authorizer is not None:
             found = await self._authorizer.check(head, scope.get("query_string", b""))
-            response, principal = (found, None) if isinstance(found, Response) else (None, found)
-        if response is not None:
-            await self._send(head, response, send)
+        if isinstance(found, Response):
+            await self._send(head, found, send)
             return
         side = self._loop_side()
         posted = Posted(head, receive, side.outbox)
-        if principal is not None:
-            posted.principal = principal
+        if found is not None:
+            posted.principal = found
         side.sweep.begin(posted)
         try:
             said: Said | None = await read_body(posted, side.sweep, side.room, self._body_limit)

@@ -121,22 +121,13 @@ def test_a_file_of_tokens(folder, workers):
 
 def test_a_token_of_megabytes(folder):
     """
-    A head has a limit, so that no token reaches whoever would verify it.
+    The server answers as soon as the head is longer than one may be, and asks nobody.
     """
+    beginning = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer "
     with serving(folder, "--token-file", "tokens") as (port, _):
         with socket.create_connection(("127.0.0.1", port), PATIENCE) as connection:
-            connection.sendall(b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ")
-            try:
-                for _ in range(64):
-                    connection.sendall(b"x" * 65536)
-            except OSError:  # the server has ended the connection
-                pass
-            connection.settimeout(PATIENCE)
-            try:
-                answer = connection.recv(4096)
-            except ConnectionResetError:
-                answer = b"HTTP/1.1 431"
-        assert answer.startswith(b"HTTP/1.1 431")
+            connection.sendall(beginning + b"x" * 65536)
+            assert connection.recv(4096).startswith(b"HTTP/1.1 431 ")
         assert ask(port, ADA)[0] == 200
 
 
