@@ -197,6 +197,19 @@ class TestVerifiers:
         assert ask(application, TOKEN, listing, **session).status == 200
         assert ask(application, None, listing, **session).status == 401
 
+    def test_a_session_is_that_of_whoever_opened_it(self, made):
+        """
+        To another one it has ended, so that its client opens one of its own.
+        """
+        application = made(verifier=_Echo())
+        opened = ask(application, "ada", initialize("2025-11-25")).header("mcp-session-id")
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
+        statuses = [
+            ask(application, name, listing, mcp_session_id=opened).status for name in ("ada", "bob", "ada")
+        ]
+
+        assert statuses == [200, 404, 200]
+
     def test_a_question_is_answered_by_whoever_was_asked(self, made):
         """
         The state that comes back with the answer is that of one subject. Another one's is refused.
@@ -230,6 +243,7 @@ class TestVerifiers:
         ask(application, "bob", initialize("2025-11-25", "i"))
         ask(application, "cleo", json.dumps(batch).encode())
         ask(application, "dan", pages)
+        ask(application, "eve", modern("m", "prompts/list"), mcp_method="tools/list")
         application.close(1)
 
         lines = [json.loads(one) for one in (tmp_path / "audit").read_text().splitlines()]
@@ -239,6 +253,7 @@ class TestVerifiers:
             "b": "cleo",
             "ping": "cleo",
             "p": "dan",
+            "m": "eve",
         }
 
 
