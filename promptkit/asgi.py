@@ -6,16 +6,21 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import urlsplit
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.limits import PAGE_SIZE, Limits
+from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
 from promptkit.transports.http.application import BODY_BYTES, Application
 from promptkit.transports.http.hosting import Settings, host
 from promptkit.transports.state_keys import state_keys
 
-__all__ = ["Application", "app"]
+if TYPE_CHECKING:
+    from promptkit.transports.authorization.authorizer import Authorizer
+
+__all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailable", "app"]
 
 
 def app(  # noqa: PLR0913 (each is an option of serve, too)
@@ -25,6 +30,11 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
     keys: Iterable[bytes] | None = None,
+    public_url: str | None = None,
+    issuer: str | None = None,
+    token_file: str | Path | None = None,
+    verifier: TokenVerifier | None = None,
+    required_scopes: Iterable[str] = (),
     watch: bool = True,
     page_size: int = PAGE_SIZE,
     tools: bool | Literal["search"] = False,
@@ -59,6 +69,22 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             default those of the variable PROMPTKIT_STATE_KEYS; without it, a random key that is right for
             one process, and for those that are forked from it.
 
+        public_url:
+            The URL that clients use. It allows its host and its origin, and an issuer's tokens are for it.
+
+        issuer:
+            The URL of whoever issues tokens: each request needs one, and clients are told where to get it.
+            Without a *verifier*, they are JSON Web Tokens for the public URL, which takes the extra ``auth``.
+
+        token_file:
+            A file of tokens instead, as ``promptkit serve --token-file`` reads it.
+
+        verifier:
+            What verifies tokens of any other kind.
+
+        required_scopes:
+            The scopes that each token has to have.
+
         watch:
             Whether changed recipes are served without a restart.
 
@@ -78,22 +104,26 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     Raises:
         LoadError: If there is nothing at the target.
 
-        ValueError: If an origin is not one, or a key is too short or cannot be read.
+        ValueError: If an origin, URL or scope is not one, or a key or token is too short or cannot be read.
+
+        ModuleNotFoundError: If there is an issuer, but not the extra ``auth``.
     """
     reloader = Reloader(target, report_faults)
     catalog = reloader.load()
     report_faults(catalog)
     watches = watch and reloader.watches
+    public = [] if public_url is None else [urlsplit(public_url)]
     settings = Settings(
         name=name,
-        hosts=tuple(hosts),
-        origins=tuple(origins),
+        hosts=(*hosts, *(parts.netloc for parts in public)),
+        origins=(*origins, *(f"{parts.scheme}://{parts.netloc}" for parts in public)),
         keys=state_keys(None) if keys is None else tuple(keys),
         changes=watches,
         page_size=page_size,
         tools=tools,
         body_limit=body_limit,
         limits=limits,
+        authorizer=_authorizer(public_url, issuer, token_file, verifier, tuple(required_scopes)),
     )
 
     def start(application: Application) -> None:
@@ -101,3 +131,18 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             reloader.start(application.replace)
 
     return host(catalog, settings, start)
+
+
+def _authorizer(
+    public_url: str | None,
+    issuer: str | None,
+    token_file: str | Path | None,
+    verifier: TokenVerifier | None,
+    scopes: tuple[str, ...],
+) -> "Authorizer | None":
+    if issuer is None and token_file is None and verifier is None and not scopes:
+        return None
+    from promptkit.transports.authorization.protection import protect  # many have a gateway that does this
+
+    file = None if token_file is None else str(token_file)
+    return protect(resource=public_url, issuer=issuer, token_file=file, verifier=verifier, scopes=scopes)

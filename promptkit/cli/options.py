@@ -270,6 +270,15 @@ HTTP_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     },
     "--workers": {"type": whole_number, "metavar": "NUMBER", "help": "how many processes serve (default: 1)"},
     "--no-auth": {"action": "store_true", "help": "let whoever reaches the server use it, from anywhere"},
+    "--issuer": {
+        "metavar": "URL",
+        "help": "who issues the tokens that each request needs, with --public-url",
+    },
+    "--token-file": {
+        "metavar": "FILE",
+        "help": "the tokens that requests need: NAME TOKEN [SCOPE ...] a line",
+    },
+    "--require-scope": {"action": "append", "metavar": "SCOPE", "help": "of each token; may be repeated"},
     "--allow-host": {"action": "append", "metavar": "HOST", "help": "a name of the server; may be repeated"},
     "--allow-origin": {"action": "append", "metavar": "ORIGIN", "help": "of web pages; may be repeated"},
     "--public-url": {"metavar": "URL", "help": "the URL that clients use, which allows its host and origin"},

@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
+from promptkit.cli.authorization import asks_for_tokens, authorizer_of, contradiction
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors import standard_error
@@ -58,7 +59,7 @@ def application_factory(
             Where clients connect: they may call the server by these names.
 
     Raises:
-        ValueError: If an origin, the public URL, or a key is not one.
+        ValueError: If an origin, a URL, a scope, a key or a token is not one.
 
         OSError: If the audit cannot be written.
     """
@@ -85,6 +86,7 @@ def application_factory(
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
         owns_process=True,
+        authorizer=authorizer_of(options, listening),
     )
     if options.audit is not None:
         from promptkit.server.audit import Audit
@@ -100,17 +102,8 @@ def run(options: Namespace) -> int:
     Raises:
         LoadError: If there is nothing at the target.
     """
-    try:
-        for name in _EXTRA:
-            import_module(name)
-    except ModuleNotFoundError as error:
-        say(f"--http needs {error.name}: pip install 'promptkit[http]'")
-        return Exit.USAGE
-    if (options.workers or 1) > 1 and sys.platform == "win32":
-        say("--workers needs another system than Windows, which cannot fork")
-        return Exit.USAGE
-    if (options.workers or 1) > _MAX_WORKERS:
-        say(f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough")
+    if (fault := _unusable(options)) is not None:
+        say(fault)
         return Exit.USAGE
     try:
         listening = _listen(options)
@@ -124,6 +117,20 @@ def run(options: Namespace) -> int:
             listener.close()
 
 
+def _unusable(options: Namespace) -> str | None:
+    """Say why nothing can be served with these options; None if something can."""
+    try:
+        for name in _EXTRA:
+            import_module(name)
+    except ModuleNotFoundError as error:
+        return f"--http needs {error.name}: pip install 'promptkit[http]'"
+    if (options.workers or 1) > 1 and sys.platform == "win32":
+        return "--workers needs another system than Windows, which cannot fork"
+    if (options.workers or 1) > _MAX_WORKERS:
+        return f"--workers takes at most {_MAX_WORKERS}: a worker for each processor is enough"
+    return contradiction(options)
+
+
 def _listen(options: Namespace) -> list[Listener]:
     """Listen at every address that is named. Raises CannotListen."""
     listening: list[Listener] = []
@@ -133,10 +140,12 @@ def _listen(options: Namespace) -> list[Listener]:
     if options.fd is not None:
         numbers = listeners.systemd_descriptors() if options.fd == "systemd" else [options.fd]
         listening += map(listeners.adopt, numbers)
-    if public := [listener.url for listener in listening if not listener.is_local and not options.no_auth]:
+    is_open = not options.no_auth and not asks_for_tokens(options)
+    if public := [listener.url for listener in listening if not listener.is_local and is_open]:
         msg = (
             f"{public[0]} can be reached from other machines, and nothing asks who they are: "
-            "serve at 127.0.0.1, or say --no-auth if everybody may use these prompts"
+            "serve at 127.0.0.1, ask for tokens with --issuer or --token-file, "
+            "or say --no-auth if everybody may use these prompts"
         )
         raise CannotListen(msg)
     if options.uds is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import inf
 from threading import Lock
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -11,6 +11,9 @@ from promptkit.errors.standard_error import say
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InternalError, RequestId, encode_error
 from promptkit.protocol.revisions import Revision
+
+if TYPE_CHECKING:
+    from promptkit.protocol.principals import Principal
 
 __all__ = ["Batch", "Cancelled", "Channel", "Event", "MemoryBudget", "Request", "Response", "Send"]
 
@@ -27,6 +30,13 @@ class Channel(Protocol):
     def gone(self) -> bool:
         """
         Whether the client is gone, so that nobody waits for the reply.
+        """
+        ...
+
+    @property
+    def principal(self) -> "Principal | None":
+        """
+        Who sends the request; None if nobody asked.
         """
         ...
 
@@ -78,6 +88,13 @@ class Batch:
         Whether nobody waits for the replies.
         """
         return self._channel is not None and self._channel.gone
+
+    @property
+    def principal(self) -> "Principal | None":
+        """
+        Who sends the batch; None if nobody asked.
+        """
+        return None if self._channel is None else self._channel.principal
 
     def gather(self, events: "list[Event]") -> "list[Event]":
         """
@@ -176,6 +193,13 @@ class Request(Struct, gc=False):
                 except Exception as error:  # noqa: BLE001 (the client is answered anyway)
                     say(f"a reply could not be noted: {error!r}")
         return reply if self.channel is None else self.channel.add(reply)
+
+    @property
+    def principal(self) -> "Principal | None":
+        """
+        Who sends the request; None if nobody asked, or if the request is no longer open.
+        """
+        return None if self.channel is None else self.channel.principal
 
     @property
     def unwanted(self) -> bool:

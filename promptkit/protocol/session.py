@@ -193,10 +193,16 @@ class Session:
         except ProtocolError as error:
             event = encode_error(incoming.id, error)
         if self.observe is not None and isinstance(event, bytes):
-            self._note(self.observe, incoming, event)
+            self._note(self.observe, incoming, event, channel)
         return event
 
-    def _note(self, observe: Callable[[Request, bytes], object], incoming: Incoming, reply: bytes) -> None:
+    def _note(
+        self,
+        observe: Callable[[Request, bytes], object],
+        incoming: Incoming,
+        reply: bytes,
+        channel: Channel | None,
+    ) -> None:
         from promptkit.protocol.envelope import decode_sender
         from promptkit.protocol.partial_decoding import decode_beginning
 
@@ -205,7 +211,7 @@ class Session:
         revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
         known: Any = incoming.id
         number = decode_beginning(known) if isinstance(known, Raw) else known
-        observe(Request(number, incoming.method, wire.Params(), revision, client, {}), reply)
+        observe(Request(number, incoming.method, wire.Params(), revision, client, {}, channel), reply)
 
     def _receive_notification(self, incoming: Incoming) -> Cancelled | bytes | None:
         """Drop a notification that is unknown or malformed."""

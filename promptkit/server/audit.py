@@ -52,6 +52,7 @@ _FLAGS: Final = (
 @attrs.frozen
 class _Begun:
     request: Request
+    subject: str | None
     catalog: Catalog
     time: float
     started: float
@@ -100,7 +101,9 @@ class Audit:
             A function to be called with the reply before that is sent, or with ``b""`` if the
             request was cancelled. Only its first call counts.
         """
-        begun = _Begun(request, catalog, time.time(), time.perf_counter())
+        principal = request.principal  # a request that is answered has none any more
+        subject = None if principal is None else principal.subject
+        begun = _Begun(request, subject, catalog, time.time(), time.perf_counter())
         number = next(self._numbers)
         self._begun[number] = begun
         return partial(self._end, number)
@@ -209,6 +212,7 @@ def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
     return {
         "time": moment.replace("+00:00", "Z"),
         "process": os.getpid(),
+        **({} if begun.subject is None else {"subject": _short(begun.subject)}),
         "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
         "id": _short(request.id) if isinstance(request.id, str) else request.id,
         "method": _short(request.method),

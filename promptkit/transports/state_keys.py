@@ -2,13 +2,12 @@
 
 import os
 import re
-import stat
 from binascii import a2b_base64
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
+from promptkit.transports.secret_files import InvalidSecretFile, read_secret_file
 
 __all__ = ["MAKE_A_KEY", "VARIABLE", "InvalidKeys", "read_key_file", "read_keys", "state_keys"]
 
@@ -17,9 +16,6 @@ VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
 
 #: A command that prints a new key.
 MAKE_A_KEY: Final = f'python -c "import secrets; print(secrets.token_urlsafe({MIN_KEY_BYTES}))"'
-
-#: A larger file holds something else.
-_MAX_FILE_BYTES: Final = 65536
 
 _HEX: Final = re.compile(r"[0-9A-Fa-f]+")
 
@@ -101,25 +97,10 @@ def read_key_file(path: str) -> tuple[bytes, ...]:
         InvalidKeys: If it cannot be opened, if others may read or write it, or if its text has no keys.
     """
     try:
-        with Path(path).open("rb") as file:
-            _check_mode(path, os.fstat(file.fileno()).st_mode)
-            data = file.read(_MAX_FILE_BYTES + 1)
-    except OSError as error:
-        msg = f"{path}: cannot be read: {error.strerror}"
-        raise InvalidKeys(msg) from None
-    if len(data) > _MAX_FILE_BYTES:
-        msg = f"{path}: has more than {_MAX_FILE_BYTES:,} bytes: it should hold keys, one a line"
-        raise InvalidKeys(msg)
-    # What is no ASCII is in no key, and may be in comments of any encoding.
-    return _read_from(path, data.removeprefix(b"\xef\xbb\xbf").decode("ascii", "replace"))
-
-
-def _check_mode(path: str, mode: int) -> None:
-    if os.name != "posix" or not mode & (stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP):
-        return
-    can = "everybody can read it" if mode & stat.S_IROTH else "others can change it"
-    msg = f"{path}: {can} (mode {stat.S_IMODE(mode):04o}): make new keys, and chmod 600 {path}"
-    raise InvalidKeys(msg)
+        text = read_secret_file(path, "keys")
+    except InvalidSecretFile as error:
+        raise InvalidKeys(str(error)) from None
+    return _read_from(path, text)
 
 
 def state_keys(file: str | None, environment: Mapping[str, str] = os.environ) -> tuple[bytes, ...]:

@@ -134,8 +134,63 @@ class TestRefusals:
         assert said.startswith("promptkit: http://0.0.0.0:")
         assert said.endswith(
             " can be reached from other machines, and nothing asks who they are: "
-            "serve at 127.0.0.1, or say --no-auth if everybody may use these prompts\n"
+            "serve at 127.0.0.1, ask for tokens with --issuer or --token-file, "
+            "or say --no-auth if everybody may use these prompts\n"
         )
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (
+                ["--issuer", "https://a.example", "--token-file", "tokens"],
+                "--issuer and --token-file do not go together: tokens come from one of them",
+            ),
+            (
+                ["--issuer", "https://a.example", "--no-auth"],
+                "--no-auth does not go together with --issuer or --token-file, which ask for tokens",
+            ),
+            (
+                ["--require-scope", "read"],
+                "--require-scope is about tokens: name --issuer or --token-file, too",
+            ),
+            (
+                ["--issuer", "https://a.example", "--uds", "socket"],
+                "--issuer needs --public-url: its tokens are for the URL that clients use",
+            ),
+            (
+                ["--issuer", "http://a.example"],
+                "'http://a.example' is no URL of https without a query; http is taken on this machine alone",
+            ),
+            (
+                ["--issuer", "https://a.example", "--require-scope", "a b"],
+                "'a b' is no scope: it has no blanks, quotes or backslashes, and only ASCII",
+            ),
+            (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
+        ],
+    )
+    def test_tokens_that_nobody_can_verify(self, recipes, words, said, monkeypatch):
+        """
+        Nothing is served if what is said about tokens does not go together.
+        """
+        folder = recipes(greet="")
+        monkeypatch.chdir(folder)
+
+        assert refused("--http", "0", *words, recipes=folder).endswith(f"promptkit: {said}\n")
+
+    def test_the_extra_of_tokens_is_missing(self, recipes, tmp_path):
+        """
+        Without the library, the error says what to install.
+        """
+        (tmp_path / "missing").mkdir()
+        (tmp_path / "missing" / "sitecustomize.py").write_text(
+            "import sys\nsys.modules['joserfc'] = None\n", encoding="utf-8"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path / "missing")}
+        words = ("--http", "0", "--issuer", "https://a.example")
+
+        said = refused(*words, recipes=recipes(greet=""), environment=environment)
+
+        assert said == "promptkit: --issuer needs joserfc: pip install 'promptkit[http,auth]'\n"
 
     def test_too_many_workers(self, recipes):
         """

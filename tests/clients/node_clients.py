@@ -145,7 +145,7 @@ def run_typescript(
         "calls": calls,
     }
     sent = json.dumps({**script, "patience": PATIENCE * 1000})
-    ran = _node(installed / "client.mjs", input=sent, timeout=RUNNING)
+    ran = node(installed / "client.mjs", input=sent, timeout=RUNNING)
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 
@@ -180,7 +180,7 @@ def run_inspector(
 
     def inspect(options: list[str]) -> dict[str, Any]:
         try:
-            ran = _node(*start, *options, "--", *command, timeout=2 * PATIENCE)
+            ran = node(*start, *options, "--", *command, timeout=2 * PATIENCE)
         except subprocess.TimeoutExpired:
             return {"error": f"nothing came for {2 * PATIENCE} seconds"}
         # A failure is the last line of what is printed on stderr.
@@ -209,7 +209,7 @@ def _inspection(call: dict[str, Any]) -> list[str]:
     return [method, *options]
 
 
-def _node(*arguments: str | Path, **options: Any) -> "subprocess.CompletedProcess[str]":
+def node(*arguments: str | Path, **options: Any) -> "subprocess.CompletedProcess[str]":
     """
     Run Node, and return what it printed.
     """

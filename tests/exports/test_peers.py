@@ -5,9 +5,7 @@ import sys
 from typing import Any
 
 import anyio
-import fastmcp
 import pytest
-from fastmcp.client.transports import StdioTransport
 from mcp import Client as OfficialClient
 from mcp import MCPError, StdioServerParameters
 from mcp.server.lowlevel import Server as LowLevelServer
@@ -16,8 +14,8 @@ from mcp.types import Completion, PromptReference
 
 from promptkit.compiler.loading.loader import load
 from promptkit.errors import CompileError, LoadError
-from promptkit.exports import fastmcp as for_fastmcp
 from promptkit.exports import mcp as for_mcp
+from tests.exports.fastmcp_peer import StdioTransport, fastmcp, for_fastmcp
 
 SHELF = '''
 import asyncio, time

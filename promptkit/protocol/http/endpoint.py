@@ -119,7 +119,7 @@ class Endpoint:
         """
         if head.repeated and (refused := _refuse_repeated(head, body)) is not None:
             return refused
-        session = self._session_of(head)
+        session = self._session_of(head, channel)
         if session is None:
             ended = peek(body)
             if ended.method != "initialize" and not ended.names_revision:
@@ -129,16 +129,16 @@ class Endpoint:
         events = session.receive_message(body, channel)
         if len(events) == 1 and isinstance(request := events[0], Request) and request.channel is channel:
             return self._checked(head, request)
-        return self._answered(head, body, session, events)
+        return self._answered(head, body, session, events, channel)
 
-    def _session_of(self, head: Head) -> _OneMessage | None:
+    def _session_of(self, head: Head, channel: Channel) -> _OneMessage | None:
         """The session that a request claims to belong to; None if that has ended."""
         version = head.get(_VERSION)
         if version is not None and version not in self._legacy:
             return self._modern
         if (sealed := head.get(_SESSION_ID)) is None:
             return self._legacy[version or _UNNAMED]
-        if (known := self._sessions.open(sealed.decode("latin-1"))) is None:
+        if (known := self._sessions.open(sealed.decode("latin-1"), _subject(channel))) is None:
             return None
         revision = known.revision if version is None else self._legacy[version].revision
         return self._session(revision, known.client, known.capabilities)
@@ -167,13 +167,13 @@ class Endpoint:
         if fault is None:
             return [request]
         refused = encode_error(request.id, fault)
-        request.discard(refused)
         if self._observe is not None:
             self._observe(request, refused)
+        request.discard(refused)
         return response_to(refused, modern=True)
 
     def _answered(
-        self, head: Head, body: bytes, session: _OneMessage, events: list[Event]
+        self, head: Head, body: bytes, session: _OneMessage, events: list[Event], channel: Channel
     ) -> list[Request] | Response:
         """What becomes of a message that is no single request for the server."""
         agreed, session.agreed = session.agreed, None
@@ -187,16 +187,19 @@ class Endpoint:
             return self._unanswered(head, message)
         if not message.is_request:
             return response_to(reply, modern=False)
-        return self._replied(head, message, reply, agreed)
+        return self._replied(head, message, reply, agreed, channel)
 
-    def _replied(self, head: Head, message: Message, reply: bytes, agreed: Session | None) -> Response:
+    def _replied(
+        self, head: Head, message: Message, reply: bytes, agreed: Session | None, channel: Channel
+    ) -> Response:
         """The response to a request that needs no server."""
         modern = message.names_revision or self._is_modern(head)
         if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
             return refuse(400, fault, message.id)
         response = response_to(reply, modern=modern)
         if agreed is not None and agreed.revision is not None:
-            sealed = self._sessions.seal(agreed.revision, agreed.client, agreed.client_capabilities)
+            said = agreed.revision, agreed.client, agreed.client_capabilities
+            sealed = self._sessions.seal(*said, _subject(channel))
             response.headers += ((_SESSION_ID, sealed.encode()),)
         return response
 
@@ -231,6 +234,11 @@ class Endpoint:
         """Whether a head names a revision of the modern era, or one that nobody knows."""
         version = head.get(_VERSION)
         return version is not None and version not in self._legacy
+
+
+def _subject(channel: Channel) -> str:
+    """Whose sessions these are; nobody's by name if nobody asked."""
+    return "" if channel.principal is None else channel.principal.subject
 
 
 def _refuse_repeated(head: Head, body: bytes) -> Response | None:

@@ -1,7 +1,8 @@
 """What is checked before a body is read: who asks, for what, and in which form."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -35,11 +36,7 @@ _SENT: Final = (
     b"accept, authorization, content-type, last-event-id, mcp-method, mcp-name, mcp-protocol-version, "
     b"mcp-session-id"
 )
-_PREFLIGHT: Final = (
-    (b"access-control-allow-methods", b"POST"),
-    (b"access-control-allow-headers", _SENT),
-    (b"access-control-max-age", b"600"),
-)
+_ALLOWED: Final = ((b"access-control-allow-headers", _SENT), (b"access-control-max-age", b"600"))
 _EXPOSED: Final = (b"access-control-expose-headers", b"mcp-session-id, www-authenticate")
 
 
@@ -56,6 +53,9 @@ class Guard:
             The origins of pages that may send requests, such as ``https://chat.example``. Those of this
             machine are always allowed if no *hosts* are given.
 
+        documents:
+            What anybody may read besides: JSON by its path.
+
     Raises:
         ValueError: If an origin is not one.
 
@@ -63,12 +63,18 @@ class Guard:
         https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http#security-warning
     """
 
-    def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        hosts: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        documents: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> None:
         named = [host.lower() for host in hosts]
         self._any_host = "*" in named
         self._hosts = frozenset((*named, *_LOOPBACK))
         self._origins = frozenset(map(_origin, origins))
         self._local_origins = not named
+        self._documents = documents
         self._fine: set[tuple[str | bytes | None, ...]] = set()
 
     def check(self, head: Head) -> Response | None:
@@ -94,6 +100,8 @@ class Guard:
         origin = head.get(b"origin")
         if origin is not None and (b"origin" in head.repeated or not self.allows(origin)):
             return refuse(403, InvalidRequest(_foreign_origin(origin)))
+        if (document := self._documents.get(head.path)) is not None:
+            return _read_only(head, document)
         if head.path != ENDPOINT and head.path != ENDPOINT + "/":
             return refuse(
                 404, InvalidRequest(f"there is nothing at {shortened(head.path)!r}: use {ENDPOINT}")
@@ -125,9 +133,21 @@ class Guard:
         return None
 
 
+def _read_only(head: Head, document: bytes) -> Response:
+    if head.method in ("GET", "HEAD"):
+        return Response(200, document, ((b"content-type", JSON), (b"cache-control", b"max-age=300")))
+    if head.method == "OPTIONS" and b"origin" in head.fields:
+        return _preflight(b"GET")
+    return refuse(405, InvalidRequest("this can only be read: use GET"), headers=((b"allow", b"GET, HEAD"),))
+
+
+def _preflight(method: bytes) -> Response:
+    return Response(204, headers=((b"access-control-allow-methods", method), *_ALLOWED))
+
+
 def _other_method(head: Head) -> Response:
     if head.method == "OPTIONS" and b"origin" in head.fields:
-        return Response(204, headers=_PREFLIGHT)
+        return _preflight(b"POST")
     msg = f"{shortened(head.method)} is not served here: send each message with POST"
     return refuse(405, InvalidRequest(msg), headers=((b"allow", b"POST"),))
 

@@ -2,7 +2,7 @@
 Sessions of clients that open one with ``initialize``, without a store.
 
 The session id is a sealed token of what the client said then. Every worker and replica with the same keys
-opens it; it proves nothing about who sends it.
+opens it. It proves nothing about who sends it; if somebody asks that, it is of use to that client alone.
 
 See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#session-management.
 """
@@ -104,7 +104,11 @@ class Sessions:
         self._verified = lru_cache(_KNOWN)(self._verify)
 
     def seal(
-        self, revision: Revision, client: wire.ClientInfo | None, capabilities: Mapping[str, Any]
+        self,
+        revision: Revision,
+        client: wire.ClientInfo | None,
+        capabilities: Mapping[str, Any],
+        subject: str = "",
     ) -> str:
         """
         Return a new session id, of 2,048 characters at most.
@@ -121,6 +125,9 @@ class Sessions:
 
             capabilities:
                 What the client can do, as it came.
+
+            subject:
+                Whose session it is, if somebody has asked: it is open to nobody else.
         """
         kept = _fitting(client, capabilities)
         payload = _Payload(
@@ -129,26 +136,30 @@ class Sessions:
             client if None in kept else None,
             {name: value for name, value in capabilities.items() if name in kept},
         )
-        return self._ring.seal(_PURPOSE, ceil(self._clock() + self._lifetime), _encode(payload))
+        expires = ceil(self._clock() + self._lifetime)
+        return self._ring.seal(_PURPOSE, expires, _encode(payload), bound=subject.encode())
 
-    def open(self, session_id: str) -> Session | None:
+    def open(self, session_id: str, subject: str = "") -> Session | None:
         """
         Return the session with this id; None if it has ended or never was, so that the client opens another.
 
         Args:
             session_id:
                 Any text.
+
+            subject:
+                Who sends it.
         """
         if len(session_id) > MAX_LENGTH:
             return None
         try:
-            session = self._verified(session_id)
+            session = self._verified(session_id, subject)
         except (TokenRefused, msgspec.DecodeError):
             return None
         return session if session is not None and self._clock() <= session.expires else None
 
-    def _verify(self, session_id: str) -> Session | None:
-        payload, expires = self._ring.open(_PURPOSE, session_id, self._clock())
+    def _verify(self, session_id: str, subject: str) -> Session | None:
+        payload, expires = self._ring.open(_PURPOSE, session_id, self._clock(), bound=subject.encode())
         said = _decode(payload)
         revision = REVISIONS.get(said.revision)
         if revision is None:

@@ -146,7 +146,7 @@ class Elicitation:
             msg = "inputResponses came without requestState: send back that of the questions"
             raise InvalidParams(msg)
         asked, token = _counted(state)
-        self._signer.verify(token, request.method, _signed(params, asked))
+        self._signer.verify(token, request.method, _signed(request, asked))
         errors = _errors(prompt, params.arguments)
         if errors is None or not answers or _KEY not in answers:
             return params.arguments, asked
@@ -193,7 +193,7 @@ class Elicitation:
                 What `params` returned for it.
         """
         request, asked = question.exchange.request, question.asked + 1
-        state = f"{asked}.{self._signer.sign(request.method, _signed(request.params, asked))}"
+        state = f"{asked}.{self._signer.sign(request.method, _signed(request, asked))}"
         return wire.InputRequiredResult({_KEY: {"method": _METHOD, "params": params}}, state)
 
     def ask(self, question: Question, params: dict[str, Any]) -> None:
@@ -280,9 +280,11 @@ def _counted(state: str) -> tuple[int, str]:
     return (int(asked), token) if asked in _COUNTS else (0, state)
 
 
-def _signed(params: wire.GetPromptParams, asked: int) -> dict[str, Any]:
-    """The parts of a request that must be the same when it is repeated."""
-    return {"name": params.name, "arguments": params.arguments or {}, "asked": asked}
+def _signed(request: Request, asked: int) -> dict[str, Any]:
+    """The parts of a request that must be the same when it is repeated, and who sends it."""
+    params, principal = request.params, request.principal
+    sender = {} if principal is None else {"subject": principal.subject}
+    return {"name": params.name, "arguments": params.arguments or {}, "asked": asked, **sender}
 
 
 def askable(prompt: CompiledPrompt, errors: ArgumentErrors) -> tuple[Argument, ...]:

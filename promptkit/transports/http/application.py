@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
@@ -25,6 +25,10 @@ from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.bodies import Room, read_body
 from promptkit.transports.http.channel import Earlier, Outbox, Posted, Said
 from promptkit.transports.http.sweep import Sweep
+
+if TYPE_CHECKING:
+    from promptkit.protocol.principals import Principal
+    from promptkit.transports.authorization.authorizer import Authorizer
 
 __all__ = ["BODY_BYTES", "Application"]
 
@@ -85,6 +89,9 @@ class Application:
         owns_process:
             Whether the process does nothing but serve this.
 
+        authorizer:
+            Finds who sends a request; None if nobody asks.
+
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
@@ -101,6 +108,7 @@ class Application:
         on_start: "Callable[[Application], object]" = bool,
         sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
         owns_process: bool = False,
+        authorizer: "Authorizer | None" = None,
     ) -> None:
         self.draining = False
         self._make_server = make_server
@@ -113,6 +121,7 @@ class Application:
         self._is_closed = False
         self._on_start = on_start
         self._owns_process = owns_process
+        self._authorizer = authorizer
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
         self._lock = Lock()
@@ -157,12 +166,17 @@ class Application:
             await self._serve_other(scope, receive, send)
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
-        response = self._health(head) if head.path in _HEALTH else self._guard.check(head)
-        if response is not None:
-            await self._send(head, response, send)
+        found: Response | Principal | None
+        found = self._health(head) if head.path in _HEALTH else self._guard.check(head)
+        if found is None and self._authorizer is not None:
+            found = await self._authorizer.check(head, scope.get("query_string", b""))
+        if isinstance(found, Response):
+            await self._send(head, found, send)
             return
         side = self._loop_side()
         posted = Posted(head, receive, side.outbox)
+        if found is not None:
+            posted.principal = found
         side.sweep.begin(posted)
         try:
             said: Said | None = await read_body(posted, side.sweep, side.room, self._body_limit)

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -11,6 +11,9 @@ from promptkit.protocol.events import Request, Send
 from promptkit.protocol.http.messages import Head, Response
 from promptkit.protocol.jsonrpc import RequestId
 from promptkit.transports.http.asgi_types import Receive
+
+if TYPE_CHECKING:
+    from promptkit.protocol.principals import Principal
 
 __all__ = ["Earlier", "Outbox", "Posted", "Said"]
 
@@ -84,6 +87,9 @@ class Posted:
         streams:
             Whether the client takes a stream of events.
 
+        principal:
+            Who sends it; None if nobody asked.
+
         requests:
             The requests in it, as long as the server has them.
 
@@ -120,6 +126,7 @@ class Posted:
 
     # These are what most requests never change, so none pays for them.
     body = b""
+    principal: "Principal | None" = None
     requests: Sequence[Request] = ()
     held = 0
     streams = modern = gone = is_over = is_streamed = is_given_up = False

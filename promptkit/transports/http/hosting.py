@@ -1,6 +1,7 @@
 """What is put together to serve recipes over HTTP."""
 
 from collections.abc import Callable, Iterable
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.server.audit import Audit
+    from promptkit.transports.authorization.authorizer import Authorizer
 
 __all__ = ["Settings", "host"]
 
@@ -60,6 +62,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
         owns_process:
             Whether the process does nothing but serve these recipes.
+
+        authorizer:
+            Finds who sends a request; None if nobody asks.
     """
 
     name: str = "promptkit"
@@ -73,6 +78,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
     owns_process: bool = False
+    authorizer: "Authorizer | None" = None
 
 
 def host(
@@ -96,6 +102,8 @@ def host(
     """
     identity = ServerInfo(settings.name, VERSION)
     ring = KeyRing(settings.keys, settings.name)
+    authorizer = settings.authorizer
+    documents = MappingProxyType({}) if authorizer is None else authorizer.scheme.documents
 
     def make_server() -> SharedServer:
         return SharedServer(
@@ -113,11 +121,12 @@ def host(
     return Application(
         make_server,
         Endpoint(identity, Sessions(ring), settings.limits),
-        Guard(settings.hosts, settings.origins),
+        Guard(settings.hosts, settings.origins, documents),
         body_limit=settings.body_limit,
         held_limit=settings.limits.held,
         on_start=on_start,
         owns_process=settings.owns_process,
+        authorizer=authorizer,
     )
 
 

@@ -1,0 +1,61 @@
+"""Principals: who sends a request, as far as somebody has verified that."""
+
+from collections.abc import Awaitable, Iterable
+from typing import Protocol
+
+import attrs
+
+__all__ = ["Principal", "TokenVerifier", "VerifierUnavailable"]
+
+
+def _split(scopes: str | Iterable[str]) -> frozenset[str]:
+    return frozenset(scopes.split() if isinstance(scopes, str) else scopes)
+
+
+@attrs.frozen
+class Principal:
+    """
+    Whoever bears a token that was verified.
+
+    Args:
+        subject:
+            Who it is: the same text for the same person or program, and for nobody else.
+
+        scopes:
+            What the token allows. One text with blanks between the scopes is taken apart.
+
+        expires:
+            Until when that is known, in seconds since 1970. The token is not verified again before that,
+            nor for five minutes at most. Without it, the token is verified with each request.
+    """
+
+    subject: str
+    scopes: frozenset[str] = attrs.field(default=frozenset(), converter=_split)
+    expires: float | None = None
+
+
+class VerifierUnavailable(Exception):
+    """
+    A token cannot be verified at the moment. A verifier raises it, and the client is told to try later.
+    """
+
+
+class TokenVerifier(Protocol):
+    """
+    Says who bears a token.
+    """
+
+    def verify(self, token: str) -> Principal | Awaitable[Principal | None] | None:
+        """
+        Return who bears a token; None if it is not valid here.
+
+        It may be an ``async`` function. A plain one must not wait for anything, as all requests would.
+
+        Args:
+            token:
+                The token: printable ASCII without blanks, up to 32 KiB.
+
+        Raises:
+            VerifierUnavailable: If that cannot be said at the moment.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""Who may send requests over HTTP: whoever bears a token that somebody has verified."""

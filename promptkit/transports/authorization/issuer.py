@@ -1,0 +1,201 @@
+"""
+The keys of an issuer: fetched when they are needed, on a thread, and again when a token names another one.
+
+See https://www.rfc-editor.org/rfc/rfc8414, https://www.rfc-editor.org/rfc/rfc7517 and
+https://openid.net/specs/openid-connect-discovery-1_0.html.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from math import inf
+from threading import Lock, Thread
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from joserfc.errors import JoseError
+from joserfc.jwa import JWSAlgModel
+from joserfc.jwk import Key, import_key
+
+from promptkit.errors.standard_error import say
+from promptkit.protocol.http.bearer import secure_url
+from promptkit.protocol.principals import VerifierUnavailable
+from promptkit.transports.authorization.documents import DocumentUnavailable, fetch_document
+
+__all__ = ["COOL_DOWN_S", "FRESH_S", "TRUSTED_S", "Issuer"]
+
+#: How long keys are used without asking again, in seconds; and how long if the issuer cannot be reached.
+FRESH_S: Final = 300.0
+TRUSTED_S: Final = 3600.0
+
+#: How long the issuer is not asked again, in seconds, whatever tokens come.
+COOL_DOWN_S: Final = 30.0
+
+#: How long a request waits for keys, in seconds.
+_WAIT_S: Final = 10.0
+
+#: Keys of RSA that are shorter than 2,048 bits have a modulus of fewer characters than this.
+_RSA_CHARACTERS: Final = 342
+
+
+class Issuer:
+    """
+    Knows the public keys of an issuer.
+
+    Args:
+        url:
+            The URL by which the issuer calls itself.
+
+        fetch:
+            Returns the JSON object at a URL.
+
+        clock:
+            Returns a time that never goes back, in seconds.
+
+    Raises:
+        ValueError: If the URL is none.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        fetch: Callable[[str], dict[str, Any]] = fetch_document,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url = secure_url(url)
+        self._fetch = fetch
+        self._clock = clock
+        self._keys: list[Key] = []
+        self._keys_url: str | None = None
+        self._fetched = self._asked = -inf
+        self._has_failed = False
+        self._running: Future[None] | None = None
+        self._lock = Lock()
+
+    async def find(self, kid: str | None, algorithm: JWSAlgModel) -> Key | None:
+        """
+        Return the key that a token names; None if the issuer has none of that name for that algorithm.
+
+        Args:
+            kid:
+                The name. Without one, the only key for the algorithm is meant.
+
+            algorithm:
+                What the token is signed with.
+
+        Raises:
+            VerifierUnavailable: If the issuer cannot be asked.
+        """
+        key = self._held(kid, algorithm)
+        if key is None or self._age() > FRESH_S:
+            await self._refreshed()
+            key = self._held(kid, algorithm)
+        if self._age() > TRUSTED_S or (key is None and self._has_failed):
+            raise VerifierUnavailable
+        return key
+
+    def _age(self) -> float:
+        return self._clock() - self._fetched
+
+    def _held(self, kid: str | None, algorithm: JWSAlgModel) -> Key | None:
+        fitting = [key for key in self._keys if kid in (None, key.get("kid")) and _fits(key, algorithm)]
+        return fitting[0] if len(fitting) == 1 else None
+
+    async def _refreshed(self) -> None:
+        """Wait until the keys are fetched, unless the issuer was asked just before."""
+        running = self._refresh()
+        if running is not None:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(running), _WAIT_S)
+
+    def _refresh(self) -> "Future[None] | None":
+        """Begin to fetch the keys, in whatever event loop this is. Many requests wait for one fetch."""
+        with self._lock:
+            if self._running is None:
+                if self._clock() - self._asked < COOL_DOWN_S:
+                    return None
+                self._asked = self._clock()
+                running: Future[None] = Future()
+                running.set_running_or_notify_cancel()  # a client that leaves must not end it
+                Thread(target=self._load, args=[running], name="promptkit-issuer", daemon=True).start()
+                self._running = running
+            return self._running
+
+    def _load(self, running: "Future[None]") -> None:
+        try:
+            self._keys = self._fetched_keys()
+            self._fetched, self._has_failed = self._clock(), False
+        except DocumentUnavailable as error:
+            self._has_failed = True
+            say(f"the keys of {self.url} cannot be fetched: {error}; not asked again for {COOL_DOWN_S:g} s")
+        finally:
+            with self._lock:
+                self._running = None
+            running.set_result(None)
+
+    def _fetched_keys(self) -> list[Key]:
+        if self._keys_url is None:
+            self._keys_url = self._discovered()
+        try:
+            document = self._fetch(self._keys_url)
+        except DocumentUnavailable:
+            self._keys_url = None  # it may be another one by now
+            raise
+        listed = document.get("keys")
+        keys = [key for one in (listed if isinstance(listed, list) else []) if (key := _public_key(one))]
+        if not keys:
+            msg = f"{self._keys_url}: there is no key that can be used"
+            raise DocumentUnavailable(msg)
+        return keys
+
+    def _discovered(self) -> str:
+        """Where the issuer has its keys, by its metadata."""
+        for url in _metadata_urls(self.url):
+            try:
+                found = self._fetch(url)
+            except DocumentUnavailable as error:
+                if error.is_absent:
+                    continue
+                raise
+            if found.get("issuer") != self.url:
+                msg = f"{url}: it is the metadata of another issuer: {found.get('issuer')!r:.200}"
+                raise DocumentUnavailable(msg)
+            keys_url = found.get("jwks_uri")
+            if not isinstance(keys_url, str):
+                msg = f"{url}: it has no jwks_uri"
+                raise DocumentUnavailable(msg)
+            return keys_url
+        msg = f"there is no metadata at {' nor '.join(_metadata_urls(self.url))}"
+        raise DocumentUnavailable(msg)
+
+
+def _metadata_urls(issuer: str) -> list[str]:
+    """Where the metadata of an issuer may be, in the order of the specification."""
+    parts = urlsplit(issuer)
+    host, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
+    before = [
+        f"{host}/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")
+    ]
+    return [*before, f"{host}{path}/.well-known/openid-configuration"] if path else before
+
+
+def _public_key(listed: object) -> Key | None:
+    """A key that is listed; None if it cannot verify what an issuer signs."""
+    if not isinstance(listed, dict) or listed.get("kty") not in ("RSA", "EC", "OKP"):
+        return None
+    if listed["kty"] == "RSA" and len(str(listed.get("n"))) < _RSA_CHARACTERS:
+        return None
+    try:
+        return import_key(listed)
+    except Exception:  # noqa: BLE001 (it may be of a kind that is newer than the library)
+        return None
+
+
+def _fits(key: Key, algorithm: JWSAlgModel) -> bool:
+    try:
+        algorithm.check_key(key)
+    except JoseError:
+        return False
+    return True

@@ -1,0 +1,204 @@
+"""An issuer of tokens on this machine: keys, metadata, and what a client needs to get a token."""
+
+import json
+import secrets
+import time
+from base64 import urlsafe_b64encode
+from collections import Counter
+from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+
+from joserfc import jwt
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+from joserfc.jws import JWSRegistry
+
+#: Each algorithm, and the kind of its keys.
+ALGORITHMS = {
+    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
+    "ES256": "P-256",
+    "ES384": "P-384",
+    "ES512": "P-521",
+    "EdDSA": "Ed25519",
+    "Ed25519": "Ed25519",
+}
+
+
+def key_for(algorithm, number=0):
+    """A private key; each number has another one."""
+    return _made(ALGORITHMS[algorithm], number)
+
+
+@cache
+def _made(kind, _number):
+    if kind == "RSA":
+        return RSAKey.generate_key(2048)
+    return OKPKey.generate_key(kind) if kind == "Ed25519" else ECKey.generate_key(kind)
+
+
+class _Registry(JWSRegistry):
+    """Signs with whatever is asked for, without a warning."""
+
+    max_header_length = 10**6
+    max_payload_length = 10**7
+
+    def get_alg(self, name):
+        return self.algorithms[name]
+
+
+def signed(header, claims, key):
+    """A token with this header and these claims."""
+    return jwt.encode(header, claims, key, registry=_Registry(strict_check_header=False), default_type=None)
+
+
+class Issuer:
+    """
+    Answers clients and servers at a URL of its own.
+
+    Attributes:
+        url: By what it calls itself.
+        asked: How often each path was asked for.
+        keys: The public keys that it lists, as JSON has them.
+        grants: How many of the scopes that a client asks for it gets, each time; then it gets all of them.
+        answers: Replies that take the place of its own, by path: a status and a body.
+    """
+
+    def __init__(self, path=""):
+        self.asked, self.answers, self.grants, self.keys = Counter(), {}, [], []
+        self.clients, self.codes = {}, {}
+        self.list_key("ES256", "first")
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"issuer": self}))
+        self.origin = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.path, self.url = path, f"{self.origin}{path}"
+
+    def list_key(self, algorithm, kid, number=0, **members):
+        """List the public half of a key."""
+        public = key_for(algorithm, number).as_dict(private=False)
+        self.keys.append({**public, "kid": kid, **members})
+
+    def claims(self, audience, **changed):
+        """The claims of a token that is right; a claim that is changed to None is left out."""
+        now = int(time.time())
+        right = {
+            "iss": self.url,
+            "aud": audience,
+            "sub": "ada",
+            "iat": now,
+            "exp": now + 600,
+            "scope": "read",
+        }
+        return {name: value for name, value in {**right, **changed}.items() if value is not None}
+
+    def token(self, audience, algorithm="ES256", kid="first", key=None, header=None, **changed):
+        """A token for an audience, that is right but for what is changed."""
+        head = {"alg": algorithm, "kid": kid, "typ": "at+jwt", **(header or {})}
+        head = {name: value for name, value in head.items() if value is not None}
+        return signed(head, self.claims(audience, **changed), key or key_for(algorithm))
+
+    @property
+    def asked_for_keys(self):
+        """How often somebody asked for the keys."""
+        return self.asked["/jwks"]
+
+    def metadata(self):
+        """What it says of itself."""
+        return {
+            "issuer": self.url,
+            "jwks_uri": f"{self.origin}/jwks",
+            "authorization_endpoint": f"{self.origin}/authorize",
+            "token_endpoint": f"{self.origin}/token",
+            "registration_endpoint": f"{self.origin}/register",
+            "response_types_supported": ["code"],
+            "grant_types_supported": ["authorization_code"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"],
+            "authorization_response_iss_parameter_supported": True,
+        }
+
+    def authorize(self, asked):
+        """Whoever is asked agrees: where the browser is sent then."""
+        assert (asked["response_type"], asked["code_challenge_method"]) == ("code", "S256")
+        code = secrets.token_urlsafe()
+        self.codes[code] = asked
+        answer = {"code": code, "state": asked["state"], "iss": self.url}
+        return f"{asked['redirect_uri']}?{urlencode(answer)}"
+
+    def exchange(self, form):
+        """The token for a code, if the client proves that it is the one who asked for the code."""
+        asked = self.codes.pop(form["code"])
+        proof = urlsafe_b64encode(sha256(form["code_verifier"].encode()).digest()).rstrip(b"=").decode()
+        assert (proof, form["resource"]) == (asked["code_challenge"], asked["resource"])
+        scopes = asked.get("scope", "").split()
+        if self.grants:
+            scopes = scopes[: self.grants.pop(0)]
+        token = self.token(form["resource"], scope=" ".join(scopes))
+        return {"access_token": token, "token_type": "Bearer", "expires_in": 600, "scope": " ".join(scopes)}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        path, query = urlsplit(self.path)[2:4]
+        if self.answered(path):
+            return
+        before, after = f"/.well-known/oauth-authorization-server{self.issuer.path}", self.issuer.path
+        if path in (before, f"{after}/.well-known/openid-configuration"):
+            self.reply(200, self.issuer.metadata())
+        elif path == "/jwks":
+            self.reply(200, {"keys": self.issuer.keys})
+        elif path == "/authorize":
+            self.reply(302, {}, location=self.issuer.authorize(dict(parse_qsl(query))))
+        else:
+            self.reply(404, {})
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.answered(self.path):
+            return
+        if self.path == "/register":
+            wanted = json.loads(body)
+            self.reply(201, {**wanted, "client_id": "c1", "token_endpoint_auth_method": "none"})
+        elif self.path == "/token":
+            form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
+            self.reply(200, self.issuer.exchange(form))
+        else:
+            self.reply(404, {})
+
+    def answered(self, path):
+        """Count, and answer as a test wants it."""
+        self.issuer.asked[path] += 1
+        if path not in self.issuer.answers:
+            return False
+        status, body, *fields = self.issuer.answers[path]
+        self.reply(status, body, **(fields[0] if fields else {}))
+        return True
+
+    def reply(self, status, body, **fields):
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        given = {"content-type": "application/json", "content-length": str(len(data)), **fields}
+        for name, value in given.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        """Nobody reads it."""
+
+
+@contextmanager
+def issuing(path=""):
+    """An issuer that answers."""
+    issuer = Issuer(path)
+    thread = Thread(target=issuer.server.serve_forever, args=[0.01], daemon=True)
+    thread.start()
+    try:
+        yield issuer
+    finally:
+        issuer.server.shutdown()
+        issuer.server.server_close()
+        thread.join()
