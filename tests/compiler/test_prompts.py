@@ -90,6 +90,7 @@ class TestContract:
             "cache=None",
             "meta=None",
             "elicit=False",
+            "tool=None",
         ]
 
     def test_the_example_of_the_design(self):
