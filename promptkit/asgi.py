@@ -6,6 +6,7 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
@@ -13,6 +14,9 @@ from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.transports.http.application import BODY_BYTES, Application
 from promptkit.transports.http.hosting import Settings, host
 from promptkit.transports.state_keys import state_keys
+
+if TYPE_CHECKING:
+    from promptkit.server.telemetry import Telemetry
 
 __all__ = ["Application", "app"]
 
@@ -28,6 +32,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     page_size: int = PAGE_SIZE,
     body_limit: int = BODY_BYTES,
     limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
+    otel: bool = False,
 ) -> Application:
     """
     Return an ASGI application that serves recipes at ``/mcp``.
@@ -69,10 +74,15 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         limits:
             How much else a client may ask for.
 
+        otel:
+            Whether OpenTelemetry is told of each request, which needs ``promptkit[otel]``.
+
     Raises:
         LoadError: If there is nothing at the target.
 
         ValueError: If an origin is not one, or a key is too short or cannot be read.
+
+        ModuleNotFoundError: If OpenTelemetry is to be told, and its API is not installed.
     """
     reloader = Reloader(target, report_faults)
     catalog = reloader.load()
@@ -87,6 +97,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         page_size=page_size,
         body_limit=body_limit,
         limits=limits,
+        telemetry=_telemetry() if otel else None,
     )
 
     def start(application: Application) -> None:
@@ -94,3 +105,9 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             reloader.start(application.replace)
 
     return host(catalog, settings, start)
+
+
+def _telemetry() -> "Telemetry":
+    from promptkit.server.telemetry import TCP, Telemetry  # its imports take as long as all others
+
+    return Telemetry(TCP)

@@ -35,6 +35,8 @@ LAZY = {
     "promptkit.protocol.request_state",
     "promptkit.catalog.redaction",
     "promptkit.server.audit",
+    "promptkit.server.telemetry",
+    "opentelemetry",
     "promptkit.server.scheduling.event_loop",
     "promptkit.compiler.lints.files",
     "promptkit.server.scheduling.loops",

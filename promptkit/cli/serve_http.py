@@ -23,6 +23,7 @@ from promptkit.transports.http.listeners import CannotListen, Listener
 from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
+    from promptkit.server.telemetry import Telemetry
     from promptkit.transports.http.connections import ConnectionLimits
     from promptkit.transports.http.worker import Application
 
@@ -39,7 +40,11 @@ _EXTRA: Final = ("httptools", "uvicorn")
 
 
 def application_factory(
-    options: Namespace, reloader: Reloader, catalog: Catalog, listening: Sequence[Listener]
+    options: Namespace,
+    reloader: Reloader,
+    catalog: Catalog,
+    listening: Sequence[Listener],
+    telemetry: "Telemetry | None" = None,
 ) -> "Callable[[], Application]":
     """
     Return what makes the application of a worker.
@@ -56,6 +61,9 @@ def application_factory(
 
         listening:
             Where clients connect: they may call the server by these names.
+
+        telemetry:
+            Tells OpenTelemetry of each request; None if it is told of none.
 
     Raises:
         ValueError: If an origin, the public URL, or a key is not one.
@@ -80,6 +88,7 @@ def application_factory(
         keys=state_keys(options.state_keys) or (os.urandom(32),),  # what all workers share
         changes=options.watch and reloader.watches,
         audit=options.audit,
+        telemetry=telemetry,
         page_size=options.page_size,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
@@ -160,7 +169,13 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY
     try:
-        make = application_factory(options, reloader, catalog, listening)
+        telemetry = _telemetry(options)
+        make = application_factory(options, reloader, catalog, listening, telemetry)
+    except ModuleNotFoundError as error:
+        from promptkit.cli.serve import NEEDS_OTEL
+
+        say(NEEDS_OTEL.format(error.name))
+        return Exit.USAGE
     except ValueError as error:
         say(str(error))
         return Exit.USAGE
@@ -169,7 +184,7 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         return Exit.USAGE
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
-    work = _Work(options, listening, reloader, make).run
+    work = _Work(options, listening, reloader, make, telemetry).run
     say(f"serving at {' and '.join(_where(listener) for listener in listening)}")
     if (options.workers or 1) == 1:
         work(0, None)
@@ -178,6 +193,17 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     for listener in listening:
         listener.close()
     return exit_now()
+
+
+def _telemetry(options: Namespace) -> "Telemetry | None":
+    """What tells OpenTelemetry of requests, made before the fork. Raises ModuleNotFoundError."""
+    if not options.otel:
+        return None
+    from promptkit.server.telemetry import TCP, Telemetry, is_recorded
+
+    if not is_recorded():
+        say("--otel tells nobody: set up an SDK, as opentelemetry-instrument does before it starts promptkit")
+    return Telemetry(TCP)
 
 
 def _supervise(
@@ -207,11 +233,13 @@ class _Work:
         listening: Sequence[Listener],
         reloader: Reloader,
         make: "Callable[[], Application]",
+        telemetry: "Telemetry | None" = None,
     ) -> None:
         self._options = options
         self._listening = listening
         self._reloader = reloader
         self._make = make
+        self._telemetry = telemetry
         self._balance = None
         if (options.workers or 1) > 1:
             from promptkit.transports.http.news import News
@@ -237,6 +265,8 @@ class _Work:
         if self._options.watch:
             self._reloader.start(application.replace)  # what has changed since the load is loaded first
         worker.run()
+        if self._telemetry is not None:
+            self._telemetry.close()
 
 
 def _stop_connecting(listening: Sequence[Listener]) -> None:

@@ -85,6 +85,9 @@ class Application:
         owns_process:
             Whether the process does nothing but serve this.
 
+        refused:
+            Called with the status of each request that is refused here, and never reaches the server.
+
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
@@ -101,6 +104,7 @@ class Application:
         on_start: "Callable[[Application], object]" = bool,
         sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
         owns_process: bool = False,
+        refused: Callable[[int], object] | None = None,
     ) -> None:
         self.draining = False
         self._make_server = make_server
@@ -113,6 +117,7 @@ class Application:
         self._is_closed = False
         self._on_start = on_start
         self._owns_process = owns_process
+        self._refused = refused
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
         self._lock = Lock()
@@ -159,7 +164,7 @@ class Application:
         head = read_head(scope["method"], _path(scope), scope["headers"])
         response = self._health(head) if head.path in _HEALTH else self._guard.check(head)
         if response is not None:
-            await self._send(head, response, send)
+            await self._send_own(head, response, send)
             return
         side = self._loop_side()
         posted = Posted(head, receive, side.outbox)
@@ -169,9 +174,9 @@ class Application:
             if isinstance(said, bytes):
                 said = await self._post(posted, said)
             if isinstance(said, bytes):
-                said = response_to(said, modern=posted.modern)
-            if isinstance(said, Response):
-                await self._send(head, said, send)
+                await self._send(head, response_to(said, modern=posted.modern), send)
+            elif isinstance(said, Response):
+                await self._send_own(head, said, send)
             elif said is not None:
                 await self._stream(posted, said, send)
         finally:
@@ -202,6 +207,12 @@ class Application:
         if self._is_closed:  # nobody may be left to take it
             self._refuse_rest()
         return posted.next()
+
+    async def _send_own(self, head: Head, response: Response, send: Send) -> None:
+        """Send a response that is no reply of the server."""
+        if self._refused is not None and response.status >= 400 and head.path not in _HEALTH:
+            self._refused(response.status)
+        await self._send(head, response, send)
 
     async def _send(self, head: Head, response: Response, send: Send) -> None:
         headers = [*response.headers]

@@ -18,7 +18,8 @@ from promptkit.transports.http.application import BODY_BYTES, Application
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
-    from promptkit.server.audit import Audit
+    from promptkit.server.observers import Observer
+    from promptkit.server.telemetry import Telemetry
 
 __all__ = ["Settings", "host"]
 
@@ -46,6 +47,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         audit:
             The file to which one line is written for each request; None if none is.
 
+        telemetry:
+            Tells OpenTelemetry of each request; None if it is told of none.
+
         page_size:
             How many items a page of a list holds.
 
@@ -65,6 +69,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     keys: Iterable[bytes] = ()
     changes: bool = True
     audit: str | None = None
+    telemetry: "Telemetry | None" = None
     page_size: int = PAGE_SIZE
     body_limit: int = BODY_BYTES
     limits: Limits = Limits()
@@ -102,7 +107,7 @@ def host(
             changes=settings.changes,
             limits=settings.limits,
             signer=RequestStateSigner(ring),
-            audit=_audit(settings.audit),
+            observer=_observer(settings),
         )
 
     return Application(
@@ -113,15 +118,18 @@ def host(
         held_limit=settings.limits.held,
         on_start=on_start,
         owns_process=settings.owns_process,
+        refused=settings.telemetry.refused if settings.telemetry is not None else None,
     )
 
 
-def _audit(file: str | None) -> "Audit | None":
-    if file is None:
-        return None
+def _observer(settings: Settings) -> "Observer | None":
+    """What is told of each request. Each process opens the audit by itself."""
+    if settings.audit is None:
+        return settings.telemetry
     from promptkit.server.audit import Audit  # few keep one
+    from promptkit.server.observers import joined
 
-    return Audit(file)
+    return joined((Audit(settings.audit), settings.telemetry))
 
 
 def _nowhere(_line: bytes) -> None:
