@@ -75,13 +75,13 @@ class Reloader:
 
     Attributes:
         is_news:
-            Called with what identifies a report; says whether nobody else has made it.
+            Called with the stamps of files, and what is said of them; tells whether nobody else has said it.
     """
 
     def __init__(self, target: str | Path, report: Callable[[Catalog], None]) -> None:
         name, attribute = split_target(str(target))
         self._report = report
-        self.is_news: Callable[[str], bool] = lambda _: True
+        self.is_news: Callable[[Stamps, object], bool] = lambda _stamps, _said: True
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._reloaded: Callable[[], object] = lambda: None
         self._stop = Event()
@@ -252,10 +252,9 @@ class Reloader:
             imports.restore()
             self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again
             reason = str(error) or type(error).__name__
-            if self._reported != reason and not self._stop.is_set():
+            if self._reported != reason and not self._stop.is_set() and self.is_news({}, reason):
                 self._reported = reason
-                if self.is_news(reason):
-                    say(f"the previous recipes are still served: {reason}")
+                say(f"the previous recipes are still served: {reason}")
             return
         self._settled, stamps = compare(before.files, loaded.recipes.read)
         keeps = self._settled and self._serve(merged, catalog, imports)
@@ -321,12 +320,11 @@ class Reloader:
             self._last.imports.prepare_reuse()
 
     def _report_changes(self, catalog: Catalog, what: str) -> None:
-        before, self._reported = self._reported, catalog.diagnostics
-        if not self.is_news(repr((sorted(self._known_files.files.items()), catalog.diagnostics, what))):
-            return
-        if catalog.diagnostics != before and catalog.diagnostics:
+        is_news = self.is_news(self._known_files.files, (catalog.diagnostics, what))
+        if is_news and catalog.diagnostics != self._reported and catalog.diagnostics:
             _call("report", self._report, catalog)
-        if what:
+        self._reported = catalog.diagnostics
+        if is_news and what:
             say(what)
 
     def _report_skipped(self, watched: WatchedFiles) -> None:

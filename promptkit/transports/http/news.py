@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from tempfile import TemporaryFile
 
 from promptkit.protocol.digests import digest_of_lines
@@ -19,12 +20,20 @@ class News:
 
     if sys.platform != "win32":  # it cannot fork
 
-        def is_new(self, text: str) -> bool:
+        def is_new(self, stamps: Mapping[str, object], said: object) -> bool:
             """
             Return whether no other worker has just said the same, and note that this one does.
+
+            Args:
+                stamps:
+                    Those of the files of which something is said.
+
+                said:
+                    What, by its `repr`.
             """
             import fcntl
 
+            text = repr((sorted(stamps.items()), said))
             descriptor, digest = self._file.fileno(), digest_of_lines([text.encode(errors="replace")])
             fcntl.lockf(descriptor, fcntl.LOCK_EX)  # a worker that dies leaves no lock behind
             try:
