@@ -40,11 +40,7 @@ _EXTRA: Final = ("httptools", "uvicorn")
 
 
 def application_factory(
-    options: Namespace,
-    reloader: Reloader,
-    catalog: Catalog,
-    listening: Sequence[Listener],
-    telemetry: "Telemetry | None" = None,
+    options: Namespace, reloader: Reloader, catalog: Catalog, listening: Sequence[Listener]
 ) -> "Callable[[], Application]":
     """
     Return what makes the application of a worker.
@@ -62,13 +58,12 @@ def application_factory(
         listening:
             Where clients connect: they may call the server by these names.
 
-        telemetry:
-            Tells OpenTelemetry of each request; None if it is told of none.
-
     Raises:
         ValueError: If an origin, the public URL, or a key is not one.
 
         OSError: If the audit cannot be written.
+
+        ModuleNotFoundError: If OpenTelemetry is to be told, and its API is not installed.
     """
     from promptkit.cli.serve import limits_of
     from promptkit.transports.http.application import BODY_BYTES
@@ -88,7 +83,7 @@ def application_factory(
         keys=state_keys(options.state_keys) or (os.urandom(32),),  # what all workers share
         changes=options.watch and reloader.watches,
         audit=options.audit,
-        telemetry=telemetry,
+        telemetry=_telemetry(options),
         page_size=options.page_size,
         body_limit=options.max_body or BODY_BYTES,
         limits=limits_of(options),
@@ -169,8 +164,7 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY
     try:
-        telemetry = _telemetry(options)
-        make = application_factory(options, reloader, catalog, listening, telemetry)
+        make = application_factory(options, reloader, catalog, listening)
     except ModuleNotFoundError as error:
         from promptkit.cli.serve import NEEDS_OTEL
 
@@ -184,7 +178,7 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         return Exit.USAGE
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
-    work = _Work(options, listening, reloader, make, telemetry).run
+    work = _Work(options, listening, reloader, make).run
     say(f"serving at {' and '.join(_where(listener) for listener in listening)}")
     if (options.workers or 1) == 1:
         work(0, None)
@@ -233,13 +227,11 @@ class _Work:
         listening: Sequence[Listener],
         reloader: Reloader,
         make: "Callable[[], Application]",
-        telemetry: "Telemetry | None" = None,
     ) -> None:
         self._options = options
         self._listening = listening
         self._reloader = reloader
         self._make = make
-        self._telemetry = telemetry
         self._balance = None
         if (options.workers or 1) > 1:
             from promptkit.transports.http.news import News
@@ -265,8 +257,6 @@ class _Work:
         if self._options.watch:
             self._reloader.start(application.replace)  # what has changed since the load is loaded first
         worker.run()
-        if self._telemetry is not None:
-            self._telemetry.close()
 
 
 def _stop_connecting(listening: Sequence[Listener]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
@@ -25,6 +25,9 @@ from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.bodies import Room, read_body
 from promptkit.transports.http.channel import Earlier, Outbox, Posted, Said
 from promptkit.transports.http.sweep import Sweep
+
+if TYPE_CHECKING:
+    from promptkit.server.telemetry import Telemetry
 
 __all__ = ["BODY_BYTES", "Application"]
 
@@ -85,8 +88,8 @@ class Application:
         owns_process:
             Whether the process does nothing but serve this.
 
-        refused:
-            Called with the status of each request that is refused here, and never reaches the server.
+        telemetry:
+            Is told of requests that are refused here, and never reach the server, and of the end.
 
     Attributes:
         draining:
@@ -104,7 +107,7 @@ class Application:
         on_start: "Callable[[Application], object]" = bool,
         sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
         owns_process: bool = False,
-        refused: Callable[[int], object] | None = None,
+        telemetry: "Telemetry | None" = None,
     ) -> None:
         self.draining = False
         self._make_server = make_server
@@ -117,7 +120,7 @@ class Application:
         self._is_closed = False
         self._on_start = on_start
         self._owns_process = owns_process
-        self._refused = refused
+        self._telemetry = telemetry
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
         self._lock = Lock()
@@ -155,6 +158,8 @@ class Application:
         if self._server is not None:
             self._server.close(grace)
         self._refuse_rest()
+        if self._telemetry is not None:
+            self._telemetry.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI wants it."""
@@ -210,8 +215,8 @@ class Application:
 
     async def _send_own(self, head: Head, response: Response, send: Send) -> None:
         """Send a response that is no reply of the server."""
-        if self._refused is not None and response.status >= 400 and head.path not in _HEALTH:
-            self._refused(response.status)
+        if self._telemetry is not None and response.status >= 400 and head.path not in _HEALTH:
+            self._telemetry.refused(response.status)
         await self._send(head, response, send)
 
     async def _send(self, head: Head, response: Response, send: Send) -> None:

@@ -118,7 +118,7 @@ def host(
         held_limit=settings.limits.held,
         on_start=on_start,
         owns_process=settings.owns_process,
-        refused=settings.telemetry.refused if settings.telemetry is not None else None,
+        telemetry=settings.telemetry,
     )
 
 
