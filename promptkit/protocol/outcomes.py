@@ -3,11 +3,12 @@
 import re
 from typing import Final
 
-__all__ = ["error_code", "is_question"]
+__all__ = ["error_code", "is_question", "retry_after"]
 
 # The repetitions are possessive: an id may be long, and backtracking takes memory.
 _BEGIN: Final = rb'\{"jsonrpc":"2\.0",(?:"id":(?:-?\d++|"[^"\\]*+(?:\\.[^"\\]*+)*+"),)?'
 _ERROR: Final = re.compile(_BEGIN + rb'"error":\{"code":(-?\d+)')
+_RETRY: Final = re.compile(rb'"data":\{"retryAfter":(\d+)\}\}\}\s*+$')
 _QUESTION: Final = re.compile(_BEGIN + rb'"result":\{"inputRequests":')
 
 
@@ -28,3 +29,11 @@ def is_question(reply: bytes) -> bool:
     Return whether a reply asks the client for input.
     """
     return _QUESTION.match(reply) is not None
+
+
+def retry_after(reply: bytes) -> int | None:
+    """
+    Return in how many seconds the client may try again; None if the reply, an error, does not say it.
+    """
+    found = _RETRY.search(reply[-64:])
+    return None if found is None else int(found[1])

@@ -173,6 +173,7 @@ class Application:
             return
         side = self._loop_side()
         posted = Posted(head, receive, side.outbox)
+        posted.client = scope.get("client")
         side.sweep.begin(posted)
         try:
             said: Said | None = await read_body(posted, side.sweep, side.room, self._body_limit)
