@@ -21,7 +21,8 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.server.observers import joined
 from promptkit.server.telemetry import PIPE, TCP, Telemetry
 from promptkit.transports.http.hosting import Settings, host
-from tests.posting import answer_to
+from tests.posting import PLAIN, agreeing, answer_to
+from tests.transports.http.conftest import GREET, Served
 from tests.wire import MODERN, Client, modern
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -343,3 +344,28 @@ def test_without_the_api_the_extra_is_named(tmp_path):
             2,
             "promptkit: --otel needs opentelemetry: pip install 'promptkit[otel]'",
         )
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
+def test_over_http_each_worker_exports_what_it_was_asked(tmp_path):
+    """
+    The SDK is set up before the workers are forked. Whichever of them answers, its span is exported before
+    it ends.
+    """
+    folder, log = tmp_path / "recipes", tmp_path / "log"
+    folder.mkdir()
+    (folder / "greet.py").write_text(GREET)
+    command = [sys.executable, "-c", SCRIPT, "serve", str(folder), "--otel", "--http", "0", "--workers", "2"]
+    served = Served(command, log)
+    message = modern(1, "prompts/get", {"name": "greet"}, traceparent=PARENT)
+    try:
+        for _ in range(4):
+            with served.connect() as connection:
+                reply = connection.ask("/mcp", json.dumps(message).encode(), **{**PLAIN, **agreeing(message)})
+                assert reply.status == 200
+        assert served.end()[0] == 0
+    finally:
+        served.process.kill()
+        served.process.wait()
+
+    assert served.said().count("SPAN prompts/get greet") == 4
