@@ -108,36 +108,30 @@ def image(tmp_path_factory):
         pytest.skip("overlays need Linux, root, and unshare")
     folder = tmp_path_factory.mktemp("image")
     script, stage = build_script()
-    base = Path(sys.executable).resolve()
-    environment = {**os.environ, "PYTHON": str(base), "IMAGE": f"root{stage}", "DONE": str(folder / "done")}
-    held = subprocess.Popen(
-        ["unshare", "--mount", "sh", "-c", f"{script}\nmount -o remount,ro root{stage}\necho built\nread _"],  # noqa: S607
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    base, log = Path(sys.executable).resolve(), folder / "log"
+    environment = {**os.environ, "PYTHON": str(base), "IMAGE": f"root{stage}"}
+    script += f"\nmount -o remount,ro root{stage}\necho built\nread _"
+    with log.open("wb") as file:  # a pipe could be full before the end
+        held = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", script],  # noqa: S607
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=file,
+        )
     try:
         if held.stdout.readline() != b"built\n":
-            said = held.communicate()[1].decode()
-            if "overlay" in said.splitlines()[0]:
+            said = log.read_text(encoding="utf-8")
+            if said.startswith(("mount", "unshare")):
                 pytest.skip(f"overlays cannot be mounted: {said}")
             pytest.fail(f"the steps of the Dockerfile fail: {said}")
 
         def run(script, **settings):
             inside = f"ip link set lo up; cd {folder}; {script}"
-            entered = [
-                "nsenter",
-                f"--mount=/proc/{held.pid}/ns/mnt",
-                "unshare",
-                "--net",
-                "sh",
-                "-euc",
-                inside,
-            ]
+            enter = ["nsenter", f"--mount=/proc/{held.pid}/ns/mnt", "unshare", "--net", "sh", "-euc", inside]
             return subprocess.run(
-                entered, env=environment, capture_output=True, timeout=60, check=False, **settings
+                enter, env=environment, capture_output=True, timeout=60, check=False, **settings
             )
 
         yield run
