@@ -107,7 +107,7 @@ class Replica:
         self.process = None
 
     def start(self):
-        """Serve, with the keys that there are now."""
+        """Serve, with the keys that there are now; wait until it is ready, as a rollout does."""
         command = [
             *(sys.executable, "-m", "promptkit", "serve", str(self.folder / "recipes")),
             *("--http", f"{address(self.number)}:{PORT}", "--no-auth", "--no-watch", "--grace", "5"),
@@ -120,6 +120,9 @@ class Replica:
             assert self.process.poll() is None, self.log.read_text()
             assert time.monotonic() < until, self.log.read_text()
             time.sleep(0.02)
+        url = f"http://{address(self.number)}:{PORT}/readyz"
+        ask = f"import urllib.request; urllib.request.urlopen({url!r}, timeout={PATIENCE})"
+        subprocess.run([*self.inside(0), sys.executable, "-c", ask], check=True, timeout=2 * PATIENCE)
 
     def end(self):
         """End the server as a deployment does; return its exit code."""
