@@ -18,7 +18,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--whole",
         action="store_true",
-        help="run the fault tests and the laws of types whole, which takes minutes, and not shortened",
+        help="run fault tests, laws of types and load on replicas whole, which takes minutes, not shortened",
     )
 
 

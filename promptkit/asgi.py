@@ -18,6 +18,7 @@ from promptkit.transports.http.hosting import Settings, host
 from promptkit.transports.state_keys import state_keys
 
 if TYPE_CHECKING:
+    from promptkit.server.telemetry import Telemetry
     from promptkit.transports.authorization.authorizer import Authorizer
 
 __all__ = ["Application", "Principal", "TokenVerifier", "VerifierUnavailable", "app"]
@@ -40,6 +41,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     tools: bool | Literal["search"] = False,
     body_limit: int = BODY_BYTES,
     limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
+    otel: bool = False,
 ) -> Application:
     """
     Return an ASGI application that serves recipes at ``/mcp``.
@@ -101,12 +103,16 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         limits:
             How much else a client may ask for.
 
+        otel:
+            Whether OpenTelemetry is told of each request, which needs ``promptkit[otel]``.
+
     Raises:
         LoadError: If there is nothing at the target.
 
         ValueError: If an origin, URL or scope is not one, or a key or token is too short or cannot be read.
 
-        ModuleNotFoundError: If there is an issuer, but not the extra ``auth``.
+        ModuleNotFoundError: If there is an issuer, but not the extra ``auth``; or OpenTelemetry is to be
+            told, and its API is not installed.
     """
     reloader = Reloader(target, report_faults)
     catalog = reloader.load()
@@ -124,6 +130,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         body_limit=body_limit,
         limits=limits,
         authorizer=_authorizer(public_url, issuer, token_file, verifier, tuple(required_scopes)),
+        telemetry=_telemetry() if otel else None,
     )
 
     def start(application: Application) -> None:
@@ -146,3 +153,9 @@ def _authorizer(
 
     file = None if token_file is None else str(token_file)
     return protect(resource=public_url, issuer=issuer, token_file=file, verifier=verifier, scopes=scopes)
+
+
+def _telemetry() -> "Telemetry":
+    from promptkit.server.telemetry import TCP, Telemetry  # its imports take as long as all others
+
+    return Telemetry(TCP)

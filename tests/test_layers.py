@@ -43,6 +43,8 @@ LAZY = {
     "promptkit.protocol.wire.tools",
     "promptkit.server.methods.tools",
     "promptkit.server.audit",
+    "promptkit.server.telemetry",
+    "opentelemetry",
     "promptkit.server.scheduling.event_loop",
     "promptkit.compiler.lints.files",
     "promptkit.server.scheduling.loops",

@@ -253,6 +253,7 @@ SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "FILE",
         "help": "write one line of JSON per request to FILE, without the values of arguments",
     },
+    "--otel": {"action": "store_true", "help": "tell OpenTelemetry of each request (promptkit[otel])"},
 }
 
 #: The options of `serve` over HTTP.

@@ -38,10 +38,13 @@ if TYPE_CHECKING:
     from promptkit.compiler.reloading import Reloader
     from promptkit.protocol.connection import Connection
     from promptkit.server import Server
-    from promptkit.server.audit import Audit
+    from promptkit.server.observers import Observer
     from promptkit.server.snapshot import Snapshot
 
-__all__ = ["limits_of", "run"]
+__all__ = ["NEEDS_OTEL", "limits_of", "run"]
+
+#: What is said if the API of OpenTelemetry is not installed.
+NEEDS_OTEL: Final = "--otel needs {}: pip install 'promptkit[otel]'"
 
 #: How long to wait for a request for a list before recipes are imported, in seconds.
 _FIRST_LIST_WAIT_S: Final = 0.05
@@ -70,22 +73,25 @@ def run(options: Namespace) -> int:
         example = f"promptkit render {options.target} NAME"
         _print(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
-        audit = _open_audit(options)
+        observer = _observer(options)
     except OSError as error:
         _print(f"cannot write to {options.audit!r}: {error.strerror}")
+        return Exit.USAGE
+    except ModuleNotFoundError as error:
+        _print(NEEDS_OTEL.format(error.name))
         return Exit.USAGE
     cache = _startup_cache(options)
     early = _answer_early(options, wire, cache.listings() if cache else None)
     try:
-        code = _serve(options, wire, audit, cache, early)
+        code = _serve(options, wire, observer, cache, early)
     except LoadError:
         _refuse_requests(cache, early)
         raise
     if code is not Exit.FINE:
         _refuse_requests(cache, early)
         return code
-    if audit is not None:
-        audit.close()
+    if observer is not None:
+        observer.close()
     # The client is gone, so threads that prompts left running are not waited for.
     return stdio.exit_now()
 
@@ -104,7 +110,7 @@ def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | Non
         importing=partial(_import_progress, options.target),
         changes=options.watch and place_of(options.target) is not None,
         tools=options.tools,
-        greets=options.audit is None,  # early replies would be missing in the audit
+        greets=options.audit is None and not options.otel,  # of early replies nobody is told
     )
     done = partial(stdio.exit_after, *_longest_import(options))
     early.read_from(wire.read, done)
@@ -125,7 +131,7 @@ def _longest_import(options: Namespace) -> tuple[float, Exit]:
 def _serve(
     options: Namespace,
     wire: stdio.Wire,
-    audit: "Audit | None",
+    observer: "Observer | None",
     cache: CompiledSet | None,
     early: EarlyServer,
 ) -> Exit:
@@ -140,7 +146,7 @@ def _serve(
     if found is None:
         return Exit.FAULTY
     changes = options.watch and reloader.watches
-    server = _server(options, found, wire, early.connection, audit, changes=changes)
+    server = _server(options, found, wire, early.connection, observer, changes=changes)
     imported = partial(_imported, server, reloader, cache, early)
     if lazy:
         lazy.start(reloader, server, imported, wire.end)
@@ -194,7 +200,7 @@ def _server(  # noqa: PLR0913 (a server has that many properties)
     found: "Catalog | Snapshot",
     wire: stdio.Wire,
     connection: "Connection",
-    audit: "Audit | None",
+    observer: "Observer | None",
     *,
     changes: bool,
 ) -> "Server":
@@ -208,7 +214,7 @@ def _server(  # noqa: PLR0913 (a server has that many properties)
         changes=changes,
         tools=options.tools,
         limits=limits_of(options),
-        audit=audit,
+        observer=observer,
         connection=connection,
     )
 
@@ -269,10 +275,11 @@ def _import_progress(target: str) -> str:
 
 def _startup_cache(options: Namespace) -> CompiledSet | None:
     # Without a watch, clients could not be told of lists that the cache had wrong. And answers from
-    # the cache are neither counted for the rate limit nor written to the audit.
-    if not (options.cache and options.watch) or options.audit is not None or options.rate != inf:
+    # the cache are neither counted for the rate limit nor noted by anybody.
+    is_noted = options.audit is not None or options.otel
+    if not (options.cache and options.watch) or is_noted or options.rate != inf:
         if options.compiled is not None:
-            _print(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit or --rate")
+            _print(f"{options.compiled!r} is not used with --no-watch, --no-cache, --audit, --otel or --rate")
         return None
     if options.compiled is not None and (built := _built_set(options)) is not None:
         return built
@@ -294,12 +301,22 @@ def _server_info(options: Namespace) -> ServerInfo:
     return ServerInfo(options.name, VERSION)
 
 
-def _open_audit(options: Namespace) -> "Audit | None":
-    if options.audit is None:
+def _observer(options: Namespace) -> "Observer | None":
+    """What is told of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
+    if options.audit is None and not options.otel:
         return None
-    from promptkit.server.audit import Audit
+    from promptkit.server.observers import joined
 
-    return Audit(options.audit)
+    observers: list[Observer] = []
+    if options.audit is not None:
+        from promptkit.server.audit import Audit
+
+        observers.append(Audit(options.audit))
+    if options.otel:
+        from promptkit.server.telemetry import PIPE, Telemetry
+
+        observers.append(Telemetry(PIPE))
+    return joined(observers)
 
 
 def limits_of(options: Namespace) -> Limits:

@@ -24,6 +24,7 @@ from promptkit.transports.http.listeners import CannotListen, Listener
 from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
+    from promptkit.server.telemetry import Telemetry
     from promptkit.transports.http.connections import ConnectionLimits
     from promptkit.transports.http.worker import Application
 
@@ -62,6 +63,8 @@ def application_factory(
         ValueError: If an origin, a URL, a scope, a key or a token is not one.
 
         OSError: If the audit cannot be written.
+
+        ModuleNotFoundError: If OpenTelemetry is to be told, and its API is not installed.
     """
     from promptkit.cli.serve import limits_of
     from promptkit.transports.http.application import BODY_BYTES
@@ -81,6 +84,7 @@ def application_factory(
         keys=state_keys(options.state_keys) or (os.urandom(32),),  # what all workers share
         changes=options.watch and reloader.watches,
         audit=options.audit,
+        telemetry=_telemetry(options),
         page_size=options.page_size,
         tools=options.tools,
         body_limit=options.max_body or BODY_BYTES,
@@ -171,6 +175,11 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
         return Exit.FAULTY
     try:
         make = application_factory(options, reloader, catalog, listening)
+    except ModuleNotFoundError as error:
+        from promptkit.cli.serve import NEEDS_OTEL
+
+        say(NEEDS_OTEL.format(error.name))
+        return Exit.USAGE
     except ValueError as error:
         say(str(error))
         return Exit.USAGE
@@ -188,6 +197,17 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     for listener in listening:
         listener.close()
     return exit_now()
+
+
+def _telemetry(options: Namespace) -> "Telemetry | None":
+    """What tells OpenTelemetry of requests, made before the fork. Raises ModuleNotFoundError."""
+    if not options.otel:
+        return None
+    from promptkit.server.telemetry import TCP, Telemetry, is_recorded
+
+    if not is_recorded():
+        say("--otel tells nobody: set up an SDK, as opentelemetry-instrument does before it starts promptkit")
+    return Telemetry(TCP)
 
 
 def _supervise(

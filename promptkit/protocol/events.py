@@ -40,6 +40,13 @@ class Channel(Protocol):
         """
         ...
 
+    @property
+    def subject(self) -> str:
+        """
+        Whose requests are counted together: who the client is, as far as that is known.
+        """
+        ...
+
     def fitting(self, request_id: RequestId, reply: bytes) -> bytes:
         """
         Return *reply*, or a refusal if *reply* is too long for the channel.
@@ -95,6 +102,13 @@ class Batch:
         Who sends the batch; None if nobody asked.
         """
         return None if self._channel is None else self._channel.principal
+
+    @property
+    def subject(self) -> str:
+        """
+        Whose requests these are.
+        """
+        return "" if self._channel is None else self._channel.subject
 
     def gather(self, events: "list[Event]") -> "list[Event]":
         """
@@ -207,6 +221,13 @@ class Request(Struct, gc=False):
         Whether nobody waits for the reply any more.
         """
         return self.channel is not None and self.channel.gone
+
+    @property
+    def subject(self) -> str:
+        """
+        Whose requests are counted together with this one; ``""`` if there is only one client.
+        """
+        return "" if self.channel is None else self.channel.subject
 
     def discard(self, reply: bytes = b"") -> None:
         """

@@ -168,12 +168,12 @@ class Handlers:
         return call(exchange)
 
     def _limited(self, rate: float) -> dict[str, Handler]:
-        from promptkit.server.rate_limit import TokenBucket  # few servers limit all requests
+        from promptkit.server.rate_limit import TokenBuckets  # few servers limit all requests
 
-        bucket = TokenBucket(rate, "requests")
+        buckets = TokenBuckets(rate, "requests")
 
         def limited(exchange: Exchange) -> bytes | None:
-            bucket.take()
+            buckets.take(exchange.request.subject)
             return self._methods[exchange.request.method](exchange)
 
         return dict.fromkeys(self._methods, limited)

@@ -1,11 +1,20 @@
 """How often something may happen: requests, and reports of progress."""
 
 import time
+from collections import OrderedDict
 from collections.abc import Callable
+from math import ceil
+from threading import Lock
+from typing import Final
+
+from msgspec import UNSET
 
 from promptkit.protocol.jsonrpc import TooManyRequests
 
-__all__ = ["TokenBucket"]
+__all__ = ["MOST_SUBJECTS", "TokenBucket", "TokenBuckets"]
+
+#: How many subjects are counted at the same time. The one that has not asked for longest is forgotten.
+MOST_SUBJECTS: Final = 10_000
 
 
 class TokenBucket:
@@ -44,13 +53,46 @@ class TokenBucket:
         self._tokens -= 1
         return True
 
-    def take(self) -> None:
+    def refusal(self) -> TooManyRequests:
+        """Return the error for whom `allows` does not let through."""
+        msg = f"more than {self._rate:g} {self._what} a second: try again later"
+        seconds = ceil((1 - self._tokens) / self._rate)
+        # One second is what clients wait that are told of no time.
+        return TooManyRequests(msg, {"retryAfter": seconds} if seconds > 1 else UNSET)
+
+
+class TokenBuckets:
+    """
+    A bucket for each subject, such as the address of a client: nobody uses up what others may ask for.
+
+    Args:
+        rate:
+            How many a second each of them may have.
+
+        what:
+            What is counted, for the error that a client sees.
+    """
+
+    def __init__(self, rate: float, what: str) -> None:
+        self._rate = rate
+        self._what = what
+        self._buckets: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._lock = Lock()
+
+    def take(self, subject: str) -> None:
         """
-        Take a token.
+        Take a token of a subject.
 
         Raises:
             TooManyRequests: If there is none.
         """
-        if not self.allows():
-            msg = f"more than {self._rate:g} {self._what} a second: try again later"
-            raise TooManyRequests(msg)
+        with self._lock:
+            bucket = self._buckets.get(subject)
+            if bucket is None:
+                bucket = self._buckets[subject] = TokenBucket(self._rate, self._what)
+                if len(self._buckets) > MOST_SUBJECTS:
+                    self._buckets.popitem(last=False)
+            else:
+                self._buckets.move_to_end(subject)
+            if not bucket.allows():
+                raise bucket.refusal()

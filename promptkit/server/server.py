@@ -29,7 +29,7 @@ from promptkit.version import VERSION
 
 if TYPE_CHECKING:
     from promptkit.protocol.request_state import RequestStateSigner
-    from promptkit.server.audit import Audit
+    from promptkit.server.observers import Observer
     from promptkit.server.updates import Updates
 
 __all__ = ["Server"]
@@ -65,8 +65,8 @@ class Server:
         limits:
             How much a client may ask for.
 
-        audit:
-            Notes every request; None if none is noted.
+        observer:
+            Is told of every request, such as an audit; None if nobody is.
 
         connection:
             The client, if some of its messages were handled before; a new one otherwise.
@@ -85,12 +85,12 @@ class Server:
         changes: bool = False,
         tools: ToolMode = False,
         limits: Limits = Limits(),  # noqa: B008 (it cannot be changed)
-        audit: "Audit | None" = None,
+        observer: "Observer | None" = None,
         connection: Connection | None = None,
         signer: "RequestStateSigner | None" = None,
     ) -> None:
         self._send = send
-        self._audit = audit
+        self._observer = observer
         self._identity = identity
         self._page_size = page_size
         self._limits = limits
@@ -100,7 +100,7 @@ class Server:
         self._snapshot = catalog
         self._connection = connection or Connection(identity, limits=limits)
         self._connection.capabilities = self._snapshot.capabilities
-        if audit is not None:
+        if observer is not None:
             self._connection.observe = self._note
         self._in_flight = self._make_in_flight()
         self._executor = Executor(self._in_flight, limits.renders)
@@ -289,8 +289,8 @@ class Server:
         """Handle one event, as `LeaderFollowers` wants it."""
         if isinstance(event, Request):
             exchange = Exchange(event, self._snapshot)
-            if self._audit is not None:
-                event.when_answered(self._audit.begin(event, exchange.snapshot.catalog))
+            if self._observer is not None:
+                event.when_answered(self._observer.begin(event, exchange.snapshot.catalog))
             # Once the thread may be relieved, its own request may be in this table.
             if event.id in self._in_flight.ids:
                 refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
@@ -313,8 +313,8 @@ class Server:
 
     def _note(self, request: Request, reply: bytes) -> None:
         """Note a request that the connection has answered by itself."""
-        if self._audit is not None:
-            self._audit.begin(request, self.catalog)(reply)
+        if self._observer is not None:
+            self._observer.begin(request, self.catalog)(reply)
 
     def _wake(self) -> None:
         self._patrol.wake()

@@ -28,8 +28,7 @@ from promptkit.protocol.partial_decoding import leading_id
 from promptkit.protocol.revisions import REVISIONS as BY_DATE
 from promptkit.protocol.wire import Params
 from promptkit.server import rate_limit
-from promptkit.server.methods import completion
-from promptkit.server.rate_limit import TokenBucket
+from promptkit.server.rate_limit import MOST_SUBJECTS, TokenBucket, TokenBuckets
 from promptkit.server.read_history import ReadHistory
 from promptkit.server.snapshot import CACHED, CACHED_BYTES, ReplyCache
 from tests.wire import MODERN, REVISIONS, Client, line, modern, notification, request
@@ -680,8 +679,7 @@ class TestKept:
 def stopped(monkeypatch):
     """Rates are counted by a clock that stands still."""
     standing = partial(TokenBucket, clock=lambda: 0.0)
-    for module in (completion, rate_limit):
-        monkeypatch.setattr(module, "TokenBucket", standing)
+    monkeypatch.setattr(rate_limit, "TokenBucket", standing)
 
 
 class TestRates:
@@ -694,12 +692,9 @@ class TestRates:
 
         def taken():
             count = 0
-            while True:
-                try:
-                    bucket.take()
-                except TooManyRequests:
-                    return count
+            while bucket.allows():
                 count += 1
+            return count
 
         counts = []
         for later in (0.0, 0.0, 0.3, 0.35, 100.0):
@@ -707,6 +702,38 @@ class TestRates:
             counts.append(taken())
 
         assert counts == [10, 0, 3, 0, 10]
+
+    def test_each_subject_has_its_own(self):
+        """
+        What one has used up, another still has; and only so many are known: the one that has not asked for
+        longest is forgotten.
+        """
+        buckets = TokenBuckets(1e-6, "requests")
+
+        def may(subject):
+            try:
+                buckets.take(subject)
+            except TooManyRequests:
+                return False
+            return True
+
+        assert [may(subject) for subject in ("a", "a", "b", "b")] == [True, False, True, False]
+        for number in range(MOST_SUBJECTS - 2):
+            buckets.take(str(number))
+        assert [may("a"), may("c"), may("a"), may("b")] == [False, True, False, True]
+        assert len(buckets._buckets) == MOST_SUBJECTS
+
+    def test_a_slow_rate_says_when_to_come_back(self):
+        """
+        If that takes longer than a second, the error says how long.
+        """
+        now = 0.0
+        bucket = TokenBucket(0.1, "requests", lambda: now)
+        allowed = bucket.allows()
+        now = 4.5
+
+        assert (allowed, bucket.allows()) == (True, False)
+        assert bucket.refusal().data == {"retryAfter": 6}
 
     @pytest.mark.usefixtures("stopped")
     @pytest.mark.parametrize("revision", REVISIONS)

@@ -5,13 +5,13 @@ from typing import Final
 
 from promptkit.protocol.http.messages import JSON, Response
 from promptkit.protocol.jsonrpc import Code
-from promptkit.protocol.outcomes import error_code
+from promptkit.protocol.outcomes import error_code, retry_after
 
 __all__ = ["RETRY", "response_to", "status_of"]
 
 _JSON: Final = (b"content-type", JSON)
 
-#: When a client may try again that has met a limit, in seconds.
+#: When a client may try again that has met a limit, in seconds, if the error does not say it.
 RETRY: Final = (b"retry-after", b"1")
 
 #: What is wrong with the message itself. Clients of the older era take each such status for a broken
@@ -69,4 +69,8 @@ def response_to(reply: bytes, *, modern: bool) -> Response:
             Whether the request names its revision.
     """
     status = status_of(reply, modern=modern)
-    return Response(status, reply[:-1], (_JSON,) if status != Code.TOO_MANY_REQUESTS else (_JSON, RETRY))
+    if status != Code.TOO_MANY_REQUESTS:
+        return Response(status, reply[:-1], (_JSON,))
+    seconds = retry_after(reply)
+    retry = RETRY if seconds is None else (RETRY[0], b"%d" % seconds)
+    return Response(status, reply[:-1], (_JSON, retry))

@@ -59,6 +59,10 @@ class Meta(Struct, kw_only=True, gc=False):
     client_info: ClientInfo | UnsetType = field(default=UNSET, name=CLIENT_INFO)
     log_level: LogLevel | UnsetType = field(default=UNSET, name=LOG_LEVEL)
     progress_token: int | str | UnsetType = field(default=UNSET, name="progressToken")
+    # Of the tracing of others: whatever stands there, the request is served.
+    traceparent: Any = UNSET
+    tracestate: Any = UNSET
+    baggage: Any = UNSET
 
 
 class Params(Struct, kw_only=True, gc=False):

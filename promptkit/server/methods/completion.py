@@ -9,7 +9,7 @@ from promptkit.protocol.revisions import Revision
 from promptkit.server.calls import Calls, call_author
 from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import completer_of
-from promptkit.server.rate_limit import TokenBucket
+from promptkit.server.rate_limit import TokenBuckets
 
 __all__ = ["CompletionMethod"]
 
@@ -26,18 +26,18 @@ class CompletionMethod:
             What writes results, by revision.
 
         rate:
-            How many requests a second are answered.
+            How many requests a second of one subject are answered.
     """
 
     def __init__(self, calls: Calls, lowerings: dict[Revision, Lowering], rate: float) -> None:
         self._calls = calls
         self._lowerings = lowerings
-        self._bucket = TokenBucket(rate, "requests for completion")
+        self._buckets = TokenBuckets(rate, "requests for completion")
 
     def complete(self, exchange: Exchange) -> bytes | None:
         """Return the result; None if it comes later."""
         params: wire.CompleteParams = exchange.request.params
-        self._bucket.take()
+        self._buckets.take(exchange.request.subject)
         completer = completer_of(exchange)
         lowering = self._lowerings[exchange.request.revision]
         if completer is None:

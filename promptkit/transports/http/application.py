@@ -28,6 +28,7 @@ from promptkit.transports.http.sweep import Sweep
 
 if TYPE_CHECKING:
     from promptkit.protocol.principals import Principal
+    from promptkit.server.telemetry import Telemetry
     from promptkit.transports.authorization.authorizer import Authorizer
 
 __all__ = ["BODY_BYTES", "Application"]
@@ -92,6 +93,9 @@ class Application:
         authorizer:
             Finds who sends a request; None if nobody asks.
 
+        telemetry:
+            Is told of requests that are refused here, and never reach the server, and of the end.
+
     Attributes:
         draining:
             Whether the process is about to end: then every connection is closed after its reply.
@@ -109,6 +113,7 @@ class Application:
         sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
         owns_process: bool = False,
         authorizer: "Authorizer | None" = None,
+        telemetry: "Telemetry | None" = None,
     ) -> None:
         self.draining = False
         self._make_server = make_server
@@ -122,6 +127,7 @@ class Application:
         self._on_start = on_start
         self._owns_process = owns_process
         self._authorizer = authorizer
+        self._telemetry = telemetry
         self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
         self._side: _LoopSide | None = None
         self._lock = Lock()
@@ -159,6 +165,8 @@ class Application:
         if self._server is not None:
             self._server.close(grace)
         self._refuse_rest()
+        if self._telemetry is not None:
+            self._telemetry.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, as ASGI wants it."""
@@ -171,10 +179,11 @@ class Application:
         if found is None and self._authorizer is not None:
             found = await self._authorizer.check(head, scope.get("query_string", b""))
         if isinstance(found, Response):
-            await self._send(head, found, send)
+            await self._send_own(head, found, send)
             return
         side = self._loop_side()
         posted = Posted(head, receive, side.outbox)
+        posted.client = scope.get("client")
         if found is not None:
             posted.principal = found
         side.sweep.begin(posted)
@@ -183,9 +192,9 @@ class Application:
             if isinstance(said, bytes):
                 said = await self._post(posted, said)
             if isinstance(said, bytes):
-                said = response_to(said, modern=posted.modern)
-            if isinstance(said, Response):
-                await self._send(head, said, send)
+                await self._send(head, response_to(said, modern=posted.modern), send)
+            elif isinstance(said, Response):
+                await self._send_own(head, said, send)
             elif said is not None:
                 await self._stream(posted, said, send)
         finally:
@@ -216,6 +225,12 @@ class Application:
         if self._is_closed:  # nobody may be left to take it
             self._refuse_rest()
         return posted.next()
+
+    async def _send_own(self, head: Head, response: Response, send: Send) -> None:
+        """Send a response that is no reply of the server."""
+        if self._telemetry is not None and response.status >= 400 and head.path not in _HEALTH:
+            self._telemetry.refused(response.status)
+        await self._send(head, response, send)
 
     async def _send(self, head: Head, response: Response, send: Send) -> None:
         headers = [*response.headers]

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -81,6 +81,9 @@ class Posted:
             That of the event loop on which it waits.
 
     Attributes:
+        client:
+            The client's address and port, if the server knows them.
+
         body:
             The whole body, once it has arrived.
 
@@ -125,6 +128,7 @@ class Posted:
     """
 
     # These are what most requests never change, so none pays for them.
+    client: Sequence[Any] | None = None
     body = b""
     principal: "Principal | None" = None
     requests: Sequence[Request] = ()
@@ -144,6 +148,13 @@ class Posted:
         self._outbox = outbox
 
     # What follows is called by the threads of the server.
+
+    @property
+    def subject(self) -> str:
+        """Whose requests are counted together: those of one token's subject, else of one address."""
+        if self.principal is not None:
+            return self.principal.subject
+        return "" if self.client is None else str(self.client[0])
 
     def fitting(self, _request_id: RequestId, reply: bytes) -> bytes:
         """Return *reply*: it has no limit but its own."""

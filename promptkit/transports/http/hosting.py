@@ -19,7 +19,8 @@ from promptkit.transports.http.application import BODY_BYTES, Application
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
-    from promptkit.server.audit import Audit
+    from promptkit.server.observers import Observer
+    from promptkit.server.telemetry import Telemetry
     from promptkit.transports.authorization.authorizer import Authorizer
 
 __all__ = ["Settings", "host"]
@@ -48,6 +49,9 @@ class Settings(Struct, frozen=True, kw_only=True):
         audit:
             The file to which one line is written for each request; None if none is.
 
+        telemetry:
+            Tells OpenTelemetry of each request; None if it is told of none.
+
         page_size:
             How many items a page of a list holds.
 
@@ -73,6 +77,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     keys: Iterable[bytes] = ()
     changes: bool = True
     audit: str | None = None
+    telemetry: "Telemetry | None" = None
     page_size: int = PAGE_SIZE
     tools: ToolMode = False
     body_limit: int = BODY_BYTES
@@ -115,7 +120,7 @@ def host(
             changes=settings.changes,
             limits=settings.limits,
             signer=RequestStateSigner(ring),
-            audit=_audit(settings.audit),
+            observer=_observer(settings),
         )
 
     return Application(
@@ -127,15 +132,18 @@ def host(
         on_start=on_start,
         owns_process=settings.owns_process,
         authorizer=authorizer,
+        telemetry=settings.telemetry,
     )
 
 
-def _audit(file: str | None) -> "Audit | None":
-    if file is None:
-        return None
+def _observer(settings: Settings) -> "Observer | None":
+    """What is told of each request. Each process opens the audit by itself."""
+    if settings.audit is None:
+        return settings.telemetry
     from promptkit.server.audit import Audit  # few keep one
+    from promptkit.server.observers import joined
 
-    return Audit(file)
+    return joined((Audit(settings.audit), settings.telemetry))
 
 
 def _nowhere(_line: bytes) -> None:

@@ -305,6 +305,29 @@ class TestLimits:
         }
         app.close(0)
 
+    @pytest.mark.parametrize("method", ["prompts/list", "completion/complete"])
+    def test_the_rate_is_that_of_an_address(self, method):
+        """
+        Who asks too often is refused until a time that Retry-After tells. Other addresses are served.
+        """
+        app = application(recipes.catalog(), rate=0.01, completions=0.01)
+        given = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": ""}}
+        message = modern(1, method, given if method == "completion/complete" else None)
+
+        async def ask(address):
+            caller = post(app, message)
+            caller.scope["client"] = address
+            return await caller.result()
+
+        async def ask_all():
+            addresses = [("10.0.0.1", 1), ("10.0.0.1", 2), ("10.0.0.2", 1), None]
+            return [await ask(address) for address in addresses]
+
+        answers = asyncio.run(ask_all())
+        assert [answer.status for answer in answers] == [200, 429, 200, 200]
+        assert 95 <= int(answers[1].header("retry-after")) <= 100
+        app.close(0)
+
     def test_what_runs_at_once(self):
         """
         429 with Retry-After for more prompts than may run at the same time.

@@ -1,0 +1,162 @@
+"""
+Telemetry: a span and a measurement for each request, by the API of OpenTelemetry.
+
+What becomes of them is up to the SDK that the process has set up. Names are those of its conventions for MCP.
+
+See https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/.
+"""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from typing import Final
+
+import attrs
+from opentelemetry import metrics, propagate, trace
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.protocol.events import Request
+from promptkit.protocol.methods import METHODS
+from promptkit.protocol.outcomes import error_code
+from promptkit.server.lookup import target_of
+from promptkit.version import VERSION
+
+__all__ = ["PIPE", "TCP", "Telemetry", "is_recorded"]
+
+#: The transports, as OpenTelemetry calls them.
+PIPE: Final = "pipe"
+TCP: Final = "tcp"
+
+#: The bounds that the conventions recommend, in seconds.
+_BOUNDS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+
+#: What OpenTelemetry writes in place of what clients make up, and of which there is no end.
+_OTHER: Final = "_OTHER"
+
+#: The longest id that is noted, in characters.
+_LONGEST_ID: Final = 64
+
+_CONTEXT: Final = ("traceparent", "tracestate", "baggage")
+
+#: How long it may take to hand over what is not exported yet at the end, in milliseconds.
+_FLUSH_MS: Final = 2000
+
+
+@attrs.frozen
+class _Begun:
+    span: Span
+    started: float
+    attributes: dict[str, str]
+
+
+class Telemetry:
+    """
+    Tells OpenTelemetry of requests: a span for each, and how long it took.
+
+    A span is the child of the one that the client names in ``_meta``. It holds no value of an argument, nor
+    the text of an error, which may quote one. A URI that holds variables is left out for the same reason.
+
+    Args:
+        transport:
+            `PIPE` or `TCP`.
+    """
+
+    def __init__(self, transport: str) -> None:
+        self._tracer = trace.get_tracer("promptkit", VERSION)
+        meter = metrics.get_meter("promptkit", VERSION)
+        self._durations = meter.create_histogram(
+            "mcp.server.operation.duration",
+            unit="s",
+            description="How long requests took, from their arrival to the reply.",
+            explicit_bucket_boundaries_advisory=_BOUNDS,
+        )
+        self._refusals = meter.create_counter(
+            "promptkit.http.refusals",
+            unit="{request}",
+            description="HTTP requests that were refused before anybody looked at what they ask for.",
+        )
+        self._transport = {"network.transport": transport}
+        if transport == TCP:
+            self._transport["network.protocol.name"] = "http"
+        self._begun: dict[int, _Begun] = {}
+        self._numbers = count(1)
+
+    def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], None]:
+        """
+        Begin the span of a request.
+
+        Args:
+            request:
+                What was asked.
+
+            catalog:
+                What it is answered from.
+
+        Returns:
+            A function to be called with the reply before that is sent, or with ``b""`` if the request was
+            cancelled. Only its first call counts.
+        """
+        method = request.method if request.method in METHODS else _OTHER
+        attributes = {
+            "mcp.method.name": method,
+            "mcp.protocol.version": request.revision.date,
+            **self._transport,
+        }
+        own = {"jsonrpc.request.id": str(request.id)[:_LONGEST_ID]}
+        target, name = target_of(request, catalog), method
+        if target is not None and target.name is not None:
+            if target.kind == "prompt":
+                attributes["gen_ai.prompt.name"] = target.name
+                name = f"{method} {target.name}"
+            elif target.name == target.asked:
+                own["mcp.resource.uri"] = target.name
+        span = self._tracer.start_span(
+            name, propagate.extract(_carrier(request)), SpanKind.SERVER, {**attributes, **own}
+        )
+        number = next(self._numbers)
+        self._begun[number] = _Begun(span, time.perf_counter(), attributes)
+        return partial(self._end, number)
+
+    def refused(self, status: int) -> None:
+        """Count an HTTP request that was refused with a status."""
+        self._refusals.add(1, {"http.response.status_code": status})
+
+    def close(self) -> None:
+        """End the spans of requests that were never answered, and hand over what is not exported yet."""
+        for number in list(self._begun):
+            self._end(number, b"")
+        for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
+            flush = getattr(provider, "force_flush", None)  # only the SDK has it
+            if flush is not None:
+                flush(_FLUSH_MS)
+
+    def _end(self, number: int, reply: bytes) -> None:
+        begun = self._begun.pop(number, None)
+        if begun is None:
+            return
+        span, attributes = begun.span, begun.attributes
+        if (code := error_code(reply)) is not None:
+            attributes |= {"error.type": str(code), "rpc.response.status_code": str(code)}
+        elif not reply:
+            attributes["error.type"] = "cancelled"
+        if "error.type" in attributes:
+            span.set_attributes(attributes)
+            span.set_status(Status(StatusCode.ERROR))
+        self._durations.record(
+            time.perf_counter() - begun.started, attributes, trace.set_span_in_context(span)
+        )
+        span.end()
+
+
+def is_recorded() -> bool:
+    """Whether the process has set up an SDK: without one, nothing becomes of what is told."""
+    return hasattr(trace.get_tracer_provider(), "force_flush")
+
+
+def _carrier(request: Request) -> dict[str, str]:
+    """The context of a trace that a client has sent along."""
+    meta = getattr(request.params, "meta", None)
+    found = {name: getattr(meta, name, None) for name in _CONTEXT}
+    return {name: value for name, value in found.items() if isinstance(value, str)}

@@ -1,0 +1,215 @@
+"""
+Three replicas behind nginx, each on a machine of its own, as far as the network tells: a network namespace.
+
+nginx is set up as `docs/examples/nginx.conf` says. Requests take turns. It needs Linux, root, `ip` and nginx.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from pathlib import Path
+
+import pytest
+
+LOAD = Path(__file__).with_name("load.py")
+EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "nginx.conf"
+REPLICAS = (1, 2, 3)
+PORT = 8000
+CLIENTS = 8
+
+#: How long anything is waited for, in seconds. It is a bound, no figure.
+PATIENCE = 30.0
+
+#: How many requests are sent at least, by default and with `--whole`.
+SHORT, WHOLE = 1_000, 20_000
+
+RECIPES = '''
+from promptkit import prompt
+
+@prompt
+def greet(name: str) -> str:
+    """Say hello."""
+    return f"Hello, {name}."
+
+@prompt(elicit=True)
+def plan(goal: str) -> str:
+    """Plan something."""
+    return f"Plan {goal}."
+'''
+
+NGINX = """
+daemon off;
+master_process off;
+pid nginx.pid;
+error_log error.log;
+events {}
+http {
+    access_log off;
+    client_body_temp_path bodies;
+    proxy_temp_path proxied;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    add_header X-Upstream $upstream_addr always;
+    include prompts.conf;
+}
+"""
+
+
+def ip(*words):
+    """Run `ip`."""
+    subprocess.run([shutil.which("ip"), *words], check=True, capture_output=True, timeout=PATIENCE)
+
+
+def address(replica):
+    """Return the address of a replica."""
+    return f"10.77.{replica}.2"
+
+
+@pytest.fixture(scope="module")
+def network():
+    """A function that puts `ip netns exec` before a command: for a replica, or for 0, the proxy's machine."""
+    if not sys.platform.startswith("linux") or os.geteuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("network namespaces need Linux, root, and ip")
+    names = [f"promptkit{os.getpid()}-{number}" for number in (0, *REPLICAS)]
+    try:
+        ip("netns", "add", names[0])
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"network namespaces cannot be made: {error.stderr.decode().strip()}")
+    made = [names[0]]
+    try:
+        ip("-n", names[0], "link", "set", "lo", "up")
+        for number in REPLICAS:
+            ip("netns", "add", names[number])
+            made.append(names[number])
+            here, there = (names[0], f"to{number}", f"10.77.{number}.1/30"), (names[number], "eth0", None)
+            ip("link", "add", here[1], "netns", here[0], "type", "veth", "peer", there[1], "netns", there[0])
+            for name, device, at in (here, (*there[:2], f"{address(number)}/30")):
+                ip("-n", name, "address", "add", at, "dev", device)
+                ip("-n", name, "link", "set", device, "up")
+        yield lambda number: ["ip", "netns", "exec", names[number]]
+    finally:
+        for name in made:
+            ip("netns", "delete", name)
+
+
+class Replica:
+    """One server on a machine of its own."""
+
+    def __init__(self, inside, number, folder):
+        self.inside, self.number, self.folder = inside, number, folder
+        self.log = folder / f"replica{number}.log"
+        self.process = None
+
+    def start(self):
+        """Serve, with the keys that there are now; wait until it is ready, as a rollout does."""
+        command = [
+            *(sys.executable, "-m", "promptkit", "serve", str(self.folder / "recipes")),
+            *("--http", f"{address(self.number)}:{PORT}", "--no-auth", "--no-watch", "--grace", "5"),
+            *("--public-url", "http://prompts.example/mcp", "--state-keys", str(self.folder / "keys")),
+        ]
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(self.inside(self.number) + command, stderr=log)
+        until = time.monotonic() + PATIENCE
+        while b"serving at" not in self.log.read_bytes():
+            assert self.process.poll() is None, self.log.read_text()
+            assert time.monotonic() < until, self.log.read_text()
+            time.sleep(0.02)
+        url = f"http://{address(self.number)}:{PORT}/readyz"
+        ask = f"import urllib.request; urllib.request.urlopen({url!r}, timeout={PATIENCE})"
+        subprocess.run([*self.inside(0), sys.executable, "-c", ask], check=True, timeout=2 * PATIENCE)
+
+    def end(self):
+        """End the server as a deployment does; return its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+
+def write_keys(folder, *letters):
+    """Write the file of keys, the first of which seals."""
+    file = folder / "keys.new"
+    file.touch(mode=0o600)
+    file.write_text("".join(b64encode(letter * 32).decode() + "\n" for letter in letters))
+    file.replace(folder / "keys")
+
+
+@pytest.fixture
+def replicas(network, tmp_path):
+    """Three replicas that serve the same recipes."""
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "prompts.py").write_text(RECIPES)
+    write_keys(tmp_path, b"a")
+    found = [Replica(network, number, tmp_path) for number in REPLICAS]
+    try:
+        for replica in found:
+            replica.start()
+        yield found
+    finally:
+        for replica in found:
+            if replica.process is not None:
+                replica.process.kill()
+                replica.process.wait(PATIENCE)
+
+
+@pytest.fixture
+def proxy(network, replicas, tmp_path):
+    """The proxy in front of them."""
+    program = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin:/usr/local/sbin")
+    if program is None:
+        pytest.skip("nginx is not installed")
+    folder = tmp_path / "nginx"
+    folder.mkdir()
+    text = EXAMPLE.read_text(encoding="utf-8").replace("listen 80;", f"listen 127.0.0.1:{PORT};")
+    for number in REPLICAS:
+        assert f"10.0.0.1{number}:8000" in text
+        text = text.replace(f"10.0.0.1{number}:8000", f"{address(number)}:{PORT}")
+    (folder / "prompts.conf").write_text(text)
+    (folder / "nginx.conf").write_text(NGINX)
+    words = [program, "-e", "error.log", "-p", str(folder), "-c", "nginx.conf"]
+    subprocess.run([*network(0), *words, "-t"], check=True, timeout=PATIENCE, capture_output=True)
+    process = subprocess.Popen(network(0) + words)
+    until = time.monotonic() + PATIENCE
+    while not (folder / "nginx.pid").exists():  # it listens before it writes that
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    yield
+    process.terminate()
+    process.wait(PATIENCE)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("proxy")
+def test_a_rolling_change_of_keys_loses_nothing(network, replicas, tmp_path, request, record_property):
+    """
+    While clients ask and answer questions through nginx, which sends each request to the next replica, a key
+    is replaced in three steps, and each step restarts the replicas in turn. Every request gets what it asked
+    for, also if one replica asks and another gets the answer.
+    """
+    least = WHOLE if request.config.getoption("--whole") else SHORT
+    command = [sys.executable, str(LOAD), "127.0.0.1", *map(str, (PORT, CLIENTS, least))]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    begun = time.monotonic()
+    with subprocess.Popen(network(0) + command, text=True, **pipes) as load:
+        try:
+            for keys in ((b"a", b"b"), (b"b", b"a"), (b"b",)):
+                write_keys(tmp_path, *keys)
+                for replica in replicas:
+                    assert replica.end() == 0, replica.log.read_text()
+                    replica.start()
+            came, complaints = load.communicate(timeout=500)
+        finally:
+            load.kill()
+    result = json.loads(came)
+    seconds = round(time.monotonic() - begun, 1)
+    record_property("figures", f"{result} in {seconds} s, with nine restarts")
+
+    assert (result["faults"], complaints) == ([], "")
+    assert result["sent"] >= least
+    assert set(result["served"]) == {f"{address(number)}:{PORT}" for number in REPLICAS}
+    assert result["crossed"]["others"] > 0
