@@ -14,7 +14,7 @@ from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.server import Server
-from tests.laws.test_types import ALL, JSON, TIMES, TYPES, lenient, near
+from tests.laws.test_types import ALL, JSON, TYPES, lenient, near, share
 from tests.wire import initialize, line, request
 
 
@@ -49,7 +49,7 @@ tool_of = cache(Called)
 
 
 @ALL
-@settings(max_examples=15 * TIMES, deadline=None)
+@settings(max_examples=share(15), deadline=None)
 @given(st.data())
 def test_what_fits_the_schema_calls_with_that_value(annotation, data):
     """
@@ -63,7 +63,7 @@ def test_what_fits_the_schema_calls_with_that_value(annotation, data):
 
 
 @ALL
-@settings(max_examples=30 * TIMES, deadline=None)
+@settings(max_examples=share(30), deadline=None)
 @given(st.data())
 def test_what_does_not_fit_is_a_fault(annotation, data):
     """

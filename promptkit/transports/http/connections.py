@@ -176,7 +176,8 @@ class BoundedConnection(HttpToolsProtocol):
             self._refuse(431)
             raise HttpParserError
         super().on_headers_complete()
-        self.cycle.__class__ = ResponseCycle  # uvicorn makes one of its own, which has not run yet
+        # Uvicorn's method, which is long, names the class in its middle. The cycle has not run yet.
+        self.cycle.__class__ = ResponseCycle
         self._upgrades = self.parser.should_upgrade()
         self.headers = []  # trailers are no headers
         if self.server_state.draining:
