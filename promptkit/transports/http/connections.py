@@ -131,11 +131,15 @@ class BoundedConnection(HttpToolsProtocol):
         self._is_used = False
         self._backlog = 0
         self._stalled_since: float | None = None
+        self._running: RequestResponseCycle | None = None
         if len(self.connections) > self._limits.connections:
             self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection; its work is cancelled."""
+        if self._running is not None:  # uvicorn tells the last request, which may wait for this one
+            self._running.disconnected = True
+            self._running.message_event.set()
         super().connection_lost(exc)
         self.server_state.ended()
 
@@ -185,6 +189,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         # One at a time runs. Uvicorn keeps a set of them, and has a callback for each that ends.
+        self._running = cycle
         self._task = self.loop.create_task(cycle.run_asgi(app))
 
     def on_body(self, body: bytes) -> None:
