@@ -55,7 +55,8 @@ def search_tools(prompts: Callable[[], Iterable[CompiledPrompt]]) -> dict[str, C
         return _shown(find(prompts(), query))
 
     query = _argument("query", str, _QUERY)
-    name, arguments = _argument("name", str, _NAME), _argument("arguments", dict[str, Any], _ARGUMENTS, {})
+    name = _argument("name", str, _NAME)
+    arguments = _argument("arguments", dict[str, Any], _ARGUMENTS, {}, secret=True)  # some of them may be
     return {
         FIND: _tool(FIND, _FIND_SAYS, find_prompts, query),
         GET: _tool(GET, _GET_SAYS, dict, name, arguments),
@@ -106,9 +107,11 @@ def everything_expected(prompts: Iterable[CompiledPrompt]) -> Tool:
     )
 
 
-def _argument(name: str, annotation: Any, description: str, default: Any = NO_DEFAULT) -> Argument:
+def _argument(
+    name: str, annotation: Any, description: str, default: Any = NO_DEFAULT, *, secret: bool = False
+) -> Argument:
     reader = cast("Reader", reader_of(annotation))  # it is a type that has one
-    return Argument(name, annotation, default, reader, None, description, Arg(description))
+    return Argument(name, annotation, default, reader, None, description, Arg(description, secret=secret))
 
 
 def _tool(name: str, description: str, function: Callable[..., Any], *arguments: Argument) -> CompiledPrompt:

@@ -384,6 +384,15 @@ class TestSecrets:
         assert "is not known" in said
         assert "s3cret-word" not in (tmp_path / "audit").read_text()
 
+    @pytest.mark.parametrize("sent", ["s3cret-word", ["s3cret-word"], '{"token": s3cret-word'], ids=str)
+    def test_nor_are_arguments_that_cannot_be_read(self, sent):
+        """
+        What is sent in their place to the tool that gets a prompt may hold a secret, too.
+        """
+        said = fault(client_of(tools="search").call("get_prompt", name="login", arguments=sent))
+
+        assert said == "tool 'get_prompt': 'arguments' is not a JSON object"
+
 
 class TestAudit:
     def test_calls_are_noted(self, tmp_path):

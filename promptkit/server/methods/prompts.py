@@ -44,6 +44,9 @@ class PromptMethods:
             How much a client may send.
     """
 
+    #: Encodes what a prompt rendered to as the result of the method.
+    _encode: Callable[[Lowering, CompiledPrompt, Workflow | str], bytes] = staticmethod(Lowering.result)
+
     def __init__(
         self,
         calls: Calls,
@@ -55,9 +58,6 @@ class PromptMethods:
         self._calls = calls
         self._elicitation = elicitation
         self._lowerings = lowerings
-        self._encoders: dict[Revision, Callable[[CompiledPrompt, Workflow | str], bytes]] = {
-            revision: lowering.result for revision, lowering in lowerings.items()
-        }
         self._send = send
         self._limits = limits
 
@@ -129,7 +129,7 @@ class PromptMethods:
             self._calls.call_on_thread(exchange, lambda: result(partial(renderer.render_sync, values)))
 
     def _result(self, exchange: Exchange, prompt: CompiledPrompt, key: Any, said: Workflow | str) -> bytes:
-        result = self._encoders[exchange.request.revision](prompt, said)
+        result = self._encode(self._lowerings[exchange.request.revision], prompt, said)
         if key is not None:
             exchange.snapshot.replies.put(key, result, prompt.cache or 0)
         return result

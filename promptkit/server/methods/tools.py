@@ -1,58 +1,20 @@
 """``tools/call``: a prompt is rendered, as for ``prompts/get``, and its content is the result."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import TYPE_CHECKING
-
 from promptkit.catalog.search import GET
 from promptkit.errors.exceptions import UnknownPrompt, UnknownTool
-from promptkit.protocol.limits import Limits
-from promptkit.protocol.lowering import Lowering
-from promptkit.protocol.revisions import Revision
 from promptkit.protocol.tools import encode_called
-from promptkit.server.calls import Calls
 from promptkit.server.exchange import Exchange
 from promptkit.server.methods.prompts import PromptMethods
-
-if TYPE_CHECKING:
-    from promptkit.server.elicitation.elicitation import Elicitation
 
 __all__ = ["ToolMethods"]
 
 
 class ToolMethods(PromptMethods):
     """
-    Answers ``tools/call``.
-
-    Args:
-        calls:
-            Calls authors' functions.
-
-        elicitation:
-            Returns what asks the client for missing arguments.
-
-        lowerings:
-            What writes results, by revision.
-
-        send:
-            Takes whole lines to be sent.
-
-        limits:
-            How much a client may send.
+    Answers ``tools/call``. It is made as `PromptMethods` are.
     """
 
-    def __init__(
-        self,
-        calls: Calls,
-        elicitation: "Callable[[], Elicitation]",
-        lowerings: dict[Revision, Lowering],
-        send: Callable[[bytes], None],
-        limits: Limits,
-    ) -> None:
-        super().__init__(calls, elicitation, lowerings, send, limits)
-        self._encoders = {
-            revision: partial(encode_called, lowering) for revision, lowering in lowerings.items()
-        }
+    _encode = staticmethod(encode_called)
 
     def call(self, exchange: Exchange) -> bytes | None:
         """Return the result; None if it comes later."""

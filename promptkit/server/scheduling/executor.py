@@ -203,10 +203,8 @@ class Executor:
         return Job(exchange, worker.abandon, refusal, time.monotonic() + seconds)
 
     def _free_loop(self) -> "EventLoopThread":
-        from promptkit.server.scheduling.loops import (
-            EventLoops,
-            limit_arenas,
-        )  # most servers never need a loop
+        # Most servers never need a loop.
+        from promptkit.server.scheduling.loops import EventLoops, limit_arenas
 
         with self._lock:
             if self._loops is None:

@@ -131,11 +131,15 @@ class BoundedConnection(HttpToolsProtocol):
         self._is_used = False
         self._backlog = 0
         self._stalled_since: float | None = None
+        self._running: RequestResponseCycle | None = None
         if len(self.connections) > self._limits.connections:
             self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection; its work is cancelled."""
+        if self._running is not None:  # uvicorn tells the last request, which may wait for this one
+            self._running.disconnected = True
+            self._running.message_event.set()
         super().connection_lost(exc)
         self.server_state.ended()
 
@@ -176,7 +180,8 @@ class BoundedConnection(HttpToolsProtocol):
             self._refuse(431)
             raise HttpParserError
         super().on_headers_complete()
-        self.cycle.__class__ = ResponseCycle  # uvicorn makes one of its own, which has not run yet
+        # Uvicorn's method, which is long, names the class in its middle. The cycle has not run yet.
+        self.cycle.__class__ = ResponseCycle
         self._upgrades = self.parser.should_upgrade()
         self.headers = []  # trailers are no headers
         if self.server_state.draining:
@@ -184,6 +189,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         # One at a time runs. Uvicorn keeps a set of them, and has a callback for each that ends.
+        self._running = cycle
         self._task = self.loop.create_task(cycle.run_asgi(app))
 
     def on_body(self, body: bytes) -> None:

@@ -22,7 +22,8 @@ class ResponseCycle(RequestResponseCycle):
     Writes each head in one piece with the beginning of its body.
 
     Uvicorn writes the two by themselves, and each costs a call of the system. It also searches the name and
-    the value of each header for what no header may have.
+    the value of each header for what no header may have, and counts what is sent of a body. Neither is needed
+    here: `Application` writes names in small letters, and the length of a body is that of what it sends.
     """
 
     _head = b""

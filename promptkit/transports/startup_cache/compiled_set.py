@@ -55,8 +55,7 @@ class CompiledSet:
         if place is None:
             return None
         # Lists also depend on the package that the folder is in, and on the project around it.
-        offered = (tools,) if tools else ()
-        return cls(Store(*place, package_of(place[0]), project_root(place[0]), name, page_size, *offered))
+        return cls(Store(*place, package_of(place[0]), project_root(place[0]), name, page_size, tools))
 
     @property
     def found(self) -> Listings | None:

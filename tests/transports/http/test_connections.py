@@ -16,6 +16,7 @@ from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
 QUICK = {"head_s": 0.6, "keep_alive": 1.5, "stall_s": 1.0}
 
 HEAD = b"POST / HTTP/1.1\r\nhost: localhost\r\n"
+FLOOD = b"GET /flood HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 @contextmanager
@@ -370,3 +371,15 @@ class TestReaders:
         until = time.monotonic() + PATIENCE
         while shared.get()["flooding"]:
             assert time.monotonic() < until
+
+    def test_the_request_that_runs_is_told(self, shared):
+        """
+        So it is if others wait behind it, and nothing is written for nobody.
+        """
+        with shared.connect() as connection:
+            connection.send(FLOOD + FLOOD)
+            connection.read_until(b"\r\n\r\n")
+            wait_until(lambda: shared.get()["flooding"] == 1)
+
+        wait_until(lambda: shared.get()["flooding"] == 0)
+        assert "Traceback" not in shared.said()
