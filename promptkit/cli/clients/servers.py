@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from promptkit.cli.clients.table import Client, Part
-from promptkit.compiler.loading.targets import place_of, project_root, split_target
+from promptkit.compiler.loading.targets import is_project, place_of, project_root, split_target
 from promptkit.errors.exceptions import LoadError
 
 __all__ = ["Server", "as_name", "command_in", "default_name", "is_ours", "local_server", "url_in"]
@@ -90,7 +90,9 @@ def default_name(target: str) -> str:
     place = place_of(target)
     if place is None:
         return as_name(target)
-    return as_name(os.path.basename(project_root(place[0])))  # noqa: PTH119 (it is text)
+    folder, _ = place
+    project = folder if is_project(folder) else project_root(folder)
+    return as_name(os.path.basename(project))  # noqa: PTH119 (it is text)
 
 
 def as_name(text: str) -> str:
