@@ -66,7 +66,7 @@ class Server(Struct, frozen=True):
         }
 
 
-def local_server(name: str, target: str) -> Server:
+def local_server(name: str, target: str, *, tools: bool = False) -> Server:
     """
     Return the server of recipes, which is started by the promptkit that runs now.
 
@@ -79,10 +79,14 @@ def local_server(name: str, target: str) -> Server:
         target:
             The recipes.
 
+        tools:
+            Whether prompts are offered as tools, too.
+
     Raises:
         LoadError: If there is nothing at the target, or a module that is found from here alone.
     """
-    return Server(name, (*_promptkit(), "serve", _absolute(target)))
+    offered = ("--tools",) if tools else ()
+    return Server(name, (*_promptkit(), "serve", _absolute(target), *offered))
 
 
 def default_name(target: str) -> str:

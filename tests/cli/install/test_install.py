@@ -151,7 +151,7 @@ class TestEachClient:
 
         assert (code, out) == (1, "")
         assert err.startswith(f"promptkit: {file}")
-        assert "it is left as it is; this is what should stand there:" in err
+        assert "it is left as it is; you may write this into it yourself:" in err
         assert "team-prompts" in err
         assert file.read_text() == "{[: not\n"
 
