@@ -8,6 +8,7 @@ from promptkit.cli.clients.changes import uninstall
 from promptkit.cli.clients.errors import FileRefused
 from promptkit.cli.diagnostics import print_error
 from promptkit.cli.output import Output
+from promptkit.errors.exceptions import LoadError
 
 __all__ = ["run"]
 
@@ -21,8 +22,15 @@ def run(options: Namespace, output: Output) -> int:
     """
     place = place_in(options, options.client, options.scope)
     try:
-        carry_out(uninstall(place, server_name(options), options.url), options, output)
+        carry_out(uninstall(place, _name(options), options.url), options, output)
     except FileRefused as error:
         print_error(str(error))
         return Exit.FAULTY
     return Exit.FINE
+
+
+def _name(options: Namespace) -> str:
+    try:
+        return server_name(options)
+    except LoadError as error:  # the prompts may be gone
+        raise LoadError(error.target, f"{error.reason}; or name the server by --name") from None

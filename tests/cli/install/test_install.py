@@ -291,6 +291,7 @@ class TestTargets:
         monkeypatch.chdir(tmp_path / "empty")
 
         assert promptkit("install", "zed")[0] == 2
+        assert promptkit("uninstall", "zed")[2].endswith("; or name the server by --name\n")
         assert promptkit("uninstall", "zed", "--name", "x")[0] == 0
         assert promptkit("install", "--list")[0] == 0
         assert promptkit("install", "zed", "--url", URL)[0] == 0
