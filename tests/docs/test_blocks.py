@@ -23,10 +23,9 @@ from tests.wire import line, modern
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-#: What installs this checkout or pytest, as .ci/run does in environments of its own. The last takes an hour.
+#: What installs this checkout, as .ci/run does in environments of its own. The last takes an hour.
 INSTALLING = {
     "pip install . && promptkit serve recipes\n",
-    "pip install pytest\n",
     "pip install -e '.[dev]' && pytest\n",
     f"{COMMAND}\n",
 }
