@@ -121,8 +121,8 @@ def _run_on_target(run: "Callable[[Namespace], int]", options: "Namespace", argv
         return int(run(options))
     except (LoadError, ConfigurationError, OSError) as error:
         reason = str(error)
-        if isinstance(error, LoadError) and options.target_named_by:
-            reason += f" (it is named by {options.target_named_by})"
+        if isinstance(error, LoadError) and options.target_note:
+            reason += f" ({options.target_note})"
         if _current_folder_is_gone():
             reason = f"cannot load {options.target!r}: the current folder is gone: change to one that exists"
         elif isinstance(error, OSError):

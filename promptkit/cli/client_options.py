@@ -1,15 +1,17 @@
-"""What the options of `install` and `uninstall` name: a client's configuration, and a server in it."""
+"""What the options of `install` and `uninstall` ask for: a configuration, a server in it, and a change."""
 
 import os
 from argparse import Namespace
 from urllib.parse import urlsplit
 
-from promptkit.cli.clients.changes import Place
+from promptkit.cli.clients.changes import Change, Place
+from promptkit.cli.clients.report import print_change
 from promptkit.cli.clients.servers import as_name, default_name
 from promptkit.cli.clients.table import CLIENTS, Scope
 from promptkit.cli.configured import configured_target
+from promptkit.cli.output import Output
 
-__all__ = ["place_in", "server_name"]
+__all__ = ["carry_out", "place_in", "server_name"]
 
 
 def place_in(options: Namespace, client: str | None, scope: Scope = "user") -> Place:
@@ -43,12 +45,37 @@ def server_name(options: Namespace) -> str:
 
     Raises:
         LoadError: If nothing says so.
+
+        SystemExit: If a target is told, too, where a server has a URL.
     """
+    if options.url is not None and options.has_target:
+        options.refuse(f"unexpected argument {options.target!r}: what is served at --url is known there")
     if options.name is not None:
         return str(options.name)
     if options.url is not None:
         return as_name(urlsplit(options.url).hostname or "")
     return default_name(configured_target(options))
+
+
+def carry_out(change: Change, options: Namespace, output: Output) -> None:
+    """
+    Carry out a change if there is something to do, and print it; with ``--dry-run``, print it alone.
+
+    Args:
+        change:
+            What would be changed.
+
+        options:
+            The options of the command.
+
+        output:
+            Where to print.
+
+    Raises:
+        FileRefused: If it cannot be carried out.
+    """
+    backup = change.carry_out() if change.is_needed and not options.dry_run else None
+    print_change(change, backup, output, is_done=not options.dry_run, as_json=options.json)
 
 
 def _project(options: Namespace) -> str:

@@ -69,14 +69,7 @@ def _add_check(check: ArgumentParser) -> None:
         metavar="NAME",
         help="also find what this client cannot show; may be repeated (default: those of the configuration)",
     )
-    form = check.add_mutually_exclusive_group()
-    form.add_argument(
-        "--format",
-        choices=("text", "json", "github"),
-        default="text",
-        help="text for people, JSON for other programs, or annotations for GitHub Actions (default: text)",
-    )
-    _add_json(form, "short for --format json")
+    _add_format(check)
     check.add_argument(
         "--render",
         action="store_true",
@@ -109,7 +102,14 @@ def _add_diff(diff: ArgumentParser) -> None:
         help="a commit, a branch or a tag (default: HEAD)",
     )
     add_target(diff, "--target")
-    form = diff.add_mutually_exclusive_group()
+    _add_format(diff)
+    diff.add_argument(
+        "--summary", metavar="FILE", help="also append what has changed to this file, as Markdown"
+    )
+
+
+def _add_format(command: ArgumentParser) -> None:
+    form = command.add_mutually_exclusive_group()
     form.add_argument(
         "--format",
         choices=("text", "json", "github"),
@@ -117,9 +117,6 @@ def _add_diff(diff: ArgumentParser) -> None:
         help="text for people, JSON for other programs, or annotations for GitHub Actions (default: text)",
     )
     _add_json(form, "short for --format json")
-    diff.add_argument(
-        "--summary", metavar="FILE", help="also append what has changed to this file, as Markdown"
-    )
 
 
 def _add_json(group: Any, summary: str) -> None:
@@ -150,7 +147,9 @@ def _add_install(install: ArgumentParser) -> None:
     install.add_argument("client", nargs="?", type=client, metavar="CLIENT", help=_CLIENT_HELP)
     _add_entry(install)
     install.add_argument(
-        "--list", action="store_true", help="show which clients are on this machine, and what they start"
+        "--list",
+        action="store_true",
+        help="show which clients are on this machine, or one of them, and what they start",
     )
 
 

@@ -74,10 +74,12 @@ def _find() -> Configuration:
 def _target(options: Namespace, found: Configuration) -> str:
     """The recipes where the command line names none: those of the configuration, else the usual folder."""
     if found.target is not None:
-        options.target_named_by = found.file
+        options.target_note = f"it is named by {found.file}"
         return found.target
     # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
-    if options.command != "serve" and not os.path.isdir(options.target):  # noqa: PTH112 (pathlib imports slowly)
+    if options.command == "serve":
+        options.target_note = "nothing names another: name one, or set target in [tool.promptkit]"
+    elif not os.path.isdir(options.target):  # noqa: PTH112 (pathlib imports slowly)
         raise LoadError(options.target, NO_FOLDER)
     return str(options.target)
 

@@ -77,7 +77,7 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     name, *rest = arguments
     command = parser_of(name, helps=not {"-h", "--help"}.isdisjoint(rest))
     command.set_defaults(**(defaults or {}))
-    options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset(), target_named_by="")
+    options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset(), target_note="")
     options = command.parse(rest, options)
     options.told = {word.partition("=")[0] for word in rest}
     if name in ("render", "complete"):

@@ -243,7 +243,7 @@ class _Work:
         self._reloader = reloader
         self._make = make
         self._balance = None
-        if (options.workers or 1) > 1:
+        if sys.platform != "win32" and (options.workers or 1) > 1:  # it cannot fork
             from promptkit.transports.http.news import News
 
             self._balance = Balance(options.workers)

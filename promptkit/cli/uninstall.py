@@ -3,12 +3,12 @@
 from argparse import Namespace
 
 from promptkit.cli import Exit
-from promptkit.cli.client_options import place_in, server_name
+from promptkit.cli.client_options import carry_out, place_in, server_name
 from promptkit.cli.clients.changes import uninstall
 from promptkit.cli.clients.errors import FileRefused
-from promptkit.cli.clients.report import print_change
 from promptkit.cli.diagnostics import print_error
 from promptkit.cli.output import Output
+from promptkit.errors.exceptions import LoadError
 
 __all__ = ["run"]
 
@@ -22,10 +22,15 @@ def run(options: Namespace, output: Output) -> int:
     """
     place = place_in(options, options.client, options.scope)
     try:
-        change = uninstall(place, server_name(options), options.url)
-        backup = change.carry_out() if change.is_needed and not options.dry_run else None
+        carry_out(uninstall(place, _name(options), options.url), options, output)
     except FileRefused as error:
         print_error(str(error))
         return Exit.FAULTY
-    print_change(change, backup, output, is_done=not options.dry_run, as_json=options.json)
     return Exit.FINE
+
+
+def _name(options: Namespace) -> str:
+    try:
+        return server_name(options)
+    except LoadError as error:  # the prompts may be gone
+        raise LoadError(error.target, f"{error.reason}; or name the server by --name") from None

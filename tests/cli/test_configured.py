@@ -83,6 +83,16 @@ class TestTarget:
             "target in [tool.promptkit]\n"
         )
 
+    def test_there_is_none_to_serve(self, tmp_path, monkeypatch):
+        """
+        A server looks for itself, among modules too. What it says if it finds none ends with what to do.
+        """
+        monkeypatch.chdir(tmp_path)
+        options = configure(parse(["serve"]), ["serve"])
+
+        assert options.target == "recipes"
+        assert options.target_note == "nothing names another: name one, or set target in [tool.promptkit]"
+
     @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
     def test_it_names_nothing(self, argv, project):
         """

@@ -290,7 +290,7 @@ class TestErrors:
 
     def test_no_repository(self, tmp_path):
         """
-        There is nothing to compare with.
+        It is said that one is needed, and what git says.
         """
         (tmp_path / "recipes").mkdir()
         (tmp_path / "recipes" / "review.py").write_text(BEFORE)
@@ -300,7 +300,21 @@ class TestErrors:
         )
 
         assert (code, out) == (2, b"")
-        assert err.decode().startswith(f"promptkit: there is no git repository at '{tmp_path}', so there is")
+        assert err.decode().startswith(
+            f"promptkit: diff needs a git repository, and '{tmp_path}' is in none that git can read: fatal: "
+        )
+
+    def test_no_commit(self, tmp_path):
+        """
+        A repository in which nothing was committed yet has nothing to compare with.
+        """
+        (tmp_path / "recipes").mkdir()
+        git(tmp_path, "init", "--quiet")
+
+        code, out, err = diff(tmp_path)
+
+        assert (code, out) == (2, "")
+        assert err == "promptkit: there is no revision 'HEAD' here: commit something first\n"
 
     def test_no_git(self, repository):
         """
@@ -309,7 +323,7 @@ class TestErrors:
         code, _, err = command("diff", cwd=repository, env={"PATH": str(repository)})
 
         assert code == 2
-        assert b"git is not installed, or not on the PATH" in err
+        assert err == b"promptkit: diff needs git, which is not installed, or not on the PATH\n"
 
     def test_a_side_that_ends_early(self, repository):
         """
@@ -416,6 +430,19 @@ class TestAction:
 
         assert (code, outputs) == (0, "breaking=false\n"), printed
         assert "nothing that clients see has changed since " in summary
+
+    def test_a_checkout_that_is_whole_stays_so(self, repository, tmp_path):
+        """
+        Steps that come later find the commits that they found before.
+        """
+        edit(repository, HARMLESS)
+        git(repository, "commit", "--all", "--quiet", "--message=Two")
+        git(tmp_path, "clone", "--quiet", f"file://{repository}", "checkout")
+
+        code, printed, _, _ = self.steps(tmp_path / "checkout", tmp_path, install="", python=sys.executable)
+
+        assert code == 0, printed
+        assert git(tmp_path / "checkout", "rev-list", "--count", "HEAD") == "2"
 
     def test_it_fails_if_it_cannot_compare(self, checkout, tmp_path):
         """

@@ -119,8 +119,8 @@ class Change(Struct, frozen=True):
             raise FileRefused(self.contents.file, f"no backup can be written: {error.strerror}") from None
         carry_out(self.commands, self.contents.file)
         found = read_servers(self.place)[2].entries.get(self.name)
-        if found is not None if self.entry is None else not _holds(found, self.entry):
-            # Another program may bear the client's name.
+        is_changed = found is None if self.entry is None else _holds(found, self.entry)
+        if not is_changed:  # another program may bear the client's name
             raise FileRefused(
                 self.contents.file, f"{self.commands[0][0]} has not changed it, and says nothing"
             )

@@ -8,12 +8,13 @@ text with those blanked. The tokens tell where to write.
 import itertools
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, NoReturn
 
 import attrs
 
 from promptkit.cli.clients.errors import DocumentError
+from promptkit.cli.clients.layout import nested, newline_of
 
 __all__ = ["put", "read", "take"]
 
@@ -98,13 +99,13 @@ def put(text: str, path: tuple[str, ...], value: Any) -> str:
         DocumentError: If something on the way is no object.
     """
     if not text.strip():
-        return f"{json.dumps(_nested(path, value), indent=2, ensure_ascii=False)}\n"
+        return f"{json.dumps(nested(path, value), indent=2, ensure_ascii=False)}\n"
     at, start = _tree(text), 0
     unit = _unit(text, at)
     for depth, name in enumerate(path):
         member = _find(at, name)
         if member is None:
-            return _applied(text, _insertion(text, at, name, _nested(path[depth + 1 :], value), unit))
+            return _applied(text, _insertion(text, at, name, nested(path[depth + 1 :], value), unit))
         at, start = member.value, member.start
     shown = _dumped(value, text, _indent_at(text, start), unit)
     return _applied(text, [_Edit(at.start, at.end, shown)])
@@ -216,15 +217,9 @@ def _existing(at: _Value, name: str) -> _Member:
     return member
 
 
-def _nested(path: Iterable[str], value: Any) -> Any:
-    for name in reversed(tuple(path)):
-        value = {name: value}
-    return value
-
-
 def _insertion(text: str, at: _Value, name: str, value: Any, unit: str) -> list[_Edit]:
     """What puts a new member behind the others, and behind the comments on the line of the last one."""
-    end = _newline(text)
+    end = newline_of(text)
     outer = _indent_at(text, at.start)
     own_lines = [member for member in at.members or () if _indent_before(text, member.start) is not None]
     indent = _indent_at(text, own_lines[-1].start) if own_lines else outer + unit
@@ -291,11 +286,7 @@ def _applied(text: str, edits: list[_Edit]) -> str:
 
 def _dumped(value: Any, text: str, indent: str, unit: str) -> str:
     lines = json.dumps(value, indent=unit, ensure_ascii=False).split("\n")
-    return f"{_newline(text)}{indent}".join(lines)
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    return f"{newline_of(text)}{indent}".join(lines)
 
 
 def _unit(text: str, root: _Value) -> str:

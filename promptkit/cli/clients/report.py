@@ -8,6 +8,7 @@ from typing import Any
 from promptkit.cli.clients.changes import Change, Place, read_servers
 from promptkit.cli.clients.errors import FileRefused
 from promptkit.cli.clients.servers import command_in, is_ours, url_in
+from promptkit.cli.clients.table import CLIENTS
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
 
@@ -127,7 +128,7 @@ def _configuration_data(place: Place, url: str | None) -> dict[str, Any]:
 
 
 def _configuration_lines(client: dict[str, Any]) -> Iterator[str]:
-    profile = Place(client["client"], "user", "").profile
+    profile = CLIENTS[client["client"]]
     for scope, found in client["configurations"].items():
         if scope == "project" and not found["exists"]:
             continue

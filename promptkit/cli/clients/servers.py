@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from promptkit.cli.clients.table import Client, Part
-from promptkit.compiler.loading.targets import place_of, project_root, split_target
+from promptkit.compiler.loading.targets import is_project, place_of, project_root, split_target
 from promptkit.errors.exceptions import LoadError
 
 __all__ = ["Server", "as_name", "command_in", "default_name", "is_ours", "local_server", "url_in"]
@@ -66,7 +66,7 @@ class Server(Struct, frozen=True):
         }
 
 
-def local_server(name: str, target: str) -> Server:
+def local_server(name: str, target: str, *, tools: bool = False) -> Server:
     """
     Return the server of recipes, which is started by the promptkit that runs now.
 
@@ -79,10 +79,14 @@ def local_server(name: str, target: str) -> Server:
         target:
             The recipes.
 
+        tools:
+            Whether prompts are offered as tools, too.
+
     Raises:
         LoadError: If there is nothing at the target, or a module that is found from here alone.
     """
-    return Server(name, (*_promptkit(), "serve", _absolute(target)))
+    offered = ("--tools",) if tools else ()
+    return Server(name, (*_promptkit(), "serve", _absolute(target), *offered))
 
 
 def default_name(target: str) -> str:
@@ -90,7 +94,9 @@ def default_name(target: str) -> str:
     place = place_of(target)
     if place is None:
         return as_name(target)
-    return as_name(os.path.basename(project_root(place[0])))  # noqa: PTH119 (it is text)
+    folder, _ = place
+    project = folder if is_project(folder) else project_root(folder)
+    return as_name(os.path.basename(project))  # noqa: PTH119 (it is text)
 
 
 def as_name(text: str) -> str:

@@ -13,6 +13,7 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from promptkit.cli.clients.errors import DocumentError
+from promptkit.cli.clients.layout import nested, newline_of
 
 __all__ = ["put", "read", "take"]
 
@@ -125,11 +126,8 @@ def _without(text: str, start: int, end: int) -> str:
 
 
 def _appended(text: str, path: tuple[str, ...], value: Mapping[str, Any]) -> str:
-    for key in reversed(path):
-        value = {key: value}
     gap = "" if not text else "\n" if text.endswith("\n") else "\n\n"
-    newline = "\r\n" if "\r\n" in text else "\n"
-    return text + f"{gap}{tomlkit.dumps(value)}".replace("\n", newline)
+    return text + f"{gap}{tomlkit.dumps(nested(path, value))}".replace("\n", newline_of(text))
 
 
 def _table(found: Any, name: str) -> MutableMapping[str, Any]:

@@ -12,6 +12,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from promptkit.cli.clients.errors import DocumentError
+from promptkit.cli.clients.layout import nested, newline_of
 
 __all__ = ["put", "read", "take"]
 
@@ -100,12 +101,12 @@ def _put(text: str, at: Node | None, above: _Pair | None, path: tuple[str, ...],
     pairs = _pairs(at, name)
     indent = 0 if above is None else above.key.start_mark.column + 2
     if not pairs:
-        return _filled(text, above, _dumped(_nested(path, value), indent, text))
+        return _filled(text, above, _dumped(nested(path, value), indent, text))
     indent = pairs[0].key.start_mark.column
     pair = _find(pairs, name)
     if pair is None:
         place = _end_of_line(text, _end_of_pair(text, pairs[-1]))
-        return _joined(text[:place], _dumped(_nested(path, value), indent, text), text[place:])
+        return _joined(text[:place], _dumped(nested(path, value), indent, text), text[place:])
     if rest:
         return _put(text, pair.value, pair, tuple(rest), value)
     shown = _dumped({name: value}, indent, text).strip()
@@ -185,12 +186,6 @@ def _joined(before: str, lines: str, behind: str) -> str:
     return f"{before}{gap}{lines}{behind}"
 
 
-def _nested(path: tuple[str, ...], value: Any) -> Any:
-    for name in reversed(path):
-        value = {name: value}
-    return value
-
-
 def _dumped(value: Any, indent: int, text: str) -> str:
     written = StringIO()
     writer = YAML(typ="safe", pure=True)
@@ -200,8 +195,4 @@ def _dumped(value: Any, indent: int, text: str) -> str:
     writer.allow_unicode = True
     writer.dump(value, written)
     lines = written.getvalue().splitlines()
-    return "".join(f"{' ' * indent}{line}{_newline(text)}" for line in lines)
-
-
-def _newline(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    return "".join(f"{' ' * indent}{line}{newline_of(text)}" for line in lines)

@@ -4,6 +4,7 @@ What clients see differently between two states of a catalog, and whether that b
 Both states are plain data, as `promptkit.cli.differences.sides` makes it. Nothing is read or run here.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import unified_diff
 from enum import Enum
@@ -182,11 +183,9 @@ def _words(owner: str, old: Item, new: Item, table: Mapping[str, tuple[Kind, str
 
 
 def _as_text(value: Any) -> str:
-    from json import dumps
-
-    return (
-        value if isinstance(value, str) else "" if value is None else dumps(value, indent=2, sort_keys=True)
-    )
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, indent=2, sort_keys=True)
 
 
 def _prompt(owner: str, old: Item, new: Item) -> Iterator[Change]:

@@ -10,7 +10,7 @@ from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.fragments.markdown import code_block
 
-__all__ = ["as_data", "as_markdown", "print_annotations", "print_text", "summary"]
+__all__ = ["as_data", "as_markdown", "print_annotations", "print_text"]
 
 #: How a change is called.
 _WORDS: Final = {True: "breaking", False: "harmless"}
@@ -35,7 +35,7 @@ def print_text(changes: Sequence[Change], revision: str, output: Output) -> None
             # Blanks at the end of a line count only where it differs.
             text = Text(shown if line[0] in "-+" else shown.rstrip(), _LINE_STYLES.get(line[0], ""))
             console.print(text, soft_wrap=True)
-    print(escape_invisible(summary(changes, revision)), file=output)
+    print(escape_invisible(_summary(changes, revision)), file=output)
 
 
 def as_data(changes: Sequence[Change], revision: str) -> dict[str, Any]:
@@ -74,12 +74,21 @@ def print_annotations(
 
 def as_markdown(changes: Sequence[Change], revision: str) -> str:
     """Return the changes as a page of Markdown, for the summary of a job."""
-    parts = ["## Prompts", summary(changes, revision)]
+    parts = ["## Prompts", _summary(changes, revision)]
     for change in changes:
         head = f"- **{_WORDS[change.kind.breaking]}**: {_inline(str(change))}"
         block = str(code_block("\n".join(change.diff), "diff")) if change.diff else ""
         parts.append("\n\n".join(filter(None, (head, _indented(block)))))
     return escape_invisible("\n\n".join(parts)) + "\n"
+
+
+def _summary(changes: Sequence[Change], revision: str) -> str:
+    if not changes:
+        return f"nothing that clients see has changed since {revision}"
+    breaking = sum(change.kind.breaking for change in changes)
+    counts = [(breaking, "breaking"), (len(changes) - breaking, "harmless")]
+    shown = [f"{number} {word} {'change' if number == 1 else 'changes'}" for number, word in counts if number]
+    return f"{', '.join(shown)} since {revision}"
 
 
 def _inline(text: str) -> str:
@@ -89,13 +98,3 @@ def _inline(text: str) -> str:
 
 def _indented(block: str) -> str:
     return "\n".join(f"  {line}" for line in block.split("\n")) if block else ""
-
-
-def summary(changes: Sequence[Change], revision: str) -> str:
-    """Return how many changes there are."""
-    if not changes:
-        return f"nothing that clients see has changed since {revision}"
-    breaking = sum(change.kind.breaking for change in changes)
-    counts = [(breaking, "breaking"), (len(changes) - breaking, "harmless")]
-    shown = [f"{number} {word} {'change' if number == 1 else 'changes'}" for number, word in counts if number]
-    return f"{', '.join(shown)} since {revision}"

@@ -13,6 +13,10 @@ class RevisionError(PromptkitError):
     """A revision cannot be had; the message says why, and what to do."""
 
 
+class _GitFailed(RevisionError):
+    """Git ended with an error; the message is its own."""
+
+
 class Repository:
     """
     The git repository that a folder is in.
@@ -29,9 +33,9 @@ class Repository:
         self._folder = folder
         try:
             top = self._git("rev-parse", "--show-toplevel")
-        except RevisionError as error:
+        except _GitFailed as error:
             where = os.path.abspath(folder)  # noqa: PTH100 (it may be gone)
-            msg = f"there is no git repository at {where!r}, so there is nothing to compare with: {error}"
+            msg = f"diff needs a git repository, and {where!r} is in none that git can read: {error}"
             raise RevisionError(msg) from None
         self.root = Path(os.path.realpath(top))
 
@@ -51,8 +55,9 @@ class Repository:
         """
         try:
             return self._git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        except RevisionError:
-            msg = f"there is no revision {revision!r} here: name a commit, a branch or a tag"
+        except _GitFailed:
+            remedy = "commit something first" if self._is_empty() else "name a commit, a branch or a tag"
+            msg = f"there is no revision {revision!r} here: {remedy}"
             raise RevisionError(msg) from None
 
     def write(self, commit: str, folder: Path) -> None:
@@ -71,6 +76,10 @@ class Repository:
         self._git("checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}", environment=own)
         (folder / ".git").mkdir(parents=True)  # the root of the project is found by it
 
+    def _is_empty(self) -> bool:
+        """Whether nothing was committed yet."""
+        return not self._git("rev-list", "--all", "--max-count=1")
+
     def _git(self, *arguments: str, environment: dict[str, str] | None = None) -> str:
         where = getattr(self, "root", self._folder)
         try:
@@ -82,9 +91,9 @@ class Repository:
                 stdin=subprocess.DEVNULL,
             )
         except FileNotFoundError:
-            msg = "git is not installed, or not on the PATH"
+            msg = "diff needs git, which is not installed, or not on the PATH"
             raise RevisionError(msg) from None
         if ran.returncode:
             said = ran.stderr.decode(errors="replace").strip() or f"git {arguments[0]} failed"
-            raise RevisionError(said)
+            raise _GitFailed(said)
         return os.fsdecode(ran.stdout).rstrip("\r\n")

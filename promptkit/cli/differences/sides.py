@@ -127,9 +127,8 @@ def side_of(catalog: Catalog, examples: Examples) -> dict[str, Any]:
         for prompt in catalog.prompts
     }
     read = {
-        key: [_read(catalog, resource, uri) for uri in examples.get(key, ())]
+        _key(resource): [_read(catalog, resource, uri) for uri in examples.get(_key(resource), ())]
         for resource in catalog.resources
-        for key in (_key(resource),)
     }
     return {
         "lists": _lists(catalog),

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "display_path",
+    "is_project",
     "looks_like_recipe",
     "package_of",
     "place_of",
@@ -49,6 +50,11 @@ def place_of(target: str) -> tuple[str, str] | None:
     return (folder, f"{file}:{attribute}") if os.path.isfile(path) else None
 
 
+def is_project(folder: str) -> bool:
+    """Return whether *folder* is a project's own: it holds a ``pyproject.toml`` or a ``.git``."""
+    return any(os.path.exists(os.path.join(folder, mark)) for mark in _PROJECT_MARKERS)
+
+
 def project_root(folder: "str | Path") -> str:
     """
     Return the folder from which recipes may import the modules of their project.
@@ -63,7 +69,7 @@ def project_root(folder: "str | Path") -> str:
         the recipes.
     """
     parent = above = os.path.dirname(os.path.abspath(folder))
-    while not any(os.path.exists(os.path.join(above, mark)) for mark in _PROJECT_MARKERS):
+    while not is_project(above):
         if (upper := os.path.dirname(above)) == above:
             return parent
         above = upper

@@ -151,7 +151,7 @@ class TestEachClient:
 
         assert (code, out) == (1, "")
         assert err.startswith(f"promptkit: {file}")
-        assert "it is left as it is; this is what should stand there:" in err
+        assert "it is left as it is; you may write this into it yourself:" in err
         assert "team-prompts" in err
         assert file.read_text() == "{[: not\n"
 
@@ -264,6 +264,10 @@ def test_a_client_without_projects(name, project, promptkit, capsys):
             ["install", "zed", "prompts", "--url", URL],
             "unexpected argument 'prompts': what is served at --url ",
         ),
+        (
+            ["uninstall", "zed", "prompts", "--url", URL],
+            "unexpected argument 'prompts': what is served at --url ",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -287,6 +291,7 @@ class TestTargets:
         monkeypatch.chdir(tmp_path / "empty")
 
         assert promptkit("install", "zed")[0] == 2
+        assert promptkit("uninstall", "zed")[2].endswith("; or name the server by --name\n")
         assert promptkit("uninstall", "zed", "--name", "x")[0] == 0
         assert promptkit("install", "--list")[0] == 0
         assert promptkit("install", "zed", "--url", URL)[0] == 0
@@ -316,6 +321,17 @@ class TestTargets:
 
         assert command[-2:] == ["serve", f"{project}/{target.removeprefix('../team prompts/')}"]
         assert prompts_of(command) == ["greet"]
+
+    @pytest.mark.parametrize("mark", ["pyproject.toml", ".git"])
+    def test_that_are_the_project(self, mark, project, promptkit):
+        """
+        A server of prompts that lie in the folder of their project itself is called as that folder.
+        """
+        (project / "prompts" / mark).mkdir()
+
+        promptkit("install", "zed", "prompts")
+
+        assert set(entries("zed")) == {"prompts"}
 
     def test_a_module(self, project, promptkit, monkeypatch):
         """
@@ -350,6 +366,15 @@ class TestList:
         assert f"cursor: found\n    user: {file_of('cursor')}\n        team-prompts: /" in out
         assert f"    project: {file_of('codex', 'project')}\n        team-prompts: /" in out
         assert f"goose: not found\n    user: {file_of('goose')} (does not exist)\n" in out
+
+    def test_of_one_client(self, project, promptkit, data_of):
+        """
+        Of a client that is named, and of no other.
+        """
+        _, out, _ = promptkit("install", "--list", "goose")
+
+        assert [one["client"] for one in data_of("install", "goose", "--list")["clients"]] == ["goose"]
+        assert out == f"goose: not found\n    user: {file_of('goose')} (does not exist)\n"
 
     def test_knows_a_url(self, project, promptkit, data_of):
         """
