@@ -6,7 +6,7 @@ with their protocol revision, for the server. It never blocks, and knows nothing
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -37,6 +37,8 @@ __all__ = ["Session"]
 
 #: The first byte of an array, as an int, which is faster to find in a line than a byte string.
 _ARRAY: Final = ord("[")
+
+Observe: TypeAlias = Callable[[Request, bytes], object]
 
 _decode_incoming: Final = msgspec.json.Decoder(Incoming).decode
 _decode_id: Final = msgspec.json.Decoder(int | str).decode
@@ -93,7 +95,7 @@ class Session:
     ) -> None:
         self.server_info = server_info
         self.capabilities = capabilities or Capabilities()
-        self.observe: Callable[[Request, bytes], object] | None = None
+        self.observe: Observe | None = None
         self.revision: Revision | None = None
         self.client: wire.ClientInfo | None = None
         self.client_capabilities: dict[str, Any] = {}
@@ -196,21 +198,14 @@ class Session:
             self._note(self.observe, incoming, event, channel)
         return event
 
-    def _note(
-        self,
-        observe: Callable[[Request, bytes], object],
-        incoming: Incoming,
-        reply: bytes,
-        channel: Channel | None,
-    ) -> None:
+    def _note(self, observe: Observe, incoming: Incoming, reply: bytes, channel: Channel | None) -> None:
         from promptkit.protocol.envelope import decode_sender
         from promptkit.protocol.partial_decoding import decode_beginning
 
         method = self.methods.get(incoming.method)
         sender = decode_sender(incoming.params) if method is None or method.enveloped else None
         revision, client = sender or (self.revision or LATEST_HANDSHAKE, self.client)
-        known: Any = incoming.id
-        number = decode_beginning(known) if isinstance(known, Raw) else known
+        number: Any = decode_beginning(incoming.id) if isinstance(incoming.id, Raw) else incoming.id
         observe(Request(number, incoming.method, wire.Params(), revision, client, {}, channel), reply)
 
     def _receive_notification(self, incoming: Incoming) -> Cancelled | bytes | None:

@@ -18,8 +18,8 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.events import Request
-from promptkit.protocol.methods import METHODS
-from promptkit.protocol.outcomes import error_code
+from promptkit.protocol.methods import METHODS, TOOL_METHODS
+from promptkit.protocol.outcomes import error_code, is_failure
 from promptkit.server.lookup import target_of
 from promptkit.version import VERSION
 
@@ -98,7 +98,8 @@ class Telemetry:
             A function to be called with the reply before that is sent, or with ``b""`` if the request was
             cancelled. Only its first call counts.
         """
-        method = request.method if request.method in METHODS else _OTHER
+        is_known = request.method in METHODS or request.method in TOOL_METHODS
+        method = request.method if is_known else _OTHER
         attributes = {
             "mcp.method.name": method,
             "mcp.protocol.version": request.revision.date,
@@ -108,7 +109,9 @@ class Telemetry:
         target, name = target_of(request, catalog), method
         if target is not None and target.name is not None:
             if target.kind == "prompt":
-                attributes["gen_ai.prompt.name"] = target.name
+                attributes["gen_ai.tool.name" if method in TOOL_METHODS else "gen_ai.prompt.name"] = (
+                    target.name
+                )
                 name = f"{method} {target.name}"
             elif target.name == target.asked:
                 own["mcp.resource.uri"] = target.name
@@ -141,6 +144,8 @@ class Telemetry:
             attributes |= {"error.type": str(code), "rpc.response.status_code": str(code)}
         elif not reply:
             attributes["error.type"] = "cancelled"
+        elif is_failure(reply):
+            attributes["error.type"] = "tool_error"
         if "error.type" in attributes:
             span.set_attributes(attributes)
             span.set_status(Status(StatusCode.ERROR))

@@ -110,6 +110,21 @@ class TestSpans:
         }
         assert span.status.status_code is StatusCode.UNSET
 
+    def test_a_call_of_a_tool_is_one_too(self, sdk, spans):
+        """
+        It names the tool, and a result that says what was wrong is an error without its text.
+        """
+        client = Client(CATALOG, MODERN, observer=Telemetry(PIPE), tools=True)
+        client.ask("tools/call", {"name": "review", "arguments": {"diff": "x"}})
+        client.ask("tools/call", {"name": "review", "arguments": {}})
+        called, refused = spans()
+
+        assert called.name == refused.name == "tools/call review"
+        assert called.attributes["gen_ai.tool.name"] == "review"
+        assert called.status.status_code is StatusCode.UNSET
+        assert refused.attributes["error.type"] == "tool_error"
+        assert (refused.status.status_code, refused.status.description) == (StatusCode.ERROR, None)
+
     def test_it_is_a_child_of_the_span_that_the_client_names(self, client, spans):
         """
         The context of a trace in `_meta` is honoured, with its state.
