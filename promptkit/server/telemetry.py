@@ -109,9 +109,8 @@ class Telemetry:
         target, name = target_of(request, catalog), method
         if target is not None and target.name is not None:
             if target.kind == "prompt":
-                attributes["gen_ai.tool.name" if method in TOOL_METHODS else "gen_ai.prompt.name"] = (
-                    target.name
-                )
+                kind = "tool" if method in TOOL_METHODS else "prompt"
+                attributes[f"gen_ai.{kind}.name"] = target.name
                 name = f"{method} {target.name}"
             elif target.name == target.asked:
                 own["mcp.resource.uri"] = target.name
