@@ -206,8 +206,8 @@ def test_check_is_fine_with_a_current_set(built, run):
     [
         (["--name", "other"], "it was built with --name 'promptkit' --page-size"),
         (["--page-size", "1"], "it was built with --name 'promptkit' --page-size"),
-        (["--no-watch"], "is not used with --no-watch, --no-cache, --audit or --rate"),
-        (["--rate", "1"], "is not used with --no-watch, --no-cache, --audit or --rate"),
+        (["--no-watch"], "is not used with --no-watch, --no-cache, --audit, --otel or --rate"),
+        (["--rate", "1"], "is not used with --no-watch, --no-cache, --audit, --otel or --rate"),
     ],
     ids=["name", "page size", "no watch", "rate"],
 )

@@ -88,7 +88,7 @@ class TestModules:
             ("import no_such_module", f"install it: {PIP} no_such_module"),
             ("import no_such.module", f"install it: {PIP} no_such"),
             ("import bs4", f"install it: {PIP} beautifulsoup4"),
-            ("import dotenv", f"install it: {PIP} python-dotenv"),
+            ("import docx", f"install it: {PIP} python-docx"),
             ("import jsn", f"did you mean 'json'? or install it: {PIP} jsn"),
             (
                 "import helprs",
