@@ -68,8 +68,8 @@ def test_any_task_reaches_any_model(arguments: dict[str, Any]) -> None:
     text = str(tune_for_model(**arguments))
 
     assert "<task>" in text
-    assert "<form>" in text
-    assert ("<purpose>" in text) == bool(arguments.get("purpose"))
+    assert ("</form>" in text) == bool(arguments.get("form", "the default").strip())
+    assert ("</purpose>" in text) == bool((arguments.get("purpose") or "").strip())
 
 
 def test_models_are_offered_while_one_types() -> None:

@@ -169,9 +169,10 @@ def test_the_configured_recipes(served):
     Where no target is typed, the prompts are those of the configuration.
     """
     (served / "pyproject.toml").write_text('[tool.promptkit]\ntarget = "recipes"\n')
-    (served / "below").mkdir()
+    below = served / ".below"  # no module by its name, either
+    below.mkdir()
 
-    assert offered("promptkit render rev", served / "below") == ["review"]
+    assert offered("promptkit render rev", below) == ["review"]
 
 
 def test_a_broken_configuration_offers_nothing(served):

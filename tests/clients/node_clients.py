@@ -168,7 +168,7 @@ def run_inspector(
             Where the Inspector is.
 
         command:
-            What starts the server.
+            What starts the server, or its URL alone.
 
         era:
             ``legacy``, ``auto`` or ``modern``.

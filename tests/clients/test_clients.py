@@ -20,6 +20,7 @@ from tests.clients.node_clients import (
     run_typescript,
 )
 from tests.clients.script import STEPS
+from tests.http_server import http_server
 
 HERE = Path(__file__).parent
 
@@ -40,6 +41,16 @@ def command(folder):
     """What starts a server of these recipes."""
     options = ["--tools", "--page-size", str(PAGE_SIZE)]
     return [sys.executable, "-m", "promptkit", "serve", *options, str(folder)]
+
+
+@pytest.fixture(params=["stdio", "http"])
+def reached(request, command, folder):
+    """What the Inspector is told of a server: the command that starts it, or its URL."""
+    if request.param == "stdio":
+        yield command
+    else:
+        with http_server(folder, "--tools", page_size=PAGE_SIZE) as url:
+            yield [url]
 
 
 @pytest.fixture(scope="session")
@@ -97,12 +108,16 @@ def test_the_typescript_client_gets_what_the_script_says(typescript, folder, com
     ("era", "revision"),
     [("legacy", "2025-11-25"), ("modern", "2026-07-28")],
 )
-def test_the_inspector_gets_what_the_script_says(inspector, command, era, revision):
+def test_the_inspector_gets_what_the_script_says(inspector, reached, era, revision):
     """
-    So does the Inspector's command line, of every call that a process of its own can carry out.
+    So does the Inspector's command line, over stdio and HTTP, of every call that a process of its own can
+    carry out. With a handshake, it has no session over HTTP.
     """
-    came = run_inspector(inspector, command, era, [step.call for step in INSPECTIONS])
-    expected = expected_of(INSPECTIONS, revision)
+    has_session = len(reached) > 1 or era == "modern"
+    steps = [step for step in INSPECTIONS if has_session or not step.session]
+
+    came = run_inspector(inspector, reached, era, [step.call for step in steps])
+    expected = expected_of(steps, revision)
 
     assert came["revision"] == revision
-    assert told(INSPECTIONS, came["outcomes"]) == {claim: inspected(expected[claim]) for claim in expected}
+    assert told(steps, came["outcomes"]) == {claim: inspected(expected[claim]) for claim in expected}
