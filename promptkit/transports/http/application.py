@@ -175,7 +175,7 @@ class Application:
             return
         head = read_head(scope["method"], _path(scope), scope["headers"])
         found: Response | Principal | None
-        found = self._health(head) if head.path in _HEALTH else self._guard.check(head)
+        found = await self._health(head) if head.path in _HEALTH else self._guard.check(head)
         if found is None and self._authorizer is not None:
             found = await self._authorizer.check(head, scope.get("query_string", b""))
         if isinstance(found, Response):
@@ -272,7 +272,7 @@ class Application:
             server.drop(request)
         posted.forget()
 
-    def _health(self, head: Head) -> Response:
+    async def _health(self, head: Head) -> Response:
         """Say that the process lives, or whether it is ready, and for which catalog."""
         if head.method not in ("GET", "HEAD"):
             return Response(405, headers=((b"allow", b"GET, HEAD"),))
@@ -283,7 +283,8 @@ class Application:
         server = self.start()
         if not server.reads:
             return Response(503, b'{"status":"nobody reads requests"}', (_JSON,))
-        return Response(200, encode({"status": "ready", "catalog": server.digest}), (_JSON,))
+        digest = await asyncio.to_thread(lambda: server.digest)  # of a large catalog, it takes a while
+        return Response(200, encode({"status": "ready", "catalog": digest}), (_JSON,))
 
     def _loop_side(self) -> _LoopSide:
         loop = asyncio.get_running_loop()

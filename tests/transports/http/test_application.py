@@ -3,10 +3,12 @@
 # ruff: noqa: ASYNC110 (what is waited for happens on other threads)
 import asyncio
 import json
+import threading
 import time
 
 import pytest
 
+from promptkit.server.snapshot import Snapshot
 from tests.posting import KEY, Caller, answer_to, application, body_of, encoded, post
 from tests.transports.http import recipes
 from tests.wire import HANDSHAKES, MODERN, check, initialize, modern, notification, request
@@ -441,6 +443,22 @@ class TestHealth:
         served = answer_to(app, modern(1, "prompts/list"))
         assert (served.status, served.header("connection")) == (200, "close")
         app.close(0)
+
+    def test_a_large_catalog_holds_up_nobody(self, app, monkeypatch):
+        """
+        What takes long to say of a catalog is found beside the event loop.
+        """
+        threads = []
+
+        def digest(_snapshot):
+            threads.append(threading.current_thread())
+            return "all of it"
+
+        monkeypatch.setattr(Snapshot, "digest", property(digest))
+
+        ready = answer_to(app, b"", method="GET", path="/readyz")
+        assert ready.json == {"status": "ready", "catalog": "all of it"}
+        assert threading.current_thread() not in threads
 
     def test_nobody_reads(self):
         """
