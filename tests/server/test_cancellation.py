@@ -16,7 +16,9 @@ from promptkit.protocol.connection import Connection
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server import Server
 from promptkit.server.exchange import Exchange
+from promptkit.server.scheduling.event_loop import EventLoopThread
 from promptkit.server.scheduling.in_flight import InFlight, Job
+from promptkit.server.scheduling.workers import Worker
 from promptkit.server.snapshot import Snapshot
 from tests.wire import HANDSHAKES, MODERN, REVISIONS, Client, initialize, line, modern, notification, request
 
@@ -321,6 +323,44 @@ class TestNothingToCancel:
 
 
 class TestRaces:
+    def test_while_the_work_begins(self, work, monkeypatch):
+        """
+        A cancellation that comes as soon as the work on a loop has begun is not lost.
+        """
+        client = work.client(MODERN)
+        start = EventLoopThread.start
+
+        def start_and_cancel(*args):
+            started = start(*args)
+            work.started.get(timeout=50)
+            client.server._in_flight.cancel(1)
+            return started
+
+        monkeypatch.setattr(EventLoopThread, "start", start_and_cancel)
+        client.post(*SLOW["async"], 1)
+
+        assert work.ended.get(timeout=50) is asyncio.CancelledError
+        assert rest(client) == []
+
+    def test_before_the_thread_has_started(self, work, monkeypatch):
+        """
+        Work that is cancelled before its thread has started never begins, and frees its place.
+        """
+        client = work.client(MODERN)
+        start = Worker.start
+
+        def cancel_and_start(worker):
+            client.server._in_flight.cancel(1)
+            start(worker)
+            worker.join(50)
+
+        monkeypatch.setattr(Worker, "start", cancel_and_start)
+        client.post(*SLOW["thread"], 1)
+
+        assert work.started.empty()
+        assert client.server._executor._working == 0
+        assert rest(client) == []
+
     @pytest.mark.requirement("cancellation/races")
     @pytest.mark.parametrize("revision", REVISIONS)
     def test_twice(self, work, revision):

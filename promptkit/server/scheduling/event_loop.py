@@ -98,11 +98,17 @@ class EventLoopThread:
             self._loop.close()
             raise
 
+    @staticmethod
+    def future() -> Future[Any]:
+        """A future for `start`, for who has to be able to cancel before the coroutine begins."""
+        return Future()
+
     def start(
         self,
         coroutine: Coroutine[Any, Any, T],
         done: Callable[[Future[T]], object],
         over: Callable[[], object] = lambda: None,
+        future: Future[T] | None = None,
     ) -> Future[T]:
         """
         Start *coroutine*.
@@ -117,13 +123,16 @@ class EventLoopThread:
             over:
                 Called once it has ended; a cancelled coroutine may go on for a while.
 
+            future:
+                What stands for it; a new one by default. If it is cancelled already, nothing begins.
+
         Returns:
             A future whose ``cancel()`` cancels it.
 
         Raises:
             RuntimeError: If an author's code has closed the loop.
         """
-        future: Future[T] = Future()
+        future = Future() if future is None else future
         work = _Work(coroutine, future, done, over)
         try:
             self._begin(work)

@@ -173,15 +173,14 @@ class Executor:
             coroutine.close()
             raise
         self._enter()
-        started: list[Future[T]] = []
-        deadline = time.monotonic() + seconds
-        job = self._in_flight.hold(Job(exchange, lambda: started and started[0].cancel(), refusal, deadline))
+        future = loop.future()
+        job = self._in_flight.hold(Job(exchange, future.cancel, refusal, time.monotonic() + seconds))
         if exchange.settled:  # its client is gone, or its deadline has passed
             coroutine.close()
             self._leave()
             return
         try:
-            started.append(loop.start(coroutine, partial(self._done, job, finish), self._leave))
+            loop.start(coroutine, partial(self._done, job, finish), self._leave, future)
         except RuntimeError:  # an author's code has closed the loop
             self._in_flight.release(job)
             self._leave()

@@ -27,6 +27,7 @@ class Worker(Thread):
         self._over: list[Callable[[], object]] = []
         self._lock = Lock()
         self._stoppable = True
+        self._is_begun = False
         self._pid = os.getpid()
 
     @property
@@ -43,7 +44,8 @@ class Worker(Thread):
         try:
             with suppress(Abandoned):
                 try:
-                    self._work()
+                    if self._begins():
+                        self._work()
                 finally:
                     if os.getpid() != self._pid:  # an author's code forked, and its child came back here
                         os._exit(0)
@@ -59,12 +61,17 @@ class Worker(Thread):
         """
         Raise `Abandoned` in the thread as soon as it runs Python code again.
 
-        While it waits for the outside world, or runs C code, it goes on.
+        While it waits for the outside world, or runs C code, it goes on. If it has not begun, it never does.
         """
         import ctypes  # hardly ever needed
 
         with self._lock:
-            if self._stoppable and self.ident is not None:
-                self._stoppable = False
+            is_stopped, self._stoppable = self._stoppable and self._is_begun, False
+            if is_stopped and self.ident is not None:
                 identifier = ctypes.c_ulong(self.ident)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(Abandoned))
+
+    def _begins(self) -> bool:
+        with self._lock:
+            self._is_begun = True
+            return self._stoppable
