@@ -1,6 +1,7 @@
 """The budgets of promptkit, and whether a run kept them."""
 
 from collections.abc import Mapping
+from statistics import median
 
 import attrs
 
@@ -42,10 +43,15 @@ class Budget:
     def ratio(self, figures: Mapping[Row, Mapping[str, Figure]]) -> float | None:
         """
         Return how many times promptkit's figure the other is, or nothing if one was not measured.
+
+        Figures that were measured after each other make a pair, and this is the median of all pairs: the
+        clock rate of a machine may change within a run by more than a budget leaves.
         """
         ours = figures.get(self.ours, {}).get(OURS)
         theirs = figures.get(self.theirs, {}).get(self.peer)
-        return theirs.median / ours.median if ours and theirs else None
+        if ours is None or theirs is None:
+            return None
+        return median(his / mine for mine, his in zip(ours.rounds, theirs.rounds, strict=False))
 
 
 def _against(peer: str, row: Row, least: float) -> Budget:

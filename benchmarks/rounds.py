@@ -1,18 +1,19 @@
-"""Interleaved rounds: every server in turn, several times, so that a slow minute hits all of them."""
+"""Interleaved rounds: every figure of each server in turn, so that a slow minute hits all of them."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from statistics import median
 from typing import Self
 
 import attrs
 
 from benchmarks import many_files, rows
-from benchmarks.cases import CASES, LARGE_PICTURE, Case, listing
+from benchmarks.cases import CASES, LARGE_PICTURE, TYPED, Case, listing
 from benchmarks.peers import OURS, Peer
 from benchmarks.rows import Row
-from benchmarks.runner import Runner
-from benchmarks.session import Refused
+from benchmarks.runner import Runner, memory_of
+from benchmarks.session import Refused, Session
 from benchmarks.wire import ERAS, Era
 
 
@@ -118,21 +119,43 @@ class Rounds:
         """Measure every server that serves *era*, and then its growth for each number of prompts."""
         plan = self.runner.plan
         peers = [peer for peer in self.peers if (era.name, peer.name) in self._cases]
-        for peer in peers:
-            figures = self.runner.measure(peer, era, self._cases[era.name, peer.name])
-            self._keep(peer, era, figures)
-            if peer.name == OURS:
-                self._keep(peer, era, self.runner.measure_tools(peer, era))
-        for size in plan.counts if first else plan.sizes:
+        for _ in range(plan.starts):
             for peer in peers:
-                if peer.content:
-                    self._keep(peer, era, self.runner.measure_growth(peer, era, size))
+                self._keep(peer, era, self.runner.measure_start(peer, era))
+        self._round_of_cases(era, peers)
+        for size in plan.counts if first else plan.sizes:
+            for peer in filter(lambda peer: peer.content, peers):
+                self._keep(peer, era, self.runner.measure_growth(peer, era, size))
+                if peer.name == OURS:
+                    self._echo(era, peers, listing(size))
         for files in plan.files:
             self._round_of_files(era, peers, files)
-        sizes = self._sizes(era)
+
+    def _round_of_cases(self, era: Era, peers: Sequence[Peer]) -> None:
+        """Measure each case with every server, side by side."""
+        with ExitStack() as open_sessions:
+            sessions: dict[Peer, Session] = {}
+            for peer in filter(lambda peer: peer.requests, peers):
+                session = self.runner.start(peer, era, self.runner.plan.sizes[0])
+                sessions[peer] = open_sessions.enter_context(session)
+            for case in CASES:
+                for peer, session in sessions.items():
+                    if case in self._cases[era.name, peer.name] and peer.measures(case):
+                        self._keep(peer, era, self.runner.measure_case(session, case))
+                    if peer.name == OURS and case is TYPED:  # a call of a tool is held against it
+                        self._keep(peer, era, self.runner.measure_tools(peer, era))
+                    if peer.name == OURS and case is LARGE_PICTURE:
+                        self._echo(era, peers, case)
+            for peer, session in sessions.items():
+                if peer.content:
+                    self._keep(peer, era, memory_of(session.memory(), rows.LOADED))
+
+    def _echo(self, era: Era, peers: Iterable[Peer], case: Case) -> None:
+        """Measure echoes of as many bytes as promptkit has just answered a case with."""
+        sizes = self._values.get((era.name, rows.size(case), OURS), ())
         for peer in peers:
-            if not peer.content:
-                self._keep(peer, era, self.runner.measure_echo(peer, era, sizes))
+            if not peer.content and sizes:
+                self._keep(peer, era, self.runner.measure_echo(peer, era, case, sizes[-1]))
 
     def _round_of_files(self, era: Era, peers: Sequence[Peer], files: int) -> None:
         """Measure what reads recipes where they are in so many files."""
@@ -141,12 +164,6 @@ class Rounds:
                 self._keep(peer, era, self.runner.measure_files(peer, era, files))
             if peer.name == OURS:
                 self._keep(peer, era, many_files.measure(self.runner, peer, era, files))
-
-    def _sizes(self, era: Era) -> list[tuple[Case, float]]:
-        """Promptkit's large results, and their sizes in KiB, as far as they were measured."""
-        large = (LARGE_PICTURE, *map(listing, self.runner.plan.sizes))
-        found = [(case, self._values.get((era.name, rows.size(case), OURS))) for case in large]
-        return [(case, values[-1]) for case, values in found if values]
 
     def _keep(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
         """Keep the figures of one server; note what cut them short."""

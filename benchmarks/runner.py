@@ -1,4 +1,4 @@
-"""The runner starts a server, measures everything of one era, and lets it end; the plan says how much."""
+"""The runner starts servers, measures one thing at a time, and lets them end; the plan says how much."""
 
 import math
 import os
@@ -45,6 +45,9 @@ class Plan:
 
         saves:
             How often one of them is saved.
+
+        starts:
+            How often each server is started with a few prompts.
     """
 
     seconds: float
@@ -54,6 +57,7 @@ class Plan:
     once: tuple[int, ...] = ()
     files: tuple[int, ...] = ()
     saves: int = 1
+    starts: int = 1
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -67,7 +71,14 @@ class Plan:
 UNSET = ("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONOPTIMIZE", "PYTHONDEVMODE")
 
 FULL = Plan(
-    seconds=0.15, least=100, most=20_000, sizes=(10, 100, 1_000), once=(10_000,), files=(20, 2_000), saves=7
+    seconds=0.15,
+    least=100,
+    most=20_000,
+    sizes=(10, 100, 1_000),
+    once=(10_000,),
+    files=(20, 2_000),
+    saves=7,
+    starts=5,
 )
 QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100), files=(2, 20))
 
@@ -149,24 +160,34 @@ class Runner:
             faults[None] = str(error)
         return faults
 
-    def measure(self, peer: Peer, era: Era, cases: Sequence[Case]) -> Iterator[tuple[Row, float]]:
+    def measure_start(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
         """
-        Yield every figure of *peer* with a few prompts: the start, memory, *cases*, and the end.
+        Yield how long *peer* takes to start with a few prompts, and to end, and its memory.
         """
-        with self.start(peer, era, self.plan.sizes[0]) as session:
+        size = self.plan.sizes[0]
+        with self.start(peer, era, size) as session:
             yield rows.OPENING, session.opened
-            yield from self._begin(session, self.plan.sizes[0])
-            for case in filter(peer.measures, cases if peer.requests else ()):
-                yield from self._measure_case(session, case)
-            if peer.content and peer.requests:
-                yield from memory_of(session.memory(), rows.LOADED)
-                if LARGE_PICTURE in cases:
-                    yield _size(session, LARGE_PICTURE)
+            yield from self._begin(session, size)
             yield rows.EXIT, session.close()
         if peer.content:
-            with self.start(peer, era, self.plan.sizes[0]) as session:
+            with self.start(peer, era, size) as session:
                 session.ask(PLAIN)
-                yield rows.get(self.plan.sizes[0]), time.perf_counter() - session.started
+                yield rows.get(size), time.perf_counter() - session.started
+
+    def measure_case(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
+        """
+        Yield the figures of one case, after a warm-up.
+        """
+        plan = self.plan
+        session.one_at_a_time(case, plan.seconds / 10, 3, plan.most)
+        times = sorted(session.one_at_a_time(case, plan.seconds, plan.least, plan.most))
+        yield rows.alone(case), median(times)
+        yield rows.slowest(case), times[math.ceil(len(times) * 0.99) - 1]
+        count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
+        session.pipelined(case, plan.least)
+        yield rows.pipelined(case), session.pipelined(case, count)
+        if case is LARGE_PICTURE:
+            yield _size(session, case)
 
     def measure_tools(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
         """
@@ -175,7 +196,7 @@ class Runner:
         folder = recipes.folder(self.folder, self.plan.sizes[0])
         with self.start_in(folder, peer, era, options=("--tools",)) as session:
             _check(session, peer, CALLED)
-            yield from self._measure_case(session, CALLED)
+            yield from self.measure_case(session, CALLED)
 
     def measure_growth(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
         """
@@ -185,7 +206,7 @@ class Runner:
         cases = ((everything, rows.alone(everything)), (TYPED, rows.among(TYPED, count)))
         with self.start(peer, era, count) as session:
             begun = list(self._begin(session, count))
-            if count != self.plan.sizes[0]:  # `measure` has that one
+            if count != self.plan.sizes[0]:  # `measure_start` has that one
                 yield from begun
             if peer.requests:
                 yield _size(session, everything)
@@ -210,20 +231,16 @@ class Runner:
                 yield row, time.perf_counter() - session.started
                 session.settle()  # a list that is told early is kept once it is confirmed
 
-    def measure_echo(
-        self, peer: Peer, era: Era, sizes: Sequence[tuple[Case, float]]
-    ) -> Iterator[tuple[Row, float]]:
+    def measure_echo(self, peer: Peer, era: Era, case: Case, size: float) -> Iterator[tuple[Row, float]]:
         """
-        Yield how long *peer* takes, which is an echo, for as many bytes as each case has, *sizes* in KiB.
+        Yield how long *peer* takes, which is an echo, for as many bytes as *case* has, *size* in KiB.
         """
         with self.start(peer, era, self.plan.sizes[0]) as session:
-            for case, size in sizes:
-                echo = echo_of(case, round(size * 1024))
-                if not echo.says_all(session.ask(echo)):  # which warms up, too
-                    reason = f"it does not answer with {size:.1f} KiB"
-                    raise Refused(reason)
-                times = session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most)
-                yield rows.alone(case), median(times)
+            echo = echo_of(case, round(size * 1024))
+            if not echo.says_all(session.ask(echo)):  # which warms up, too
+                reason = f"it does not answer with {size:.1f} KiB"
+                raise Refused(reason)
+            yield rows.alone(case), median(session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most))
 
     def _begin(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """The time to the first replies, and memory, with *count* prompts."""
@@ -233,17 +250,6 @@ class Runner:
         yield rows.first_get(count), time.perf_counter() - session.started
         session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)  # what follows a start
         yield from memory_of(session.memory(), rows.memory(count))
-
-    def _measure_case(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
-        """The figures of one case, after a warm-up."""
-        plan = self.plan
-        session.one_at_a_time(case, plan.seconds / 10, 3, plan.most)
-        times = sorted(session.one_at_a_time(case, plan.seconds, plan.least, plan.most))
-        yield rows.alone(case), median(times)
-        yield rows.slowest(case), times[math.ceil(len(times) * 0.99) - 1]
-        count = min(plan.most, max(plan.least, round(plan.seconds / median(times))))
-        session.pipelined(case, plan.least)
-        yield rows.pipelined(case), session.pipelined(case, count)
 
 
 def _size(session: Session, case: Case) -> tuple[Row, float]:

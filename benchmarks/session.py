@@ -14,7 +14,7 @@ import msgspec
 from benchmarks.cases import Case
 from benchmarks.wire import Era, Reply, read_reply
 
-PATIENCE = 120  # seconds until a server that says nothing is given up
+PATIENCE = 300  # seconds that a session may take before its server is given up
 SETTLE_S = 0.5  # how long a server that has put nothing off does not run
 SHORT = 1 << 16  # bytes: what is longer is no error
 

@@ -289,9 +289,9 @@ def test_a_large_reply_is_held_against_an_echo_of_its_bytes(tmp_path):
     """
     runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
 
-    found = list(runner.measure_echo(ECHO, ERAS[0], [(LARGE_PICTURE, 64.0), (listing(10), 1.5)]))
+    found = dict(runner.measure_echo(ECHO, ERAS[0], LARGE_PICTURE, 64.0))
 
-    assert [row for row, _ in found] == [rows.alone(LARGE_PICTURE), rows.alone(listing(10))]
+    assert list(found) == [rows.alone(LARGE_PICTURE)]
     assert {budget.peer for budget in BUDGETS if budget.ours == rows.alone(LARGE_PICTURE)} == {"echo"}
 
 
@@ -306,6 +306,16 @@ def test_a_structured_argument_has_a_budget():
     }
 
     assert budget.ratio(figures) == pytest.approx(budget.least)
+
+
+def test_a_budget_is_of_what_was_measured_side_by_side():
+    """
+    A machine that became twice as slow in the second round changes no ratio.
+    """
+    (budget,) = [budget for budget in BUDGETS if (budget.peer, budget.ours) == ("bare", rows.get(10))]
+    figures = {rows.get(10): {OURS: Figure.of([2.0, 4.0, 2.0]), "bare": Figure.of([1.0, 2.0, 1.0, 9.0])}}
+
+    assert budget.ratio(figures) == pytest.approx(0.5)
 
 
 def test_a_call_of_a_tool_has_a_budget():

@@ -1,8 +1,9 @@
-"""Interleaved rounds over HTTP: every server in turn, with one worker and with two."""
+"""Interleaved rounds over HTTP: every load of each server in turn, with one worker and with two."""
 
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import attrs
@@ -36,13 +37,17 @@ class HttpPlan:
 
         seconds:
             How long each load goes on, in seconds.
+
+        loads:
+            How often each server with one worker gets a load, in turn.
     """
 
     warm_up: int
     seconds: int
+    loads: int = 1
 
 
-FULL = HttpPlan(warm_up=1, seconds=4)
+FULL = HttpPlan(warm_up=1, seconds=2, loads=3)
 QUICK = HttpPlan(warm_up=1, seconds=1)
 
 
@@ -99,10 +104,10 @@ class HttpRounds:
         peers = [peer for peer in self.peers if self._answers(peer)]
         for number in range(count):
             self.say(f"round {number + 1} of {count}, over HTTP")
-            for workers in (1, 2):
-                for peer in peers:
-                    if workers <= peer.workers:
-                        self._keep(peer, workers)
+            self._round(peers)
+            for peer in peers:
+                if peer.workers > 1:
+                    self._keep(peer, 2, self._measure_two(peer))
         return {
             row: {name: Figure.of(values) for name, values in found.items()}
             for row, found in self._values.items()
@@ -133,37 +138,62 @@ class HttpRounds:
         processors = cores()[0] if workers == 1 else None
         return HttpServer(command, {**shell, **own}, port, POST, processors)
 
-    def _keep(self, peer: HttpPeer, workers: int) -> None:
+    def _round(self, peers: Sequence[HttpPeer]) -> None:
+        """Measure all servers with one worker, side by side: a slow minute hits all of them."""
+        with ExitStack() as running:
+            servers = {peer: running.enter_context(self._start(peer, 1, free_port())) for peer in peers}
+            for peer, server in servers.items():
+                self._keep(peer, 1, _measure_first(server, self.plan))
+            for _ in range(self.plan.loads):
+                for peer, server in servers.items():
+                    self._keep(peer, 1, _measure_load(server, self.plan))
+
+    def _measure_two(self, peer: HttpPeer) -> Iterator[tuple[Row, float]]:
+        """The figures of a server with two workers."""
+        with self._start(peer, 2, free_port()) as server:
+            load(server.port, POST, seconds=self.plan.warm_up, processors=None)
+            before = server.processor_times()
+            found = load(server.port, POST, seconds=self.plan.loads * self.plan.seconds, processors=None)
+            spent = _spent(server, before)
+            yield from _figures(found, sum(spent), 2)
+            yield rows.http_memory(2), server.memory()
+            *_, other, busier = sorted(spent)
+            yield rows.http_share("busier"), busier / found.seconds
+            yield rows.http_share("other"), other / found.seconds
+
+    def _keep(self, peer: HttpPeer, workers: int, figures: Iterator[tuple[Row, float]]) -> None:
         """Keep the figures of one server; note what cut them short."""
         try:
-            for row, value in self._measure(peer, workers):
+            for row, value in figures:
                 self._values[row].setdefault(peer.name, []).append(value)
         except Refused as error:
             self.notes[peer.name, f"HTTP with {workers} workers"] = str(error)
 
-    def _measure(self, peer: HttpPeer, workers: int) -> Iterator[tuple[Row, float]]:
-        port, processors = free_port(), cores()[1] if workers == 1 else None
-        with self._start(peer, workers, port) as server:
-            if workers == 1:
-                yield rows.HTTP_OPENING, server.opened
-            load(port, POST, seconds=self.plan.warm_up, processors=processors)
-            before = server.processor_times()
-            found = load(port, POST, seconds=self.plan.seconds, processors=processors)
-            spent = [after - then for after, then in zip(server.processor_times(), before, strict=True)]
-            yield from _figures(found, workers)
-            yield rows.http_work(workers), sum(spent) / found.requests
-            yield rows.http_memory(workers), server.memory()
-            if workers == 1:
-                one = load(port, POST, seconds=self.plan.warm_up, connections=1, processors=processors)
-                yield rows.HTTP_ALONE, one.median
-            else:
-                *_, other, busier = sorted(spent)
-                yield rows.http_share("busier"), busier / found.seconds
-                yield rows.http_share("other"), other / found.seconds
+
+def _measure_first(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
+    """How long a server with one worker took to start, and what it takes for one client."""
+    yield rows.HTTP_OPENING, server.opened
+    load(server.port, POST, seconds=plan.warm_up, processors=cores()[1])
+    one = load(server.port, POST, seconds=plan.warm_up, connections=1, processors=cores()[1])
+    yield rows.HTTP_ALONE, one.median
 
 
-def _figures(found: Load, workers: int) -> Iterator[tuple[Row, float]]:
+def _measure_load(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:
+    """The figures of one load of a server with one worker."""
+    before = server.processor_times()
+    found = load(server.port, POST, seconds=plan.seconds, processors=cores()[1])
+    yield from _figures(found, sum(_spent(server, before)), 1)
+    yield rows.http_memory(1), server.memory()
+
+
+def _spent(server: HttpServer, before: Sequence[float]) -> list[float]:
+    """The processor time that each process of a server has taken since, in seconds."""
+    return [after - then for after, then in zip(server.processor_times(), before, strict=True)]
+
+
+def _figures(found: Load, spent: float, workers: int) -> Iterator[tuple[Row, float]]:
     yield rows.http_rate(workers), found.requests / found.seconds
     yield rows.http_each(workers), found.seconds / found.requests
     yield rows.http_median(workers), found.median
     yield rows.http_slowest(workers), found.slowest
+    yield rows.http_work(workers), spent / found.requests
