@@ -104,6 +104,9 @@ class HttpServer:
         reply:
             The first reply.
 
+        port:
+            Where it listens.
+
         opened:
             How long it took from the start to that, in seconds.
 
@@ -119,7 +122,7 @@ class HttpServer:
         first: Post,
         processors: set[int] | None = None,
     ) -> None:
-        self._port = port
+        self.port = port
         started = time.perf_counter()
         with confined(processors):
             self._process = subprocess.Popen(
@@ -146,7 +149,7 @@ class HttpServer:
     def _await(self, until: float) -> None:
         """Wait until it listens. Raises Refused if it never does."""
         while time.perf_counter() < until and self._process.poll() is None:
-            with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", self._port)):
+            with suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", self.port)):
                 return
             time.sleep(POLL_S)
         reason = f"it ended with {self._process.poll()}, or does not listen"
@@ -159,7 +162,7 @@ class HttpServer:
         Raises:
             Refused: If its status is not 200, or there is none.
         """
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         try:
             connection.request("POST", "/mcp", post.body, post.fields)
             response = connection.getresponse()
