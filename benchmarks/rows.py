@@ -38,6 +38,7 @@ EXIT = Row("end of input to exit", table=PROCESS)
 
 HTTP_OPENING = Row("start to the first reply over HTTP", table=HTTP)
 HTTP_ALONE = Row("one connection: median", table=HTTP)
+HTTP_TOKEN = Row("what a known token adds to the processor time of a request", table=HTTP)
 
 
 def first_list(count: int) -> Row:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
+from promptkit.language.scopes import scopes_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
 from promptkit.transports.http.application import BODY_BYTES, Application
@@ -36,6 +37,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     token_file: str | Path | None = None,
     verifier: TokenVerifier | None = None,
     required_scopes: Iterable[str] = (),
+    scopes: Iterable[str] = (),
     watch: bool = True,
     page_size: int = PAGE_SIZE,
     tools: bool | Literal["search"] = False,
@@ -87,6 +89,9 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         required_scopes:
             The scopes that each token has to have.
 
+        scopes:
+            What everybody may do, where no token says it: for prompts and resources that need scopes.
+
         watch:
             Whether changed recipes are served without a restart.
 
@@ -109,7 +114,8 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     Raises:
         LoadError: If there is nothing at the target.
 
-        ValueError: If an origin, URL or scope is not one, or a key or token is too short or cannot be read.
+        ValueError: If an origin, URL or scope is not one, if a key or token is too short or cannot be read,
+            or if there are scopes beside tokens.
 
         ModuleNotFoundError: If there is an issuer, but not the extra ``auth``; or OpenTelemetry is to be
             told, and its API is not installed.
@@ -119,6 +125,11 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     report_faults(catalog)
     watches = watch and reloader.watches
     public = [] if public_url is None else [urlsplit(public_url)]
+    authorizer = _authorizer(public_url, issuer, token_file, verifier, tuple(required_scopes))
+    own = scopes_of(scopes)
+    if own and authorizer is not None:
+        msg = "scopes are for applications without tokens: here, tokens say it"
+        raise ValueError(msg)
     settings = Settings(
         name=name,
         hosts=(*hosts, *(parts.netloc for parts in public)),
@@ -129,7 +140,8 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         tools=tools,
         body_limit=body_limit,
         limits=limits,
-        authorizer=_authorizer(public_url, issuer, token_file, verifier, tuple(required_scopes)),
+        authorizer=authorizer,
+        scopes=own,
         telemetry=_telemetry() if otel else None,
     )
 

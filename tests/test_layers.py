@@ -97,6 +97,9 @@ LAZY = {
     "promptkit.protocol.limit_checks",
     "promptkit.protocol.partial_decoding",
     "promptkit.server.lookup",
+    "promptkit.server.views",
+    "promptkit.server.updates",
+    "promptkit.language.scopes",
     "promptkit.server.read_history",
 }
 

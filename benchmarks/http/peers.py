@@ -62,8 +62,10 @@ def _promptkit() -> HttpPeer:
     return HttpPeer(OURS, OURS, (*served, "--http", PORT, "--workers", WORKERS), workers=2)
 
 
-def _under_uvicorn(server: str, *options: str) -> tuple[str, ...]:
-    """The command that serves an ASGI application, of a program in `SERVERS`."""
+def under_uvicorn(server: str, *options: str) -> tuple[str, ...]:
+    """
+    Return the command that serves an ASGI application, of a program in `SERVERS`.
+    """
     where = ("--host", "127.0.0.1", "--port", PORT, "--workers", WORKERS)
     return (sys.executable, "-m", "uvicorn", "--app-dir", str(SERVERS), server, *where, *_UVICORN, *options)
 
@@ -73,7 +75,7 @@ def _application(name: str, server: str) -> Callable[[], HttpPeer]:
 
     def make() -> HttpPeer:
         peer: Peer = peers.PEERS[name]()  # which says if it is not installed
-        return HttpPeer(name, peer.label, _under_uvicorn(server, "--factory"), workers=2)
+        return HttpPeer(name, peer.label, under_uvicorn(server, "--factory"), workers=2)
 
     return make
 
@@ -82,7 +84,7 @@ def _constant() -> HttpPeer:
     if find_spec("uvicorn") is None:
         reason = "uvicorn is not installed; pip install -e '.[http]' does it"
         raise Absent(reason)
-    command = _under_uvicorn("constant:application", "--lifespan", "off")
+    command = under_uvicorn("constant:application", "--lifespan", "off")
     return HttpPeer("asgi", "raw ASGI", command, workers=2, content=False)
 
 

@@ -13,6 +13,7 @@ from benchmarks.cases import TYPED
 from benchmarks.http.load import Load, find_wrk, load
 from benchmarks.http.peers import HttpPeer
 from benchmarks.http.server import HttpServer, Post, free_port
+from benchmarks.http.tokens import cost_of_a_token
 from benchmarks.peers import OURS, Absent
 from benchmarks.rounds import Figure
 from benchmarks.rows import Row
@@ -108,6 +109,8 @@ class HttpRounds:
             for peer in peers:
                 if peer.workers > 1:
                     self._keep(peer, 2, self._measure_two(peer))
+            if any(peer.name == OURS for peer in peers):
+                self._keep_token()
         return {
             row: {name: Figure.of(values) for name, values in found.items()}
             for row, found in self._values.items()
@@ -168,6 +171,16 @@ class HttpRounds:
                 self._values[row].setdefault(peer.name, []).append(value)
         except Refused as error:
             self.notes[peer.name, f"HTTP with {workers} workers"] = str(error)
+
+    def _keep_token(self) -> None:
+        """Keep what a token costs; note why not."""
+        self.say("what a known token costs")
+        try:
+            cost = cost_of_a_token(self.folder, COUNT, POST, seconds=self.plan.warm_up, processors=cores())
+        except Refused as error:
+            self.notes[OURS, "HTTP with tokens"] = str(error)
+        else:
+            self._values[rows.HTTP_TOKEN].setdefault(OURS, []).append(cost)
 
 
 def _measure_first(server: HttpServer, plan: HttpPlan) -> Iterator[tuple[Row, float]]:

@@ -107,6 +107,9 @@ class HttpServer:
         reply:
             The first reply.
 
+        port:
+            Where it listens.
+
         opened:
             How long it took from the start to that, in seconds.
 

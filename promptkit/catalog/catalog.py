@@ -74,6 +74,28 @@ class Catalog(Mapping[str, CompiledPrompt]):
     def __len__(self) -> int:
         return len(self.prompts)
 
+    def visible_to(self, scopes: frozenset[str]) -> "Catalog":
+        """
+        Return what is left for a caller with *scopes*: all that needs no others. It may be this catalog.
+        """
+        if all(needed <= scopes for needed in self.requirements):
+            return self
+        prompts = tuple(prompt for prompt in self.prompts if prompt.scopes <= scopes)
+        resources = tuple(resource for resource in self.resources if resource.scopes <= scopes)
+        return Catalog(prompts, self.diagnostics, resources)
+
+    @property
+    def scoped(self) -> "list[CompiledPrompt | CompiledResource]":
+        """The prompts and resources that need scopes."""
+        scoped: list[CompiledPrompt | CompiledResource] = [prompt for prompt in self.prompts if prompt.scopes]
+        scoped += [resource for resource in self.resources if resource.scopes]
+        return scoped
+
+    @property
+    def requirements(self) -> frozenset[frozenset[str]]:
+        """The scopes that anything needs, together as it needs them."""
+        return frozenset(item.scopes for item in self.scoped)
+
     def render(self, name: str, arguments: Mapping[str, Any] | None = None) -> Workflow:
         """
         Render the prompt called *name* with the arguments of a client.
@@ -124,18 +146,35 @@ class Catalog(Mapping[str, CompiledPrompt]):
         Raises:
             UnknownResource: If there is none.
         """
+        if (found := self.find_resource(uri)) is not None:
+            return found
+        from promptkit.catalog.uri_positions import MAX_URI_LENGTH  # only for templates
+
+        if len(uri) > MAX_URI_LENGTH:
+            raise UnknownResource(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
+        raise UnknownResource(uri, nearest(uri, self._by_uri))
+
+    def find_prompt(self, name: str) -> CompiledPrompt | None:
+        """Find the prompt called *name*; None if there is none."""
+        return self._by_name.get(name)
+
+    def find_template(self, uri_template: str) -> "CompiledResource | None":
+        """Find what `template` does; None if there is none."""
+        return self._by_uri.get(uri_template)
+
+    def find_resource(self, uri: str) -> "tuple[CompiledResource, Mapping[str, Value]] | None":
+        """Find what `resource` does; None if there is none, or the URI is too long."""
         found = self._by_uri.get(uri)
         if found is not None and not found.is_template:
             return found, {}
         from promptkit.catalog.uri_positions import MAX_URI_LENGTH, ScannedURI  # only for templates
 
-        if len(uri) > MAX_URI_LENGTH:
-            raise UnknownResource(uri, reason=f"a URI has at most {MAX_URI_LENGTH:,} characters")
-        scanned = ScannedURI(uri)
-        for resource in self.resources:
-            if resource.is_template and (variables := resource.find(scanned)) is not None:
-                return resource, variables
-        raise UnknownResource(uri, nearest(uri, self._by_uri))
+        if len(uri) <= MAX_URI_LENGTH:
+            scanned = ScannedURI(uri)
+            for resource in self.resources:
+                if resource.is_template and (variables := resource.find(scanned)) is not None:
+                    return resource, variables
+        return None
 
     def template(self, uri_template: str) -> "CompiledResource":
         """

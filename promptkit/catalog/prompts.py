@@ -58,6 +58,9 @@ class CompiledPrompt(Struct, frozen=True):
 
         tool:
             What its author says of it as a tool; False if it is none.
+
+        scopes:
+            What a caller has to have, all of it: for others it does not exist.
     """
 
     name: str
@@ -72,6 +75,7 @@ class CompiledPrompt(Struct, frozen=True):
     cache: float | None = None
     elicit: bool = False
     tool: "Tool | bool | None" = None
+    scopes: frozenset[str] = frozenset()
 
     @property
     def location(self) -> Location:

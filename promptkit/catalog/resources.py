@@ -67,6 +67,9 @@ class CompiledResource(Struct, frozen=True):
 
         location:
             Where the author defined it.
+
+        scopes:
+            What a caller has to have, all of it: for others it does not exist.
     """
 
     uri_template: str
@@ -78,6 +81,7 @@ class CompiledResource(Struct, frozen=True):
     template: URITemplate
     function: Callable[..., Any]
     location: Location
+    scopes: frozenset[str] = frozenset()
 
     @property
     def is_template(self) -> bool:

@@ -26,6 +26,8 @@ def contradiction(options: Namespace) -> str | None:
         return "--no-auth does not go together with --issuer or --token-file, which ask for tokens"
     if options.require_scope and not asks_for_tokens(options):
         return "--require-scope is about tokens: name --issuer or --token-file, too"
+    if options.scopes is not None and asks_for_tokens(options):
+        return "--scopes is for servers without tokens: with --issuer or --token-file, tokens say it"
     if options.issuer is not None and find_spec("joserfc") is None:
         return "--issuer needs joserfc: pip install 'promptkit[http,auth]'"
     return None

@@ -6,6 +6,7 @@ from argparse import Namespace
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_diagnostics, print_error
+from promptkit.cli.loading import report_hidden
 from promptkit.cli.output import Output
 from promptkit.compiler.loading.targets import place_of, split_target
 from promptkit.compiler.reloading import Reloader
@@ -29,7 +30,8 @@ def run(options: Namespace, output: Output) -> int:
         LoadError: If there is nothing at the target.
     """
     try:
-        purpose = Purpose.of(options.target, options.name, options.page_size, options.tools)
+        how = options.name, options.page_size, options.tools, options.scopes
+        purpose = Purpose.of(options.target, *how)
     except StaleSet as refusal:
         print_error(f"cannot build {options.target!r}: {refusal}")
         return Exit.USAGE
@@ -42,6 +44,8 @@ def run(options: Namespace, output: Output) -> int:
     if inputs is None:
         print_error("nothing was built: importing the recipes reads something that cannot be observed")
         return Exit.FAULTY
+    report_hidden(catalog, options.scopes)
+    catalog = catalog.visible_to(options.scopes or frozenset())
     contents = _contents(catalog, inputs, purpose, options)
     contents.names = reloader.names_by_file()
     file = options.out or _beside(options.target)

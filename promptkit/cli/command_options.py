@@ -128,7 +128,7 @@ def _add_build(build: ArgumentParser) -> None:
     build.add_argument(
         "--out", metavar="FILE", help="where to write it (default: beside the target, with .compiled)"
     )
-    for name in ("--name", "--page-size", "--tools", "--tools-search"):
+    for name in ("--name", "--page-size", "--tools", "--tools-search", "--scopes"):
         build.add_argument(name, **SERVE_OPTIONS[name])
 
 

@@ -35,6 +35,9 @@ class LazyServing:
         page_size:
             How many items a page of a list holds.
 
+        scopes:
+            What the client may do.
+
         report:
             Reports the faults of a catalog.
 
@@ -43,12 +46,13 @@ class LazyServing:
             What is served until all is imported.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 (one for each property of serving)
         self,
         target: str,
         names: Mapping[str, Iterable[str]],
         early: EarlyServer,
         page_size: int,
+        scopes: frozenset[str],
         report: Callable[[Catalog], object],
     ) -> None:
         self._report = report
@@ -59,7 +63,7 @@ class LazyServing:
         self._error: BaseException | None = None
         connection = early.connection
         self.snapshot = Snapshot(
-            self._import.catalog,
+            self._import.catalog.visible_to(scopes),
             connection.server_info,
             page_size,
             changes=connection.capabilities.changes,

@@ -3,7 +3,7 @@
 from argparse import Namespace
 from enum import Enum
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 __all__ = ["run", "shown_type"]
+
+#: What names the items of each list.
+_KEYS: Final = {"prompts": "name", "resources": "uri", "resourceTemplates": "uriTemplate"}
 
 
 def run(options: Namespace, output: Output) -> int:
@@ -51,7 +54,15 @@ def _lists(catalog: Catalog) -> dict[str, Any]:
     page_size = max(len(catalog.prompts), len(catalog.resources), 1)
     methods = [method for method in LISTS if method != "tools/list"]  # they are prompts
     pages = (pages_of(method, catalog, lowering, page_size).page() for method in methods)
-    return {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
+    found = {name: items for page in pages for name, items in msgspec.json.decode(page).items()}
+    needed = {item.name: sorted(item.scopes) for item in catalog.prompts if item.scopes}
+    needed |= {item.uri_template: sorted(item.scopes) for item in catalog.resources if item.scopes}
+    for name, items in found.items():
+        key = _KEYS[name]
+        for item in items:
+            if item[key] in needed:
+                item["scopes"] = needed[item[key]]
+    return found
 
 
 def _print(catalog: Catalog, output: Output) -> None:
@@ -76,7 +87,8 @@ def _head(item: CompiledPrompt | CompiledResource) -> "Text":
     if isinstance(item, CompiledResource):
         kind, uri = "template" if item.is_template else "resource", item.uri_template
     text = Text.assemble((f"{kind} ", "dim"), (_line(item.name), "bold"))
-    for aside in filter(None, (uri, title)):
+    needs = f"needs {' '.join(sorted(item.scopes))}" if item.scopes else None
+    for aside in filter(None, (uri, title, needs)):
         text.append(f" ({_line(aside)})")
     return text.append(f": {_line(item.description)}" if item.description else "")
 

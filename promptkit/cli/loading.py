@@ -1,17 +1,21 @@
 """Loading recipes for a command, and printing what is wrong with them."""
 
 from collections.abc import Collection
+from typing import Final
 
 import attrs
 
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.loading.loader import Recipes, load
-from promptkit.errors.diagnostics import Rule
+from promptkit.errors.diagnostics import Rule, printable
 from promptkit.errors.exceptions import LoadError
-from promptkit.errors.standard_error import stderr_stream
+from promptkit.errors.standard_error import say, stderr_stream
 
-__all__ = ["load_catalog", "load_recipes", "report_faults", "without_ignored"]
+__all__ = ["load_catalog", "load_recipes", "report_faults", "report_hidden", "without_ignored"]
+
+#: How many of what is hidden are named.
+_MOST_NAMED: Final = 5
 
 
 def load_recipes(target: str) -> Recipes:
@@ -63,3 +67,16 @@ def report_faults(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:
         from promptkit.cli.diagnostics import report_diagnostics  # slow to import, and mostly not needed
 
         report_diagnostics(catalog.diagnostics)
+
+
+def report_hidden(catalog: Catalog, scopes: frozenset[str] | None) -> None:
+    """Say on standard error what nobody is shown because nobody has said which scopes there are."""
+    if scopes is not None or not (requirements := catalog.requirements):
+        return
+    needed = " ".join(sorted(frozenset().union(*requirements)))
+    names = [printable(item.name) for item in catalog.scoped]
+    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    say(
+        f"hidden, as they need scopes: {', '.join([*names[:_MOST_NAMED], *more])}; "
+        f"serve with --scopes '{needed}' to show all of them, or with --scopes '' to be told no more"
+    )

@@ -11,6 +11,7 @@ __all__ = [
     "http_url",
     "number_or_zero",
     "positive_number",
+    "scopes",
     "server_name",
     "target",
     "whole_number",
@@ -44,6 +45,16 @@ def server_name(text: str) -> str:
             msg = f"{text!r} has characters that clients cannot show"
             raise argparse.ArgumentTypeError(msg)
     return text
+
+
+def scopes(text: str) -> frozenset[str]:
+    """Scopes, with blanks between them."""
+    from promptkit.language.scopes import scopes_of  # few servers have any
+
+    try:
+        return scopes_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def whole_number(text: str) -> int:

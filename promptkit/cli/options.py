@@ -16,6 +16,7 @@ from promptkit.cli.option_types import (
     descriptor,
     number_or_zero,
     positive_number,
+    scopes,
     server_name,
     target,
     whole_number,
@@ -243,6 +244,11 @@ SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "const": "search",
         "default": False,
         "help": "offer two tools in place of one for each prompt: they find prompts, and get one",
+    },
+    "--scopes": {
+        "type": scopes,
+        "metavar": "SCOPES",
+        "help": "what the client may do, where no token says it: SCOPE, or several in quotes",
     },
     "--grace": {
         "type": number_or_zero,

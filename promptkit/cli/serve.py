@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from promptkit.catalog.catalog import Catalog
     from promptkit.cli.lazy_serving import LazyServing
     from promptkit.compiler.reloading import Reloader
+    from promptkit.protocol.capabilities import ToolMode
     from promptkit.protocol.connection import Connection
     from promptkit.server import Server
     from promptkit.server.observers import Observer
@@ -142,17 +143,19 @@ def _serve(
     reloader = Reloader(options.target, partial(_report_faults, options))
     names = cache.names() if cache and not options.strict else None
     lazy = None if names is None else _lazy_serving(options, early, names)
-    found = lazy.snapshot if lazy else _load(options, reloader, cache)
+    loaded = None if lazy else _load(options, reloader, cache)
+    found = lazy.snapshot if lazy else loaded
     if found is None:
         return Exit.FAULTY
     changes = options.watch and reloader.watches
     server = _server(options, found, wire, early.connection, observer, changes=changes)
-    imported = partial(_imported, server, reloader, cache, early)
+    imported = partial(_imported, options, server, reloader, cache, early)
+    read = None
     if lazy:
         lazy.start(reloader, server, imported, wire.end)
         read = _reading(early, wire, ended=partial(lazy.hold, options.grace))
-    else:
-        read = _reading(early, wire, answered=partial(imported, server.catalog))
+    elif loaded is not None:
+        read = _reading(early, wire, answered=partial(imported, loaded))
     served = stdio.serve(server, wire, read=read, events=early.hand_over, grace=options.grace)
     if lazy:
         lazy.finish(options.grace)
@@ -175,7 +178,8 @@ def _lazy_serving(
 ) -> "LazyServing":
     from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
 
-    return LazyServing(options.target, names, early, options.page_size, partial(_report_faults, options))
+    report = partial(_report_faults, options)
+    return LazyServing(options.target, names, early, options.page_size, _scopes(options), report)
 
 
 def _load(options: Namespace, reloader: "Reloader", cache: CompiledSet | None) -> "Catalog | None":
@@ -216,10 +220,12 @@ def _server(  # noqa: PLR0913 (a server has that many properties)
         limits=limits_of(options),
         observer=observer,
         connection=connection,
+        scopes=_scopes(options),
     )
 
 
-def _imported(
+def _imported(  # noqa: PLR0913, PLR0917 (it is what all of them wait for)
+    options: Namespace,
     server: "Server",
     reloader: "Reloader",
     cache: CompiledSet | None,
@@ -227,6 +233,10 @@ def _imported(
     catalog: "Catalog",
 ) -> None:
     """Save the start-up cache, and watch the files, now that all recipes are imported and served."""
+    if catalog.requirements:
+        from promptkit.cli.loading import report_hidden  # few recipes need scopes
+
+        report_hidden(catalog, options.scopes)
     if cache:
         names = reloader.names_by_file if catalog.healthy else None
         cache.verify_and_save(server, early.sent_pages, names)
@@ -283,18 +293,26 @@ def _startup_cache(options: Namespace) -> CompiledSet | None:
         return None
     if options.compiled is not None and (built := _built_set(options)) is not None:
         return built
-    return CompiledSet.of(options.target, options.name, options.page_size, options.tools)
+    return CompiledSet.of(options.target, *_pages_depend_on(options))
 
 
 def _built_set(options: Namespace) -> CompiledSet | None:
     from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
 
-    wanted = (options.name, options.page_size, options.tools)
     try:
-        return CompiledSet(open_built(options.compiled, options.target, *wanted))
+        return CompiledSet(open_built(options.compiled, options.target, *_pages_depend_on(options)))
     except StaleSet as stale:
         _print(f"{options.compiled!r} is not used: {stale}")
         return None
+
+
+def _pages_depend_on(options: Namespace) -> "tuple[str, int, ToolMode, frozenset[str]]":
+    return options.name, options.page_size, options.tools, _scopes(options)
+
+
+def _scopes(options: Namespace) -> frozenset[str]:
+    """What the client may do."""
+    return options.scopes or frozenset()
 
 
 def _server_info(options: Namespace) -> ServerInfo:

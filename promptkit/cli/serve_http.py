@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, urlsplit
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.authorization import asks_for_tokens, authorizer_of, contradiction
-from promptkit.cli.loading import report_faults
+from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors import standard_error
 from promptkit.errors.standard_error import say
@@ -91,6 +91,7 @@ def application_factory(
         limits=limits_of(options),
         owns_process=True,
         authorizer=authorizer_of(options, listening),
+        scopes=options.scopes or frozenset(),
     )
     if options.audit is not None:
         from promptkit.server.audit import Audit
@@ -186,6 +187,8 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     except OSError as error:
         say(f"cannot write to {options.audit!r}: {error.strerror}")
         return Exit.USAGE
+    if not asks_for_tokens(options):
+        report_hidden(catalog, options.scopes)
     gc.freeze()  # what is imported stays, and workers share its memory as long as nobody touches it
     gc.enable()
     work = _Work(options, listening, reloader, make).run

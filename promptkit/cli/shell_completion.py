@@ -149,7 +149,9 @@ def _known(target: str | None) -> ShellWords:
     except (ConfigurationError, OSError):
         return ShellWords()
     # What is kept depends on how it is served: a client's server need not read the configuration.
-    for wanted in dict.fromkeys((one.name, one.page_size, one.tools) for one in (configured, usual)):
+    for wanted in dict.fromkeys(
+        (one.name, one.page_size, one.tools, one.scopes) for one in (configured, usual)
+    ):
         kept = CompiledSet.of(configured.target, *wanted)
         if kept is not None and kept.found is not None:
             with closing(kept.found) as listings, suppress(MsgspecError):

@@ -1,21 +1,22 @@
 """How each parameter of a prompt or resource is read, and what clients are told about it."""
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from promptkit.catalog.arguments import Argument, Arguments, short, shortened
 from promptkit.compiler.signature import Parameter, Signature
-from promptkit.conversion.kinds import fits, type_name
+from promptkit.conversion.kinds import fits, is_literal, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.arg import Arg
+from promptkit.language.validation import describe
 
 if TYPE_CHECKING:
     from promptkit.catalog.completion import Completer
 
-__all__ = ["compile_arguments"]
+__all__ = ["compile_arguments", "misfit"]
 
 
 def compile_arguments(name: str, signature: Signature, report: Report, *, kind: str = "prompt") -> Arguments:
@@ -193,3 +194,25 @@ def _shown(value: Any) -> str:
 def _is_shown_in_row(value: Any) -> bool:
     scalar = scalar_of_value(value)
     return isinstance(value, Enum) or (scalar is not None and scalar.shown_in_row)
+
+
+def misfit(owner: str, parameter: Parameter, value: object) -> TypeError:
+    """
+    Return the error for an argument of a direct call that is not of its parameter's type.
+
+    Args:
+        owner:
+            The name of the prompt.
+
+        parameter:
+            The parameter.
+
+        value:
+            What was given.
+    """
+    expected = type_name(parameter.annotation)
+    if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
+        reader = reader_of(parameter.annotation)
+        expected = reader.expected if reader else expected
+    shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
+    return TypeError(f"prompt {owner!r}: parameter {parameter.name!r} takes {expected}, not {shown}")

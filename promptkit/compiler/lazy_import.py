@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Final
@@ -56,6 +57,16 @@ class LazyCatalog(Catalog):
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Raises `UnknownPrompt` if no prompt has this name."""
         return self._find(name)
+
+    def visible_to(self, scopes: frozenset[str]) -> "LazyCatalog":
+        """Return what is left for a caller with *scopes*, without waiting for what is not imported yet."""
+        whole = cache(lambda: self._whole().visible_to(scopes))
+
+        def find(name: str) -> CompiledPrompt:
+            prompt = self._find(name)
+            return prompt if prompt.scopes <= scopes else whole()[name]  # unknown, as any other name
+
+        return LazyCatalog(find, whole)
 
     # What follows takes the place of what a whole catalog holds, so that all else is inherited.
 

@@ -1,7 +1,7 @@
 """The options of `@prompt`, and their checks."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from promptkit.language.icons import Icon
     from promptkit.language.tool import Tool
 
-__all__ = ["Options", "check_options", "icons_of", "meta_of", "tags_of"]
+__all__ = ["Options", "check_options", "check_scopes", "icons_of", "meta_of", "tags_of"]
 
 #: Names that every client can show, and that people can type.
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -97,6 +97,7 @@ class Options(Struct, frozen=True, kw_only=True):
     meta: Mapping[str, Any] = MappingProxyType({})
     elicit: bool = False
     tool: "Tool | bool | None" = None
+    scopes: Collection[str] = ()
 
     def __post_init__(self) -> None:
         for name in ("name", "title", "description", "version"):
@@ -128,9 +129,43 @@ def check_options(options: Options, function: Callable[..., Any], report: Report
             Receives what is found.
     """
     _check_name(options.name, function, report)
+    check_scopes(options.scopes, report)
     _check_metadata(options, report)
     for key in options.meta:
         _check_meta_key(key, report)
+
+
+def check_scopes(scopes: object, report: Report) -> None:
+    """
+    Report scopes that no caller can have.
+
+    Args:
+        scopes:
+            What the author gave to `@prompt` or `@resource`.
+
+        report:
+            Receives what is found.
+    """
+    if scopes == ():
+        return
+    from promptkit.language.scopes import is_scope  # few prompts need any
+
+    if isinstance(scopes, str):
+        report.add(Rule.BAD_SCOPE, f"scopes takes several, not the text {scopes!r}", _several(scopes.split()))
+    elif not isinstance(scopes, list | tuple | set | frozenset):
+        report.add(Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(()))
+    else:
+        for scope in scopes:
+            if not is_scope(scope):
+                what = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
+                report.add(Rule.BAD_SCOPE, what, _several(str(scope).split()))
+
+
+def _several(words: Iterable[str]) -> str:
+    from promptkit.language.scopes import is_scope
+
+    shown = ", ".join(repr(word) for word in words if is_scope(word))
+    return f"write them as in scopes=[{shown or repr('reviews:read')}]"
 
 
 #: Letters that Unicode normalization does not turn into ASCII.

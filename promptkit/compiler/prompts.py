@@ -2,10 +2,10 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cached_property
-from types import CodeType, MappingProxyType
+from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -15,7 +15,6 @@ from typing import (
     NoReturn,
     ParamSpec,
     TypeVar,
-    get_args,
     overload,
 )
 
@@ -24,16 +23,21 @@ import attrs
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.rendering import Renderer
-from promptkit.compiler.arguments import compile_arguments
+from promptkit.compiler.arguments import compile_arguments, misfit
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
-from promptkit.compiler.signature import Parameter, Signature, copied_attributes, is_local, read_signature
+from promptkit.compiler.signature import (
+    Parameter,
+    Signature,
+    code_of,
+    copied_attributes,
+    is_local,
+    read_signature,
+)
 from promptkit.conversion.annotations import read_return
-from promptkit.conversion.kinds import fits, is_literal, type_name
-from promptkit.conversion.readers import reader_of
+from promptkit.conversion.kinds import fits
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.messages import Workflow
-from promptkit.language.validation import describe
 
 if TYPE_CHECKING:
     from promptkit.language.icons import Icon
@@ -182,6 +186,7 @@ class Prompt(Generic[P, R]):
             cache=options.cache,
             elicit=options.elicit,
             tool=options.tool,
+            scopes=frozenset(options.scopes),
         )
         return compiled, tuple(report.found)
 
@@ -206,7 +211,7 @@ class Prompt(Generic[P, R]):
             return kwargs  # the call itself will raise Python's own error
         for parameter in signature.parameters:
             if parameter.name in given and not fits(given[parameter.name], parameter.annotation):
-                self._refuse(parameter, given[parameter.name])
+                raise misfit(self.options.name, parameter, given[parameter.name])
         context = signature.context
         if self._in_environment.ordered:
             kwargs = {**self._in_environment.environment_values(given), **kwargs}
@@ -215,17 +220,8 @@ class Prompt(Generic[P, R]):
         from promptkit.language.context import Context  # most prompts do without
 
         if not isinstance(given.get(context, Context()), Context | None):
-            self._refuse(Parameter(context, Context), given[context])
+            raise misfit(self.options.name, Parameter(context, Context), given[context])
         return kwargs if context in given else {**kwargs, context: Context()}
-
-    def _refuse(self, parameter: Parameter, value: object) -> NoReturn:
-        expected = type_name(parameter.annotation)
-        if any(map(is_literal, (parameter.annotation, *get_args(parameter.annotation)))):
-            reader = reader_of(parameter.annotation)
-            expected = reader.expected if reader else expected
-        shown = f"{type(value).__name__} value" if parameter.arg.secret else describe(value)
-        msg = f"prompt {self.options.name!r}: parameter {parameter.name!r} takes {expected}, not {shown}"
-        raise TypeError(msg)
 
 
 @overload
@@ -243,6 +239,7 @@ def prompt(
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
     elicit: bool = False,
+    scopes: Collection[str] = (),
     tool: "Tool | bool | None" = None,
 ) -> Callable[[Callable[P, R]], Prompt[P, R]]: ...
 def prompt(  # noqa: PLR0913 (each is an option for authors)
@@ -259,6 +256,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     cache: float | None = None,
     meta: Mapping[str, Any] | None = None,
     elicit: bool = False,
+    scopes: Collection[str] = (),
     tool: "Tool | bool | None" = None,
 ) -> Prompt[P, R] | Callable[[Callable[P, R]], Prompt[P, R]]:
     """
@@ -303,6 +301,9 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             Whether the person at the client is asked for required arguments that are missing,
             if the client can ask. Secrets are never asked for.
 
+        scopes:
+            What a caller has to have, all of it. For others there is no such prompt.
+
         tool:
             What models may expect that call it as a tool, where prompts are served as tools; False
             if they may not call it.
@@ -318,7 +319,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
     names = sys._getframe(1).f_locals  # noqa: SLF001 (annotations may use local names)
 
     def decorate(function: Callable[P, R]) -> Prompt[P, R]:
-        code = _code(function)
+        code = code_of(function)
         options = Options(
             name=function.__name__ if name is None else name,
             title=title,
@@ -331,6 +332,7 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
             meta=meta_of(meta or {}),
             elicit=elicit,
             tool=tool,
+            scopes=scopes,
         )
         location = Location(code.co_filename, code.co_firstlineno)
         made = Prompt(function, options, location, dict(names) if is_local(function) else {})
@@ -339,12 +341,3 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
         return made
 
     return decorate if function is None else decorate(function)
-
-
-def _code(function: Callable[..., Any]) -> CodeType:
-    unwrapped = inspect.unwrap(function)
-    if not callable(function) or not inspect.isfunction(unwrapped):
-        name = f": write @prompt(name={function!r})" if isinstance(function, str) else ""
-        msg = f"@prompt takes a function, not {describe(function)}{name}"
-        raise TypeError(msg)
-    return unwrapped.__code__

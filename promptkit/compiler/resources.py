@@ -3,7 +3,7 @@
 import inspect
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property, wraps
 from typing import Any, Final, Generic, NoReturn, ParamSpec, TypeVar
 
@@ -14,6 +14,7 @@ from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.docstrings import read_summary
+from promptkit.compiler.options import check_scopes
 from promptkit.compiler.signature import copied_attributes, read_signature
 from promptkit.conversion.annotations import FORWARD
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
@@ -47,6 +48,7 @@ class Resource(Generic[P, R]):
     title: str | None = attrs.field(validator=optional_text)
     description: str | None = attrs.field(validator=optional_text)
     mime_type: str | None = attrs.field(validator=optional_text)
+    scopes: Collection[str] = ()
     names: Mapping[str, Any] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -132,6 +134,7 @@ class Resource(Generic[P, R]):
         report = Report(f"resource {self.name!r}", self.location)
         report.found.extend(self.diagnostics)
         self._check_metadata(report)
+        check_scopes(self.scopes, report)
         signature = read_signature(_annotated(self.function), self.names, report)
         arguments = compile_arguments(self.name, signature, report, kind="resource")
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):
@@ -146,6 +149,7 @@ class Resource(Generic[P, R]):
             template=URITemplate(self.uri_template),
             function=self.function,
             location=self.location,
+            scopes=frozenset(self.scopes),
         )
         return compiled, tuple(report.found)
 
@@ -219,13 +223,14 @@ def _typed(parameter: inspect.Parameter) -> inspect.Parameter:
     return parameter.replace(annotation=str if required else str | type(parameter.default))
 
 
-def resource(
+def resource(  # noqa: PLR0913 (each is an option for authors)
     uri_template: str,
     *,
     name: str | None = None,
     title: str | None = None,
     description: str | None = None,
     mime_type: str | None = None,
+    scopes: Collection[str] = (),
 ) -> Callable[[Callable[P, R]], Resource[P, R]]:
     """
     Declare what prompts embed or link.
@@ -246,6 +251,9 @@ def resource(
 
         mime_type:
             Its type. If left out, the type of bytes is detected from their content.
+
+        scopes:
+            What a caller has to have, all of it. For others there is no such resource.
 
     Returns:
         A decorator for a plain function that returns `str` or `bytes`.
@@ -276,6 +284,7 @@ def resource(
             title,
             description or read_summary(function.__doc__),
             mime_type,
+            scopes,
             dict(names) if "<locals>" in function.__qualname__ else {},
         )
 

@@ -17,8 +17,9 @@ from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, 
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.exceptions import nearest
 from promptkit.language.arg import NO_DEFAULT, Arg
+from promptkit.language.validation import describe
 
-__all__ = ["Parameter", "Signature", "copied_attributes", "is_local", "read_signature"]
+__all__ = ["Parameter", "Signature", "code_of", "copied_attributes", "is_local", "read_signature"]
 
 
 class Parameter(Struct, frozen=True):
@@ -258,3 +259,13 @@ def is_local(function: Callable[..., Any]) -> bool:
     Whether *function* is defined in another function, whose local names its annotations may use.
     """
     return "<locals>" in function.__qualname__
+
+
+def code_of(function: Callable[..., Any]) -> types.CodeType:
+    """Return the code of what `@prompt` decorates. Raises TypeError if that is no function."""
+    unwrapped = inspect.unwrap(function)
+    if not callable(function) or not inspect.isfunction(unwrapped):
+        name = f": write @prompt(name={function!r})" if isinstance(function, str) else ""
+        msg = f"@prompt takes a function, not {describe(function)}{name}"
+        raise TypeError(msg)
+    return unwrapped.__code__

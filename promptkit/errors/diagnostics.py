@@ -64,6 +64,7 @@ class Rule(Enum):
     NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone"
     FIRST_MESSAGE = "PK211", "a first message that is no text of the user"
     UNSENDABLE_FILE = "PK212", "an image or recording that cannot be read, or is larger than clients take"
+    BAD_SCOPE = "PK213", "scopes that no caller can have"
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
@@ -83,6 +84,7 @@ class Rule(Enum):
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
     TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
     DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"
+    ANSWERED_WITHOUT_SCOPES = "PK404", "a resource that needs scopes, and a template at its URI that does not"
     RESOURCE_FAILS = "PK420", "a resource that fails when it is read"
     HIDDEN_PROMPT = "PK501", "a prompt that a client does not show"
     LOST_CONTENT = "PK502", "a message, or content, that a client does not take or show"
@@ -118,6 +120,7 @@ WARNINGS: Final = frozenset(
         Rule.STRAY_DESCRIPTION,
         Rule.FOREIGN_NOTE,
         Rule.BAD_EXAMPLE,
+        Rule.ANSWERED_WITHOUT_SCOPES,
         Rule.HIDDEN_PROMPT,
         Rule.LOST_CONTENT,
         Rule.SPLIT_TEXT,

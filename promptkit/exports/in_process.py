@@ -15,6 +15,7 @@ from mcp.types import Completion, GetPromptResult, Prompt
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.catalogs import Target, catalog_of, sound
+from promptkit.language.scopes import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.lowering import lowering_for
@@ -32,7 +33,8 @@ class InProcessServer:
     """
     Answers from a catalog, with the time limits, the errors and the threads of a server of its own.
 
-    Its threads start with the first request, so that a process may be forked before.
+    Its threads start with the first request, so that a process may be forked before. What needs scopes is
+    left out, as nobody says here who has them.
 
     Args:
         target:
@@ -45,7 +47,8 @@ class InProcessServer:
     """
 
     def __init__(self, target: Target) -> None:
-        self.catalog = target if isinstance(target, Catalog) else sound(catalog_of(target))
+        catalog = target if isinstance(target, Catalog) else sound(catalog_of(target))
+        self.catalog = catalog.visible_to(NO_SCOPES)
         self._lines: SimpleQueue[bytes] = SimpleQueue()
         self._waiting: dict[int, Future[dict[str, Any]]] = {}
         self._ids = count(1)

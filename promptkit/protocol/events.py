@@ -216,6 +216,14 @@ class Request(Struct, gc=False):
         return None if self.channel is None else self.channel.principal
 
     @property
+    def scopes(self) -> frozenset[str] | None:
+        """
+        What its sender may do; None if nobody asked who that is.
+        """
+        principal = self.principal
+        return None if principal is None else principal.scopes
+
+    @property
     def unwanted(self) -> bool:
         """
         Whether nobody waits for the reply any more.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from promptkit.protocol.request_state import RequestStateSigner
     from promptkit.server.elicitation.elicitation import Elicitation, Question
     from promptkit.server.methods.tools import ToolMethods
-    from promptkit.server.read_history import ReadHistory
+    from promptkit.server.read_history import ReadHistories
 
 __all__ = ["Handlers"]
 
@@ -83,7 +83,7 @@ class Handlers:
         self._prompts = PromptMethods(calls, self._elicitation, self._lowerings, send, limits)
         self._made_tools: ToolMethods | None = None
         self._made_elicitation: Elicitation | None = None
-        self._made_read_history: ReadHistory | None = None
+        self._made_read_histories: ReadHistories | None = None
         self._is_loaded = False
         self._lock = Lock()
         self._methods: dict[str, Handler] = {
@@ -102,14 +102,14 @@ class Handlers:
         self.by_method = self._methods if limits.rate == inf else self._limited(limits.rate)
 
     @property
-    def read_history(self) -> "ReadHistory":
-        """What the client has read of resources."""
-        from promptkit.server.read_history import ReadHistory  # many clients read none
+    def read_histories(self) -> "ReadHistories":
+        """What clients have read of resources."""
+        from promptkit.server.read_history import ReadHistories  # many clients read none
 
         with self._lock:
-            if self._made_read_history is None:
-                self._made_read_history = ReadHistory()
-            return self._made_read_history
+            if self._made_read_histories is None:
+                self._made_read_histories = ReadHistories()
+            return self._made_read_histories
 
     def answered_question(self, response: Response) -> "Question | None":
         """Return the question that *response* answers; None if it is not open any more."""
@@ -146,12 +146,12 @@ class Handlers:
         from promptkit.server.methods.completion import CompletionMethod
         from promptkit.server.methods.resources import ResourceMethods
 
-        history = self.read_history
+        histories = self.read_histories
         with self._lock:
             if not self._is_loaded:
                 completion = CompletionMethod(self._calls, self._lowerings, self._limits.completions)
                 resources = ResourceMethods(
-                    self._calls, self._lowerings, history, self._notifier, self._in_flight
+                    self._calls, self._lowerings, histories, self._notifier, self._in_flight
                 )
                 self._methods |= {
                     "completion/complete": completion.complete,

@@ -8,15 +8,18 @@ import attrs
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.completion import Completer
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource, shortened
 from promptkit.errors.standard_error import is_redirected
+from promptkit.language.scopes import NO_SCOPES
 from promptkit.protocol import wire
 from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import InvalidParams, ResourceNotFound
 from promptkit.server.exchange import Exchange
+from promptkit.server.snapshot import Snapshot
 
-__all__ = ["RequestTarget", "completer_of", "hide", "resource_of", "target_of"]
+__all__ = ["RequestTarget", "completer_of", "hide", "resource_of", "scopes_of", "target_of"]
 
 
 @attrs.frozen
@@ -66,6 +69,43 @@ def target_of(request: Request, catalog: Catalog) -> RequestTarget | None:
     if isinstance(params.ref, wire.PromptReference):
         return _prompt(catalog, params.ref.name, given)
     return _template(catalog, params.ref.uri, given)
+
+
+def scopes_of(request: Request, whole: Snapshot, view: Snapshot) -> frozenset[str]:
+    """
+    Return the scopes of what a request is about, if it is in *whole*, and not in the *view* of its sender.
+    """
+    found = _item(request, whole)
+    if found is None or _item(request, view) is not None:
+        return NO_SCOPES
+    return found.scopes
+
+
+def _item(request: Request, snapshot: Snapshot) -> CompiledPrompt | CompiledResource | None:
+    """What a request is about; None if there is no such thing."""
+    params, catalog = request.params, snapshot.catalog
+    if isinstance(params, wire.GetPromptParams):
+        return _tool(params, snapshot) if request.method == "tools/call" else catalog.find_prompt(params.name)
+    if isinstance(params, wire.ResourceParams) and request.method == "resources/read":
+        found = catalog.find_resource(params.uri)
+        return None if found is None else found[0]
+    if isinstance(params, wire.CompleteParams):
+        ref = params.ref
+        if isinstance(ref, wire.PromptReference):
+            return catalog.find_prompt(ref.name)
+        return catalog.find_template(ref.uri)
+    return None
+
+
+def _tool(params: wire.GetPromptParams, snapshot: Snapshot) -> CompiledPrompt | None:
+    """The prompt that a call is about, which may be the one that a tool is to get."""
+    from promptkit.catalog.search import GET  # few servers offer tools
+
+    name: Any = params.name
+    if snapshot.tools.is_search:
+        name = (params.arguments or {}).get("name") if name == GET else None
+    prompt = snapshot.catalog.find_prompt(name) if isinstance(name, str) else None
+    return None if prompt is None or prompt.tool is False else prompt
 
 
 def _given(params: wire.CompleteParams) -> dict[str, str]:

@@ -1,15 +1,44 @@
 """Notifications to a client: which lists and resources have changed."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from threading import Lock
+
+from msgspec import Struct
 
 from promptkit.protocol.events import Request, Send
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
 
-__all__ = ["Notifier"]
+__all__ = ["Audience", "Notifier"]
+
+
+class Audience(Struct, frozen=True, eq=False):
+    """
+    Clients that see the same, so that the same changes concern them.
+
+    Args:
+        scopes:
+            What they may do; None if nobody asked who they are.
+
+        notifiers:
+            What tells each of them.
+    """
+
+    scopes: frozenset[str] | None
+    notifiers: "Sequence[Notifier]"
+
+    @property
+    def uris(self) -> Collection[str]:
+        """The resources of which any of them wants to know when they change."""
+        return set().union(*(notifier.uris for notifier in self.notifiers))
+
+    def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
+        """Tell all of them, as `Notifier.tell`."""
+        stale = list(stale)
+        for notifier in self.notifiers:
+            notifier.tell(lists, stale)
 
 
 class Notifier:
@@ -34,6 +63,11 @@ class Notifier:
         # Held while the client is told: nothing may come before the acknowledgement of a stream, or
         # after its end.
         self._notify_lock = Lock()
+
+    @property
+    def audiences(self) -> Sequence[Audience]:
+        """Who is told of changes."""
+        return [Audience(None, [self])]
 
     @property
     def uris(self) -> Collection[str]:

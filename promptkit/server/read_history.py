@@ -1,18 +1,22 @@
 """What a client has read of resources, so that it is notified only of those that have changed."""
 
 from collections import OrderedDict
+from threading import Lock
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.language.documents import EmbeddedResource
 from promptkit.server.scheduling.workers import Abandoned
 
-__all__ = ["ReadHistory"]
+__all__ = ["ReadHistories", "ReadHistory"]
 
 #: How many resources are remembered, and how long the URI of one may be. The others count as changed
 #: whenever the recipes change.
 _MAX_RESOURCES: Final = 1024
 _MAX_URI_CHARACTERS: Final = 2048
+
+#: For how many sets of scopes there is a history. Without one, all resources count as changed, too.
+_MAX_HISTORIES: Final = 32
 
 
 class ReadHistory:
@@ -44,6 +48,23 @@ class ReadHistory:
             raise
         except BaseException:  # noqa: BLE001 (authors raise anything: a client that reads it again sees it)
             return True
+
+
+class ReadHistories:
+    """What clients have read. Those with the same scopes see the same; the others must not notice it."""
+
+    def __init__(self) -> None:
+        self._by_scopes: OrderedDict[frozenset[str] | None, ReadHistory] = OrderedDict()
+        self._lock = Lock()  # replies may come from several threads
+
+    def of(self, scopes: frozenset[str] | None) -> ReadHistory:
+        """Return what clients with *scopes* have read; None for those who were not asked who they are."""
+        with self._lock:
+            history = self._by_scopes.setdefault(scopes, ReadHistory())
+            self._by_scopes.move_to_end(scopes)
+            if len(self._by_scopes) > _MAX_HISTORIES:
+                self._by_scopes.popitem(last=False)
+            return history
 
 
 def _digest(content: EmbeddedResource) -> int:

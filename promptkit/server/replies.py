@@ -20,7 +20,7 @@ from promptkit.server.scheduling.workers import Abandoned
 if TYPE_CHECKING:
     from promptkit.server.lookup import RequestTarget
 
-__all__ = ["reply_to"]
+__all__ = ["ended_before", "reply_to"]
 
 
 def reply_to(
@@ -62,6 +62,11 @@ def reply_to(
         msg = f"the reply would have {len(result):,} bytes: at most {longest:,} are sent"
         return exchange.refuse(InternalError(msg))
     return encode_result(request.id, result)
+
+
+def ended_before(request: Request) -> InternalError:
+    """Return the error for a request that the end of the server leaves without a reply."""
+    return InternalError(f"the server ended before {request.method} was answered")
 
 
 def _drop_frames(error: BaseException) -> None:

@@ -8,7 +8,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.capabilities import Capabilities, ServerInfo, ToolMode
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Event, Request, Response
-from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode_error
+from promptkit.protocol.jsonrpc import InvalidRequest, encode_error
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.methods import PageKey
@@ -17,7 +17,7 @@ from promptkit.server.calls import Calls
 from promptkit.server.exchange import Exchange
 from promptkit.server.handlers import Handlers
 from promptkit.server.notifier import Notifier
-from promptkit.server.replies import reply_to
+from promptkit.server.replies import ended_before, reply_to
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.kernel_timer import KernelTimer
@@ -30,7 +30,7 @@ from promptkit.version import VERSION
 if TYPE_CHECKING:
     from promptkit.protocol.request_state import RequestStateSigner
     from promptkit.server.observers import Observer
-    from promptkit.server.updates import Updates
+    from promptkit.server.updates import Reread, Updates
 
 __all__ = ["Server"]
 
@@ -73,6 +73,9 @@ class Server:
 
         signer:
             Signs the ``requestState`` of questions; by default one whose key nobody else has.
+
+        scopes:
+            What the client may do. A snapshot shows it no more than that already.
     """
 
     def __init__(  # noqa: PLR0913 (a server has that many properties)
@@ -88,7 +91,9 @@ class Server:
         observer: "Observer | None" = None,
         connection: Connection | None = None,
         signer: "RequestStateSigner | None" = None,
+        scopes: frozenset[str] = frozenset(),
     ) -> None:
+        self._scopes = scopes
         self._send = send
         self._observer = observer
         self._identity = identity
@@ -96,7 +101,8 @@ class Server:
         self._limits = limits
         self._longest_reply = limits.reply
         if isinstance(catalog, Catalog):
-            catalog = Snapshot(catalog, identity, page_size, changes=changes, tools=tools)
+            visible = self._visible(catalog)
+            catalog = Snapshot(visible, identity, page_size, changes=changes, tools=tools)
         self._snapshot = catalog
         self._connection = connection or Connection(identity, limits=limits)
         self._connection.capabilities = self._snapshot.capabilities
@@ -212,13 +218,19 @@ class Server:
         self._connection.capabilities = new.capabilities
         if not new.capabilities.changes:
             return
-        lists = new.changed_lists(old)
-        uris, history = sorted(self._notifier.uris), self._handlers.read_history
+        from promptkit.server.updates import Updates, announce, tell_of  # only once recipes have changed
+
+        rereads: list[Reread] = []
+        for audience in self._notifier.audiences:
+            seen = self._view(new, audience.scopes), self._view(old, audience.scopes)
+            rereads += announce(audience, *seen, self._handlers.read_histories.of(audience.scopes))
         if not self._leader_followers.started:
-            self._notifier.tell(lists, [uri for uri in uris if history.is_stale(uri, catalog)])
+            tell_of([one for one in rereads if one.is_stale])
             return
-        self._notifier.tell(lists, [uri for uri in uris if uri not in history])
-        self._find_updates(catalog, [uri for uri in uris if uri in history])
+        if self._updates is None:
+            self._updates = Updates(self._executor, self._limits.timeout)
+            self._patrol.also = self._updates.look
+        self._updates.find(rereads)
         self._wake()
 
     def complete(self, catalog: Catalog) -> None:
@@ -267,17 +279,17 @@ class Server:
         """
         deadline = time.monotonic() + grace
         for request in self._leader_followers.drain(deadline):
-            self._send(request.answer(encode_error(request.id, _ended_before(request))))
+            self._send(request.answer(encode_error(request.id, ended_before(request))))
         (revision,) = MODERN.values()
         self._notifier.end(lowering_for(revision, self._identity).results)
-        self._in_flight.close(max(0.0, deadline - time.monotonic()), _ended_before)
+        self._in_flight.close(max(0.0, deadline - time.monotonic()), ended_before)
         self._executor.end()
         self._watchdog.end()
 
     def _snapshot_of(self, catalog: Catalog, before: Snapshot | None = None) -> Snapshot:
         offered = self._snapshot.capabilities
         return Snapshot(
-            catalog,
+            self._visible(catalog),
             self._identity,
             self._page_size,
             changes=offered.changes,
@@ -285,12 +297,18 @@ class Server:
             before=before,
         )
 
-    def _handle(self, event: Event) -> tuple[Exchange | None, bytes | None]:
-        """Handle one event, as `LeaderFollowers` wants it."""
+    def _visible(self, catalog: Catalog) -> Catalog:
+        return catalog.visible_to(self._scopes)
+
+    def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:  # noqa: ARG002
+        return snapshot  # it shows what the only client may see
+
+    def _handle(self, event: Event, view: Snapshot | None = None) -> tuple[Exchange | None, bytes | None]:
+        """Handle one event, as `LeaderFollowers` wants it. A request may be about a *view*."""
         if isinstance(event, Request):
-            exchange = Exchange(event, self._snapshot)
+            exchange = Exchange(event, view or self._snapshot)
             if self._observer is not None:
-                event.when_answered(self._observer.begin(event, exchange.snapshot.catalog))
+                event.when_answered(self._observer.begin(event, self._snapshot.catalog))
             # Once the thread may be relieved, its own request may be in this table.
             if event.id in self._in_flight.ids:
                 refused = InvalidRequest(f"id {event.id!r} is in use by a request that still runs")
@@ -329,18 +347,3 @@ class Server:
 
     def _make_notifier(self) -> Notifier:
         return Notifier(self._connection, self._send)
-
-    def _find_updates(self, catalog: Catalog, uris: list[str]) -> None:
-        if self._updates is None:
-            from promptkit.server.updates import Updates  # only once recipes have changed
-
-            history, seconds = self._handlers.read_history, self._limits.timeout
-            self._updates = Updates(
-                history, self._executor, seconds, lambda stale: self._notifier.tell((), stale)
-            )
-            self._patrol.also = self._updates.look
-        self._updates.find(catalog, uris)
-
-
-def _ended_before(request: Request) -> InternalError:
-    return InternalError(f"the server ended before {request.method} was answered")

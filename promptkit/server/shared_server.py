@@ -1,14 +1,22 @@
 """The server for many clients at once, each of which sends single requests."""
 
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
+from promptkit.catalog.catalog import Catalog
+from promptkit.language.scopes import NO_SCOPES
+from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.events import Event, Request
 from promptkit.server.exchange import Exchange
 from promptkit.server.notifier import Notifier
 from promptkit.server.scheduling.in_flight import InFlight
 from promptkit.server.scheduling.leader import Leadership
 from promptkit.server.server import Server
+from promptkit.server.snapshot import Snapshot
 from promptkit.server.streams import Streams
+
+if TYPE_CHECKING:
+    from promptkit.protocol.principals import Principal
 
 __all__ = ["SharedServer"]
 
@@ -75,11 +83,40 @@ class SharedServer(Server):
         """
         self._in_flight.drop(request)
 
-    def _handle(self, event: Event) -> tuple[Exchange | None, bytes | None]:
-        if isinstance(event, Request) and event.unwanted:
-            event.discard()
-            return None, None
-        return super()._handle(event)
+    @property
+    def capabilities_for(self) -> "Callable[[Principal | None], Capabilities] | None":
+        """Returns what is declared to one sender; None if all see the same."""
+        snapshot = self._snapshot
+        if snapshot.views is None:
+            return None
+        return lambda sender: self._view(snapshot, None if sender is None else sender.scopes).capabilities
+
+    def scopes_lacking(self, request: Request) -> frozenset[str]:
+        """
+        Return all scopes of what a request is about, if it exists, and its sender does not have them.
+        """
+        whole = self._snapshot
+        if whole.views is None:
+            return NO_SCOPES
+        from promptkit.server.lookup import scopes_of  # few recipes need scopes
+
+        view = self._view(whole, request.scopes)
+        return NO_SCOPES if view is whole else scopes_of(request, whole, view)
+
+    def _visible(self, catalog: Catalog) -> Catalog:
+        return catalog  # each client has a view of it
+
+    def _view(self, snapshot: Snapshot, scopes: frozenset[str] | None) -> Snapshot:
+        return snapshot.view(self._scopes if scopes is None else scopes)
+
+    def _handle(self, event: Event, view: Snapshot | None = None) -> tuple[Exchange | None, bytes | None]:
+        if isinstance(event, Request):
+            if event.unwanted:
+                event.discard()
+                return None, None
+            snapshot = self._snapshot
+            view = snapshot if snapshot.views is None else self._view(snapshot, event.scopes)
+        return super()._handle(event, view)
 
     def _make_in_flight(self) -> InFlight:
         return InFlight(self._send, self._wake, many_clients=True)

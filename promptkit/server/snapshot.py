@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import chain
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,6 +24,7 @@ from promptkit.protocol.revisions import REVISIONS, Revision
 if TYPE_CHECKING:
     from promptkit.catalog.tools import Tools
     from promptkit.protocol.pages import Pages
+    from promptkit.server.views import Views
 
 __all__ = ["CACHED", "CACHED_BYTES", "ReplyCache", "Snapshot"]
 
@@ -105,6 +107,7 @@ class Snapshot:
         self._page_size = page_size
         self._known_page = known_page
         self._pages: dict[tuple[str, Revision], Pages] = {}
+        self._whole: Snapshot | None = None
         if before is not None:
             for (method, revision), pages in list(before._pages.items()):  # noqa: SLF001 (it is of this class)
                 self._pages[method, revision] = self._encode(method, revision, (before.catalog, pages))
@@ -148,6 +151,28 @@ class Snapshot:
                 listed = self._pages.get((method, revision)) or self._encode(method, revision)
                 yield from (((method, revision, cursor), listed.page(cursor)) for cursor in listed.cursors)
 
+    def view(self, scopes: frozenset[str]) -> "Snapshot":
+        """Return what callers with *scopes* see of it: as if there were nothing else."""
+        return self if self.views is None else self.views.of(scopes)
+
+    @cached_property
+    def views(self) -> "Views | None":
+        """What callers see of it by their scopes; None if all see the same."""
+        if not (requirements := self.catalog.requirements):
+            return None
+        from promptkit.server.views import Views  # few recipes need scopes
+
+        return Views(self, requirements, self._make_view)
+
+    def _make_view(self, catalog: Catalog) -> "Snapshot":
+        offered = self.capabilities
+        view = Snapshot(
+            catalog, self._identity, self._page_size, changes=offered.changes, tools=offered.tools
+        )
+        # What is kept of a prompt is the same for all who see it.
+        view.replies, view.slow, view._whole = self.replies, self.slow, self
+        return view
+
     @cached_property
     def tools(self) -> "Tools":
         """What models may call."""
@@ -161,15 +186,19 @@ class Snapshot:
 
     @cached_property
     def digest(self) -> str:
-        """What servers of the same catalog have in common: a digest of all that they list."""
+        """What servers of the same catalog have in common: a digest of all that they list, and to whom."""
         from promptkit.protocol.pages import LISTS
 
         listed = [self._listed(method, _NEWEST) for method in LISTS]
-        return digest_of_lines(pages.page(cursor) for pages in listed for cursor in pages.cursors).hex()
+        lines = (pages.page(cursor) for pages in listed for cursor in pages.cursors)
+        needed = (encode([item.name, sorted(item.scopes)]) for item in self.catalog.scoped)
+        return digest_of_lines(chain(lines, needed)).hex()
 
     def _listed(self, method: str, revision: Revision) -> "Pages":
         if (pages := self._pages.get((method, revision))) is None:
-            pages = self._pages[method, revision] = self._encode(method, revision)
+            whole = self._whole  # of which each item is encoded once for all views
+            known = None if whole is None else (whole.catalog, whole._listed(method, revision))  # noqa: SLF001
+            pages = self._pages[method, revision] = self._encode(method, revision, known)
         return pages
 
     def _encode(

@@ -1,6 +1,6 @@
 """Notifications to many clients: each stream that a request opens is notified by itself."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from threading import Lock
 from typing import Final
 
@@ -10,7 +10,7 @@ from promptkit.protocol.methods import method_not_found
 from promptkit.protocol.results import ResultEncoder
 from promptkit.protocol.session import Session
 from promptkit.protocol.subscriptions import Subscriptions
-from promptkit.server.notifier import Notifier
+from promptkit.server.notifier import Audience, Notifier
 
 __all__ = ["MAX_STREAMS", "Streams"]
 
@@ -36,13 +36,17 @@ class Streams(Notifier):
     def __init__(self, session: Session) -> None:
         super().__init__(session, _nowhere)
         self._session = session
-        self._open: dict[int, tuple[Request, Notifier]] = {}
+        self._open: dict[int, tuple[Request, Notifier, frozenset[str] | None]] = {}
         self._lock = Lock()
 
     @property
-    def uris(self) -> Collection[str]:
-        """The resources of which any client wants to know when they change."""
-        return set().union(*(stream.uris for stream in self._all()))
+    def audiences(self) -> Sequence[Audience]:
+        """The clients by what they could do when they opened their streams."""
+        found: dict[frozenset[str] | None, list[Notifier]] = {}
+        with self._lock:
+            for _, stream, scopes in self._open.values():
+                found.setdefault(scopes, []).append(stream)
+        return [Audience(scopes, streams) for scopes, streams in found.items()]
 
     def subscribe(self, _uri: str) -> None:
         """
@@ -72,10 +76,11 @@ class Streams(Notifier):
         self._check_room(request)
         # Of its own, as requests of several clients may have the same id.
         stream = Notifier(self._session, request.sender(_nowhere), Subscriptions())
+        scopes = request.scopes
 
         def enter() -> None:
             with self._lock:  # first of all: a request in flight may be cancelled at any moment
-                self._open[id(request)] = request, stream
+                self._open[id(request)] = request, stream, scopes
             hold()
 
         stream.listen(request, enter)
@@ -86,10 +91,8 @@ class Streams(Notifier):
             self._open.pop(id(request), None)
 
     def tell(self, lists: Collection[str], stale: Iterable[str] = ()) -> None:
-        """Tell of changes, as `Notifier.tell`."""
-        stale = list(stale)
-        for stream in self._all():
-            stream.tell(lists, stale)
+        """Tell all clients of changes, as `Notifier.tell`."""
+        Audience(None, self._all()).tell(lists, stale)
 
     def correct(self, lists: Collection[str]) -> None:
         """Tell of *lists* that were wrong when they were sent first."""
@@ -99,14 +102,14 @@ class Streams(Notifier):
     def end(self, results: ResultEncoder) -> None:
         """End all streams, each with its result."""
         with self._lock:
-            ended = [request for request, _ in self._open.values()]
+            ended = [request for request, *_ in self._open.values()]
             self._open.clear()
         for request in ended:
             request.sender(_nowhere)(encode_result(request.id, results.encode_end(request.id)))
 
     def _all(self) -> list[Notifier]:
         with self._lock:
-            return [stream for _, stream in self._open.values()]
+            return [stream for _, stream, _ in self._open.values()]
 
     def _check_room(self, request: Request) -> None:
         wanted = request.params.notifications.resource_subscriptions or ()

@@ -3,15 +3,51 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from threading import Lock
+
+from msgspec import Struct
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.jsonrpc import TooManyRequests
+from promptkit.server.notifier import Audience
 from promptkit.server.read_history import ReadHistory
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.workers import Worker
+from promptkit.server.snapshot import Snapshot
 
-__all__ = ["Updates"]
+__all__ = ["Reread", "Updates", "announce", "tell_of"]
+
+
+class Reread(Struct, frozen=True, eq=False):
+    """
+    A resource that has to be read again, to know whether it has changed.
+
+    Args:
+        uri:
+            Its URI.
+
+        catalog:
+            What it is read from: all that those may see who are told.
+
+        read_history:
+            What these have read.
+
+        tell:
+            Called with the URIs of resources that are stale.
+    """
+
+    uri: str
+    catalog: Catalog
+    read_history: ReadHistory
+    tell: Callable[[list[str]], None]
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it has changed. It reads the resource."""
+        return self.read_history.is_stale(self.uri, self.catalog)
 
 
 class Updates:
@@ -19,44 +55,33 @@ class Updates:
     Rereads resources on one thread, and reports those that are stale.
 
     Args:
-        read_history:
-            What the client has read.
-
         executor:
             Runs the thread, because reading a resource runs authors' code.
 
         seconds:
             How long all reads may take. Resources that are not read by then count as stale.
-
-        tell:
-            Called with the URIs of resources that are stale.
     """
 
-    def __init__(
-        self, read_history: ReadHistory, executor: Executor, seconds: float, tell: Callable[[list[str]], None]
-    ) -> None:
-        self._read_history = read_history
+    def __init__(self, executor: Executor, seconds: float) -> None:
         self._executor = executor
         self._seconds = seconds
-        self._tell = tell
-        self._catalog = Catalog()
-        self._left: deque[str] = deque()
+        self._left: deque[Reread] = deque()
         self._deadline = 0.0
         self._reader: Worker | None = None
         self._stuck = False
         self._lock = Lock()
 
-    def find(self, catalog: Catalog, uris: Iterable[str]) -> None:
+    def find(self, rereads: Iterable[Reread]) -> None:
         """
-        Report those of *uris* whose content differs in *catalog*. Returns at once.
+        Report what has changed. Returns at once.
 
-        Resources of the previous catalog that are still unread are dropped.
+        Resources that were to be read before, and are still unread, are dropped.
         """
         with self._lock:
-            self._catalog, self._left = catalog, deque(uris)
+            self._left = deque(rereads)
             self._deadline = time.monotonic() + self._seconds
             unread = [] if not self._left or self._has_reader() else self._take_left()
-        self._tell_of(unread)
+        tell_of(unread)
 
     def look(self, now: float) -> None:
         """After the deadline, report what was not read in time. *now* is by `time.monotonic`."""
@@ -66,7 +91,7 @@ class Updates:
             self._stuck = True
             unread, reader = self._take_left(), self._reader
         reader.abandon()
-        self._tell_of(unread)
+        tell_of(unread)
 
     def _has_reader(self) -> bool:
         """Start a reader unless there is one; return whether one is running and not stuck."""
@@ -79,35 +104,59 @@ class Updates:
 
     def _read(self) -> None:
         while (found := self._next()) is not None:
-            uri, catalog = found
-            stale = self._read_history.is_stale(uri, catalog)
+            is_stale = found.is_stale
             with self._lock:
                 # The catalog may have been replaced meanwhile, or this thread abandoned.
-                due = [uri] if self._left and self._left[0] == uri and self._catalog is catalog else []
+                due = [found] if self._left and self._left[0] is found else []
                 if due:
                     self._left.popleft()
-            self._tell_of(due if stale else [])
+            tell_of(due if is_stale else [])
 
-    def _next(self) -> tuple[str, Catalog] | None:
+    def _next(self) -> Reread | None:
         with self._lock:
             if self._left:
-                return self._left[0], self._catalog
+                return self._left[0]
             self._reader = None
             return None
 
     def _end(self) -> None:
         """Called when the reader has ended, for any reason; reports what it left unread."""
         with self._lock:
-            unread: list[str] = []
+            unread: list[Reread] = []
             if self._reader is not None and self._reader.is_current:
                 self._reader, self._stuck, unread = None, False, self._take_left()
-        self._tell_of(unread)
+        tell_of(unread)
 
-    def _take_left(self) -> list[str]:
+    def _take_left(self) -> list[Reread]:
         left = list(self._left)
         self._left.clear()
         return left
 
-    def _tell_of(self, uris: list[str]) -> None:
-        if uris:
-            self._tell(uris)
+
+def announce(audience: Audience, seen: Snapshot, before: Snapshot, history: ReadHistory) -> list[Reread]:
+    """
+    Tell clients of what has changed for them. Return what has to be read again to know.
+
+    Args:
+        audience:
+            The clients.
+
+        seen:
+            What they see now.
+
+        before:
+            What they saw before.
+
+        history:
+            What they have read. All else may have changed.
+    """
+    uris = sorted(audience.uris)
+    audience.tell(seen.changed_lists(before), [uri for uri in uris if uri not in history])
+    tell = partial(audience.tell, ())
+    return [Reread(uri, seen.catalog, history, tell) for uri in uris if uri in history]
+
+
+def tell_of(stale: Iterable[Reread]) -> None:
+    """Tell clients of resources that have changed."""
+    for tell, found in groupby(stale, attrgetter("tell")):
+        tell([one.uri for one in found])

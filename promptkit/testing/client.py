@@ -1,7 +1,7 @@
 """A client in the same process: what the server sends to any client of a revision, as values."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import copy_context
 from itertools import count
 from queue import SimpleQueue
@@ -20,6 +20,7 @@ from promptkit.conversion.unstructuring import json_of, text_of
 from promptkit.errors.exceptions import nearest
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
+from promptkit.language.scopes import scopes_of
 from promptkit.protocol import wire
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server import Server
@@ -45,10 +46,9 @@ class Client:
     """
     A client of your prompts, in the same process: for tests, plain and asynchronous.
 
-    Each request goes through every byte of the protocol, as if it came from a client of that
-    revision, and returns once it is answered. What a prompt raises is printed on standard error, as
-    it is where it is served. A client is closed when nobody holds it any more, or at the end of a
-    ``with`` block.
+    Each request goes through every byte of the protocol, as if it came from a client of that revision,
+    and returns once it is answered. What a prompt raises is printed on standard error, as where it is
+    served. A client is closed when nobody holds it any more, or at the end of a ``with`` block.
 
     Args:
         target:
@@ -68,15 +68,18 @@ class Client:
             Whether the server offers each prompt as a tool, too, as with ``serve --tools``; ``"search"``
             for ``serve --tools-search``.
 
+        scopes:
+            What the client may do: of what needs other scopes there is nothing for it.
+
     Raises:
         LoadError: If there is nothing at *target*.
 
         CompileError: If something there cannot be served. Of a `Catalog`, all else is served.
 
-        ValueError: If there is no such revision.
+        ValueError: If there is no such revision, or a scope is not one.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 (each is an option of serve, too)
         self,
         target: Target,
         *,
@@ -84,6 +87,7 @@ class Client:
         answers: Mapping[str, Any] | None = None,
         name: str = "promptkit.testing",
         tools: bool | Literal["search"] = False,
+        scopes: Iterable[str] = (),
     ) -> None:
         catalog = target if isinstance(target, Catalog) else sound(catalog_of(target))
         self._revision = _revision(revision)
@@ -91,7 +95,7 @@ class Client:
         self._info = {"name": name, "version": VERSION}
         self._capabilities: dict[str, Any] = {} if answers is None else {"elicitation": {}}
         self._arrived: SimpleQueue[bytes] = SimpleQueue()
-        self._server = Server(catalog, self._arrived.put, tools=tools)
+        self._server = Server(catalog, self._arrived.put, tools=tools, scopes=scopes_of(scopes))
         self._ids = count(1)
         self._lock = Lock()
         self._finalize = finalize(self, self._server.close, 0.0)

@@ -68,6 +68,28 @@ def test_the_python_client_gets_a_token(server, issuer, mode, revision, held):
     assert issuer.asked_for_keys == 1
 
 
+@pytest.mark.parametrize(
+    ("mode", "revision"),
+    [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")],
+)
+def test_the_python_client_gets_the_scopes_of_a_prompt(tmp_path, issuer, mode, revision):
+    """
+    A prompt that its token does not allow is not listed. When it is got all the same, the client is told
+    which scopes it needs, gets a token with them beside what everybody needs, and then the prompt.
+    """
+    (tmp_path / "recipes").mkdir()
+    scoped = RECIPE.replace("@prompt", '@prompt(scopes=["write", "admin"])')
+    (tmp_path / "recipes" / "greet.py").write_text(scoped)
+    options = ("--issuer", issuer.url, "--require-scope", "read")
+    with http_server(tmp_path / "recipes", *options) as server:
+        came = authorized.run(server, mode, issuer.token(server, scope="read"))
+
+    assert came["prompts"] == []
+    assert came["said"] == "Hello, Ada."
+    assert came["revision"] == revision
+    assert [set(scopes.split()) for scopes in came["granted"]] == [{"read", "write", "admin"}]
+
+
 @pytest.mark.installs
 @pytest.mark.timeout(PATIENT)
 @pytest.mark.parametrize("granted", [["read write"], ["read", "read write"]], ids=["at once", "step by step"])

@@ -90,6 +90,7 @@ class TestContract:
             "cache=None",
             "meta=None",
             "elicit=False",
+            "scopes=()",
             "tool=None",
         ]
 

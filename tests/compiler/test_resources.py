@@ -367,6 +367,7 @@ class TestDeclaration:
             "title=None",
             "description=None",
             "mime_type=None",
+            "scopes=()",
         ]
         assert [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY] == ["uri_template"]
 

@@ -50,6 +50,8 @@ MENDED = {
     "PK210": ("def Names_", "def other_names_"),
     "PK211": ('assistant("What', 'user("What'),
     "PK212": ('Image.from_path("diagram.png")', '"It shows two boxes."'),
+    "PK404": ('"answered://{name}"', '"answered://{name}", scopes=["oncall"]'),
+    "PK213": ('scopes="oncall"', 'scopes=["oncall"]'),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),
     "PK303": (", /", ""),

@@ -271,6 +271,21 @@ def test_a_prompt_of_the_same_name_is_replaced(peer, recipes):
 
 
 @PEERS
+def test_what_needs_scopes_is_left_out(peer, recipes):
+    """
+    The other server knows nothing of scopes: it would show everybody what is meant for few.
+    """
+    source = "from promptkit import prompt\n@prompt{}\ndef {}(): return 'It.'\n"
+    folder = recipes(some=source.format("", "free"), more=source.format("(scopes=['oncall'])", "bound"))
+
+    async def work():
+        async with peer.client(peer.made(folder)) as client:
+            return {one.name for one in await peer.prompts(client)}
+
+    assert anyio.run(work) == {"free", "own"}
+
+
+@PEERS
 def test_requests_run_beside_each_other(peer, shelf):
     """
     A prompt that takes its time holds up no other, and one that is cancelled is let go.

@@ -31,7 +31,7 @@ from promptkit.server import Server
 from promptkit.transports.startup_cache.early import EarlyServer
 from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
 from promptkit.transports.startup_cache.purity import names_used
-from promptkit.transports.startup_cache.store import MADE_BY, Index, Store, key_of
+from promptkit.transports.startup_cache.store import MADE_BY, MAGIC, Index, Store, key_of
 from promptkit.transports.startup_cache.tracing import trace_imports
 from promptkit.version import VERSION
 from tests.wire import MODERN, REVISIONS, initialize, line, modern, notification, request
@@ -1278,9 +1278,7 @@ def forge(store, inputs, pages):
 
 
 def put(store, index):
-    Path(store.file).write_bytes(
-        b"promptkit compiled set\n\0" + len(index).to_bytes(8, "big") + digest(index) + index
-    )
+    Path(store.file).write_bytes(MAGIC + b"\0" + len(index).to_bytes(8, "big") + digest(index) + index)
 
 
 def read(store):

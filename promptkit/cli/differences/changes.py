@@ -44,6 +44,8 @@ class Kind(Enum):
     DESCRIPTION = "description", False
     ICONS = "icons", False
     META = "meta", False
+    SCOPES_NEEDED = "scopes-needed", True
+    SCOPES_DROPPED = "scopes-dropped", False
     RENDERING = "rendering", False
     RENDERING_FAILS = "rendering-fails", True
     RESOURCE_REMOVED = "resource-removed", True
@@ -147,7 +149,7 @@ class _List(Struct, frozen=True):
             return [Change(self.added, owner, "is new")]
         if new is None:
             return [Change(self.removed, owner, "is gone")]
-        listed = list(self.compare(owner, old, new))
+        listed = [*self.compare(owner, old, new), *_scopes(owner, old, new)]
         before, after = (side["shown"].get(f"{self.called} {key}", []) for side in sides)
         # Of an argument that is gone, say, every example says again what was said already.
         told = any(change.kind.breaking for change in listed)
@@ -157,6 +159,15 @@ class _List(Struct, frozen=True):
 
 def _by_key(side: Mapping[str, Any], kind: _List) -> dict[str, Item]:
     return {item[kind.key]: item for item in side["lists"].get(kind.name, ())}
+
+
+def _scopes(owner: str, old: Item, new: Item) -> Iterator[Change]:
+    """Which scopes callers need now, or need no more."""
+    before, after = set(old["scopes"]), set(new["scopes"])
+    if more := sorted(after - before):
+        yield Change(Kind.SCOPES_NEEDED, owner, f"callers need more scopes: {' '.join(more)}")
+    if fewer := sorted(before - after):
+        yield Change(Kind.SCOPES_DROPPED, owner, f"callers no longer need: {' '.join(fewer)}")
 
 
 def _shown(called: str, owner: str, old: Iterable[Item], new: Iterable[Item]) -> Iterator[Change]:

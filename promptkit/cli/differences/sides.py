@@ -156,15 +156,22 @@ def _lists(catalog: Catalog) -> Any:
     return msgspec.to_builtins(
         {
             "prompts": [_listed(prompt) for prompt in catalog.prompts],
-            "resources": [lowering.resource(one) for one in resources if not one.is_template],
-            "resourceTemplates": [lowering.template(one) for one in resources if one.is_template],
+            "resources": [_scoped(lowering.resource(one), one) for one in resources if not one.is_template],
+            "resourceTemplates": [
+                _scoped(lowering.template(one), one) for one in resources if one.is_template
+            ],
         }
     )
 
 
 def _listed(prompt: CompiledPrompt) -> dict[str, Any]:
     types = {one.name: shown_type(one.annotation) for one in prompt.arguments.ordered}
-    return {**msgspec.to_builtins(lowering_for(LATEST_HANDSHAKE).prompt(prompt)), "types": types}
+    return {**_scoped(lowering_for(LATEST_HANDSHAKE).prompt(prompt), prompt), "types": types}
+
+
+def _scoped(listed: object, item: CompiledPrompt | CompiledResource) -> dict[str, Any]:
+    """What is listed of an item, and what a caller needs to see it."""
+    return {**msgspec.to_builtins(listed), "scopes": sorted(item.scopes)}
 
 
 def own_examples(catalog: Catalog) -> dict[str, list[Any]]:

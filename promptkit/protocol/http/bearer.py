@@ -11,10 +11,13 @@ from types import MappingProxyType
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
+from msgspec import UNSET, UnsetType
+
+from promptkit.language.scopes import is_scope
 from promptkit.protocol.http.guard import ENDPOINT
 from promptkit.protocol.http.messages import Head, Response, refuse
 from promptkit.protocol.http.statuses import RETRY
-from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, encode
+from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal
 
 __all__ = ["UNAVAILABLE", "BearerScheme", "secure_url"]
@@ -26,9 +29,6 @@ _BEARER: Final = b"bearer "
 
 #: What a token consists of.
 _TOKEN_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/="
-
-#: What a scope consists of.
-_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
 
 #: No host, path or port holds anything else, and the rest could end a header.
 _URL: Final = re.compile(r"[\w.~:/?#@!$&'()*+,;=%\[\]-]+", re.ASCII)
@@ -63,11 +63,11 @@ class BearerScheme:
     ) -> None:
         self._scopes = tuple(dict.fromkeys(scopes))
         for scope in self._scopes:
-            if not _SCOPE.fullmatch(scope):
+            if not is_scope(scope):
                 msg = f"{scope!r} is no scope: it has no blanks, quotes or backslashes, and only ASCII"
                 raise ValueError(msg)
         self._required = frozenset(self._scopes)
-        self._parameters = [f'scope="{" ".join(self._scopes)}"'] if self._scopes else []
+        self._metadata: list[str] = []
         self.documents: Mapping[str, bytes] = MappingProxyType({})
         if issuer is not None:
             self._describe(resource, issuer)
@@ -78,7 +78,7 @@ class BearerScheme:
             raise ValueError(msg)
         parts = urlsplit(secure_url(resource))
         url = f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
-        self._parameters.append(f'resource_metadata="{url}"')
+        self._metadata = [f'resource_metadata="{url}"']
         document = {
             "resource": resource,
             "authorization_servers": [secure_url(issuer)],
@@ -134,8 +134,22 @@ class BearerScheme:
             return self._unauthorized(said, "invalid_token")
         if self._required <= principal.scopes:
             return principal
-        said = f"this token lacks a scope: needed are {' '.join(self._scopes)}"
-        return self._refuse(403, said, "insufficient_scope")
+        return self.refuse_scopes((), UNSET)
+
+    def refuse_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> Response:
+        """
+        Return the response that refuses a request which needs scopes that its token lacks.
+
+        Args:
+            needed:
+                The scopes, besides those that every token has to allow.
+
+            request_id:
+                The id of the request, if it is a single one.
+        """
+        scopes = " ".join(dict.fromkeys((*self._scopes, *sorted(needed))))
+        said = f"this token lacks a scope: needed are {scopes}"
+        return self._refuse(403, said, "insufficient_scope", scopes, request_id)
 
     def _malformed(self, said: str) -> Response:
         return self._refuse(400, said, "invalid_request")
@@ -143,11 +157,21 @@ class BearerScheme:
     def _unauthorized(self, said: str, error: str | None = None) -> Response:
         return self._refuse(401, said, error)
 
-    def _refuse(self, status: int, said: str, error: str | None) -> Response:
+    def _refuse(
+        self,
+        status: int,
+        said: str,
+        error: str | None,
+        scopes: str | None = None,
+        request_id: RequestId | UnsetType = UNSET,
+    ) -> Response:
         """The error is named only if there was a token: else there is nothing wrong with it."""
         named = [] if error is None else [f'error="{error}"', f'error_description="{said}"']
-        challenge = ", ".join(['Bearer realm="mcp"', *named, *self._parameters])
-        return refuse(status, InvalidRequest(said), headers=((b"www-authenticate", challenge.encode()),))
+        scopes = " ".join(self._scopes) if scopes is None else scopes
+        needed = [f'scope="{scopes}"'] if scopes else []
+        challenge = ", ".join(['Bearer realm="mcp"', *named, *needed, *self._metadata])
+        headers = ((b"www-authenticate", challenge.encode()),)
+        return refuse(status, InvalidRequest(said), request_id, headers)
 
 
 #: The response to a request whose token cannot be verified at the moment.

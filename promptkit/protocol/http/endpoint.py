@@ -6,9 +6,9 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
@@ -30,6 +30,9 @@ from promptkit.protocol.methods import METHODS, Method
 from promptkit.protocol.revisions import MODERN, REVISIONS, Era, Revision
 from promptkit.protocol.session import Session
 
+if TYPE_CHECKING:
+    from promptkit.protocol.principals import Principal
+
 __all__ = ["Endpoint"]
 
 _VERSION: Final = b"mcp-protocol-version"
@@ -37,6 +40,11 @@ _SESSION_ID: Final = b"mcp-session-id"
 
 #: The revision of requests that name none in any way.
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
+
+#: The revisions with a handshake, by what a header says.
+_LEGACY: Final = {
+    revision.date.encode(): revision for revision in REVISIONS.values() if revision.era is Era.HANDSHAKE
+}
 
 _ACCEPTED: Final = Response(202)
 
@@ -60,6 +68,14 @@ class _OneMessage(Session):
         return self._excess(body, len(body)) is not None
 
 
+class _Side(Struct, frozen=True):
+    """What messages are read with if these capabilities are declared to their senders."""
+
+    capabilities: Capabilities
+    modern: _OneMessage
+    legacy: dict[bytes, _OneMessage]
+
+
 class Endpoint:
     """
     Takes messages from many clients, each with the head of its request.
@@ -81,11 +97,13 @@ class Endpoint:
         self._limits = limits
         self._budget = MemoryBudget(limits.held)
         self._observe: Callable[[Request, bytes], object] | None = None
-        self._capabilities = Capabilities()
-        self.offer(self._capabilities)
+        self.offer(Capabilities())
 
     def offer(
-        self, capabilities: Capabilities, observe: Callable[[Request, bytes], object] | None = None
+        self,
+        capabilities: Capabilities,
+        observe: Callable[[Request, bytes], object] | None = None,
+        capabilities_for: "Callable[[Principal | None], Capabilities] | None" = None,
     ) -> None:
         """
         From now on, declare these capabilities.
@@ -97,11 +115,13 @@ class Endpoint:
 
             observe:
                 Called with each request that is answered here, and the reply.
+
+            capabilities_for:
+                Returns what is declared to one sender; None if all see the same.
         """
-        self._capabilities, self._observe = capabilities, observe
-        legacy = [revision for revision in REVISIONS.values() if revision.era is Era.HANDSHAKE]
-        self._modern = self._session(None)
-        self._legacy = {revision.date.encode(): self._session(revision) for revision in legacy}
+        self._observe, self._capabilities_for = observe, capabilities_for
+        self._sides: dict[Capabilities, _Side] = {}
+        self._side = self._side_of(capabilities)
 
     def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | Response:
         """
@@ -119,37 +139,48 @@ class Endpoint:
         """
         if head.repeated and (refused := _refuse_repeated(head, body)) is not None:
             return refused
-        session = self._session_of(head, channel)
+        side = self._side
+        if self._capabilities_for is not None:
+            side = self._side_of(self._capabilities_for(channel.principal))
+        session = self._session_of(head, channel, side)
         if session is None:
             ended = peek(body)
             if ended.method != "initialize" and not ended.names_revision:
                 msg = "this session has ended: send an initialize request without Mcp-Session-Id"
                 return refuse(404, InvalidRequest(msg), ended.id)
-            session = self._legacy[_UNNAMED]
+            session = side.legacy[_UNNAMED]
         events = session.receive_message(body, channel)
         if len(events) == 1 and isinstance(request := events[0], Request) and request.channel is channel:
             return self._checked(head, request)
         return self._answered(head, body, session, events, channel)
 
-    def _session_of(self, head: Head, channel: Channel) -> _OneMessage | None:
+    def _session_of(self, head: Head, channel: Channel, side: _Side) -> _OneMessage | None:
         """The session that a request claims to belong to; None if that has ended."""
         version = head.get(_VERSION)
-        if version is not None and version not in self._legacy:
-            return self._modern
+        if version is not None and version not in _LEGACY:
+            return side.modern
         if (sealed := head.get(_SESSION_ID)) is None:
-            return self._legacy[version or _UNNAMED]
+            return side.legacy[version or _UNNAMED]
         if (known := self._sessions.open(sealed.decode("latin-1"), _subject(channel))) is None:
             return None
-        revision = known.revision if version is None else self._legacy[version].revision
-        return self._session(revision, known.client, known.capabilities)
+        revision = known.revision if version is None else _LEGACY[version]
+        return self._session(side.capabilities, revision, known.client, known.capabilities)
+
+    def _side_of(self, capabilities: Capabilities) -> _Side:
+        if (side := self._sides.get(capabilities)) is None:
+            modern = self._session(capabilities, None)
+            legacy = {name: self._session(capabilities, revision) for name, revision in _LEGACY.items()}
+            side = self._sides[capabilities] = _Side(capabilities, modern, legacy)
+        return side
 
     def _session(
         self,
+        capabilities: Capabilities,
         revision: Revision | None,
         client: wire.ClientInfo | None = None,
         client_capabilities: dict[str, Any] | None = None,
     ) -> _OneMessage:
-        session = _OneMessage(self._server_info, self._capabilities, self._limits, self._budget)
+        session = _OneMessage(self._server_info, capabilities, self._limits, self._budget)
         session.revision, session.client = revision, client
         session.client_capabilities = client_capabilities or {}
         session.observe = self._observe
@@ -233,7 +264,7 @@ class Endpoint:
     def _is_modern(self, head: Head) -> bool:
         """Whether a head names a revision of the modern era, or one that nobody knows."""
         version = head.get(_VERSION)
-        return version is not None and version not in self._legacy
+        return version is not None and version not in _LEGACY
 
 
 def _subject(channel: Channel) -> str:

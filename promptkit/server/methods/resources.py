@@ -9,7 +9,7 @@ from promptkit.server.calls import Calls, call_author
 from promptkit.server.exchange import Exchange
 from promptkit.server.lookup import resource_of
 from promptkit.server.notifier import Notifier
-from promptkit.server.read_history import ReadHistory
+from promptkit.server.read_history import ReadHistories
 from promptkit.server.scheduling.in_flight import InFlight, Job
 
 __all__ = ["ResourceMethods"]
@@ -26,8 +26,8 @@ class ResourceMethods:
         lowerings:
             What writes results, by revision.
 
-        read_history:
-            Where it is noted what the client has read.
+        read_histories:
+            Where it is noted what clients have read.
 
         notifier:
             What tells the client of changes.
@@ -40,13 +40,13 @@ class ResourceMethods:
         self,
         calls: Calls,
         lowerings: dict[Revision, Lowering],
-        read_history: ReadHistory,
+        read_histories: ReadHistories,
         notifier: Notifier,
         in_flight: InFlight,
     ) -> None:
         self._calls = calls
         self._lowerings = lowerings
-        self._read_history = read_history
+        self._read_histories = read_histories
         self._notifier = notifier
         self._in_flight = in_flight
 
@@ -54,10 +54,11 @@ class ResourceMethods:
         """Return what a resource holds; None if the result comes later."""
         params: wire.ResourceParams = exchange.request.params
         resource, values = resource_of(exchange)
+        history = self._read_histories.of(exchange.request.scopes)
 
         def work() -> bytes:
             content = call_author(resource.content, params.uri, values)
-            self._read_history.note(content)
+            history.note(content)
             return self._lowerings[exchange.request.revision].contents(content)
 
         return self._calls.call(exchange, work)

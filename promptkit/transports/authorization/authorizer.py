@@ -72,6 +72,22 @@ class Authorizer:
             return principal
         return await self._verify(token, digest)
 
+    async def still_admits(self, head: Head, principal: Principal) -> bool:
+        """
+        Return whether a token says the same as before. If that cannot be said at the moment, it does.
+
+        Args:
+            head:
+                The head of a request that was admitted.
+
+            principal:
+                Who sent it.
+        """
+        found = await self.check(head, b"")
+        if isinstance(found, Response):
+            return found is UNAVAILABLE
+        return (found.subject, found.scopes) == (principal.subject, principal.scopes)
+
     async def _verify(self, token: bytes, digest: bytes) -> Principal | Response:
         text = self.scheme.text(token)
         if isinstance(text, Response):

@@ -6,24 +6,21 @@ See https://asgi.readthedocs.io/en/latest/specs/www.html.
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
-from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.errors.standard_error import say
-from promptkit.protocol.events import Event, Request
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
-from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
+from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head
 from promptkit.protocol.http.statuses import response_to
-from promptkit.protocol.jsonrpc import InternalError, encode
+from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.limits import Limits
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.bodies import Room, read_body
 from promptkit.transports.http.channel import Earlier, Outbox, Posted, Said
+from promptkit.transports.http.inbox import Inbox
 from promptkit.transports.http.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -37,12 +34,13 @@ __all__ = ["BODY_BYTES", "Application"]
 BODY_BYTES: Final = 4 * 1024 * 1024
 
 _JSON: Final = (b"content-type", JSON)
-_ENDED: Final = refuse(503, InternalError("the server has ended"), headers=(CLOSE,))
 _EVENTS: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
+#: What one client is sent may be nothing to another one.
+_PRIVATE: Final = (b"cache-control", b"no-store")
 _HEALTH: Final = frozenset(("/healthz", "/readyz"))
 
 
@@ -123,12 +121,11 @@ class Application:
         self._body_limit = body_limit
         self._held_limit = held_limit
         self._sweep = sweep
-        self._is_closed = False
         self._on_start = on_start
         self._owns_process = owns_process
         self._authorizer = authorizer
         self._telemetry = telemetry
-        self._inbox: SimpleQueue[Posted | None] = SimpleQueue()
+        self._inbox = Inbox(endpoint)
         self._side: _LoopSide | None = None
         self._lock = Lock()
 
@@ -136,7 +133,7 @@ class Application:
         """Serve another catalog from now on, and tell the clients what has changed."""
         server = self.start()
         server.replace(catalog)
-        self._endpoint.offer(server.capabilities, server.observe)
+        self._offer(server)
 
     def start(self) -> SharedServer:
         """Start the threads of the server, unless they are. The process must not be forked after this."""
@@ -146,11 +143,18 @@ class Application:
             if self._server is not None:
                 return self._server
             server = self._make_server()
-            self._endpoint.offer(server.capabilities, server.observe)
-            server.handle_from(self._next_events, bool, owns_process=self._owns_process)
+            self._offer(server)
+            if self._authorizer is not None and self._authorizer.scheme.documents:
+                from promptkit.transports.authorization.step_up import StepUp  # most servers ask nobody
+
+                self._inbox.step_up = StepUp(self._authorizer.scheme, server)
+            server.handle_from(self._inbox.next_events, bool, owns_process=self._owns_process)
             self._server = server
         self._on_start(self)
         return server
+
+    def _offer(self, server: SharedServer) -> None:
+        self._endpoint.offer(server.capabilities, server.observe, server.capabilities_for)
 
     def close(self, grace: float) -> None:
         """
@@ -160,11 +164,10 @@ class Application:
             grace:
                 How long to wait for running prompts, in seconds.
         """
-        self._is_closed = True
-        self._inbox.put(None)
+        self._inbox.close()
         if self._server is not None:
             self._server.close(grace)
-        self._refuse_rest()
+        self._inbox.refuse_rest()
         if self._telemetry is not None:
             self._telemetry.close()
 
@@ -192,9 +195,10 @@ class Application:
             if isinstance(said, bytes):
                 said = await self._post(posted, said)
             if isinstance(said, bytes):
-                await self._send(head, response_to(said, modern=posted.modern), send)
+                said = response_to(said, modern=posted.modern)
+                await self._send(head, said if posted.principal is None else _private(said), send)
             elif isinstance(said, Response):
-                await self._send_own(head, said, send)
+                await self._send_own(head, said if posted.principal is None else _private(said), send)
             elif said is not None:
                 await self._stream(posted, said, send)
         finally:
@@ -222,8 +226,6 @@ class Application:
         posted.body = body
         _, posted.streams = accepts(posted.head.get(b"accept") or b"*/*")
         self._inbox.put(posted)
-        if self._is_closed:  # nobody may be left to take it
-            self._refuse_rest()
         return posted.next()
 
     async def _send_own(self, head: Head, response: Response, send: Send) -> None:
@@ -258,11 +260,21 @@ class Application:
         headers = [*_EVENTS, *self._guard.cors(posted.head)]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         while isinstance(said, Earlier):
+            if not said.line and await self._has_ended(posted):
+                said = b""
+                break
             body = _events(said.line) or b":\n\n"
             await send({"type": "http.response.body", "body": body, "more_body": True})
             said = await posted.next()
         if isinstance(said, bytes):
             await send({"type": "http.response.body", "body": _events(said)})
+
+    async def _has_ended(self, posted: Posted) -> bool:
+        """Whether the token is no longer valid, or another one, with which a stream of changes was opened."""
+        if self._authorizer is None or posted.principal is None:
+            return False
+        listens = any(request.method == "subscriptions/listen" for request in posted.requests)
+        return listens and not await self._authorizer.still_admits(posted.head, posted.principal)
 
     def _drop(self, posted: Posted) -> None:
         """Stop the work for a client that is gone."""
@@ -294,41 +306,6 @@ class Application:
             self._side = side = _LoopSide(loop, self._held_limit, self._sweep)
         return side
 
-    def _next_events(self) -> list[Event] | None:
-        """Wait for messages, and return the requests in them. The leader of the server calls this."""
-        events: list[Event] = []
-        posted = self._inbox.get()
-        while posted is not None:
-            events += self._receive(posted)
-            if self._inbox.empty():
-                return events
-            posted = self._inbox.get()
-        self._inbox.put(None)  # it is still the end, for the next one who waits
-        return events or None
-
-    def _refuse_rest(self) -> None:
-        """Answer what is posted after the end, or at the same moment. Whoever takes a message answers it."""
-        with suppress(Empty):
-            while True:
-                if (posted := self._inbox.get_nowait()) is not None:
-                    posted.respond(_ENDED)
-        self._inbox.put(None)
-
-    def _receive(self, posted: Posted) -> list[Request]:
-        if posted.gone:
-            return []
-        try:
-            found = self._endpoint.receive(posted.head, posted.body, posted)
-        except Exception as error:  # noqa: BLE001 (the next message may be read)
-            say(f"a message of {len(posted.body):,} bytes could not be read: {error!r}")
-            found = refuse(500, InternalError("this message could not be read"))
-        posted.body = b""
-        if isinstance(found, Response):
-            posted.respond(found)
-            return []
-        posted.requests, posted.modern = found, found[0].revision.stateless
-        return found
-
 
 def _path(scope: Scope) -> str:
     """The path within the application, which may be mounted somewhere."""
@@ -338,6 +315,11 @@ def _path(scope: Scope) -> str:
         return path
     rest = path[len(root) :]
     return rest if rest.strip("/") else ENDPOINT
+
+
+def _private(response: Response) -> Response:
+    """A response to somebody who was asked for a token."""
+    return Response(response.status, response.body, (*response.headers, _PRIVATE))
 
 
 def _events(lines: bytes) -> bytes:

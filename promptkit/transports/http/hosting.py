@@ -69,6 +69,9 @@ class Settings(Struct, frozen=True, kw_only=True):
 
         authorizer:
             Finds who sends a request; None if nobody asks.
+
+        scopes:
+            What clients may do if nobody asks who they are.
     """
 
     name: str = "promptkit"
@@ -84,6 +87,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     owns_process: bool = False
     authorizer: "Authorizer | None" = None
+    scopes: frozenset[str] = frozenset()
 
 
 def host(
@@ -121,6 +125,7 @@ def host(
             limits=settings.limits,
             signer=RequestStateSigner(ring),
             observer=_observer(settings),
+            scopes=settings.scopes,
         )
 
     return Application(

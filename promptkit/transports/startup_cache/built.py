@@ -1,7 +1,7 @@
 """A compiled set that was built for deployment: it is read from anywhere, and never written to."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct, structs
 
@@ -95,7 +95,9 @@ class Purpose(Struct, frozen=True):
         return f"{self.recipes}\n{self.options}"
 
     @classmethod
-    def of(cls, target: str, name: str, page_size: int, tools: ToolMode) -> "Purpose":
+    def of(
+        cls, target: str, name: str, page_size: int, tools: ToolMode, scopes: Collection[str] | None = None
+    ) -> "Purpose":
         """
         Return the purpose of a server.
 
@@ -108,10 +110,18 @@ class Purpose(Struct, frozen=True):
         folder, attribute = place
         recipes = (folder, attribute, package_of(folder), project_root(folder))
         offered = {False: "", True: " --tools", "search": " --tools-search"}[tools]
-        return cls(repr(recipes), f"--name {name!r} --page-size {page_size}{offered}")
+        seen = f" --scopes {' '.join(sorted(scopes))!r}" if scopes else ""
+        return cls(repr(recipes), f"--name {name!r} --page-size {page_size}{offered}{seen}")
 
 
-def open_built(file: str, target: str, name: str | None, page_size: int, tools: ToolMode) -> BuiltStore:
+def open_built(  # noqa: PLR0913, PLR0917 (pages depend on that much)
+    file: str,
+    target: str,
+    name: str | None,
+    page_size: int,
+    tools: ToolMode,
+    scopes: Collection[str] | None = None,
+) -> BuiltStore:
     """
     Open a built set.
 
@@ -123,7 +133,7 @@ def open_built(file: str, target: str, name: str | None, page_size: int, tools: 
             The recipes that the command line names.
 
         name:
-            The server's name; None to accept a set for any name, any size of pages, and any tools.
+            The server's name; None to accept a set for any name, size of pages, tools and scopes.
 
         page_size:
             How many items a page of a list holds.
@@ -131,10 +141,13 @@ def open_built(file: str, target: str, name: str | None, page_size: int, tools: 
         tools:
             Whether prompts are offered as tools.
 
+        scopes:
+            What the client may do.
+
     Raises:
         StaleSet: If it cannot be used, or the recipes have changed since it was built.
     """
-    purpose = Purpose.of(target, name or "", page_size, tools)
+    purpose = Purpose.of(target, name or "", page_size, tools, scopes)
     try:
         # A link is followed: that is how some systems put files into a container.
         descriptor = os.open(file, os.O_RDONLY | (FLAGS & ~getattr(os, "O_NOFOLLOW", 0)))

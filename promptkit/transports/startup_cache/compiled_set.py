@@ -1,6 +1,6 @@
 """The start-up cache of one server: read first, verified and saved once the recipes are imported."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -31,10 +31,13 @@ class CompiledSet:
         self._found = store.read()
         self._is_sent = False
         self._trace: ImportTrace | None = None
+        self._loaded: Catalog | None = None
         self._writer: Thread | None = None
 
     @classmethod
-    def of(cls, target: str, name: str, page_size: int, tools: ToolMode) -> "CompiledSet | None":
+    def of(
+        cls, target: str, name: str, page_size: int, tools: ToolMode, scopes: Collection[str] | None = None
+    ) -> "CompiledSet | None":
         """
         Return the cache of a target, or None for a module, which may come from anywhere.
 
@@ -50,12 +53,16 @@ class CompiledSet:
 
             tools:
                 Whether prompts are offered as tools.
+
+            scopes:
+                What the client may do.
         """
         place = place_of(target)
         if place is None:
             return None
         # Lists also depend on the package that the folder is in, and on the project around it.
-        return cls(Store(*place, package_of(place[0]), project_root(place[0]), name, page_size, tools))
+        options = name, page_size, tools, *sorted(scopes or ())
+        return cls(Store(*place, package_of(place[0]), project_root(place[0]), *options))
 
     @property
     def found(self) -> Listings | None:
@@ -95,7 +102,8 @@ class CompiledSet:
         from promptkit.transports.startup_cache.tracing import trace_imports
 
         with trace_imports(self._store.folder) as self._trace:
-            return load()
+            self._loaded = load()
+        return self._loaded
 
     def discard(self) -> None:
         """
@@ -147,6 +155,7 @@ class CompiledSet:
     ) -> None:
         found, self._found = self._found, None
         trace, self._trace = self._trace, None
+        loaded, self._loaded = self._loaded, None
         named = ((key_of(method, revision.date, cursor), page) for (method, revision, cursor), page in pages)
         if found is not None and found.index.pages:
             # Pages that were sent are compared byte by byte, all others by their digests.
@@ -158,12 +167,13 @@ class CompiledSet:
                     self._store.retract(found.index)
             elif self._is_sent:
                 found.confirm()
-        elif names is not None and trace is not None:
+        elif names is not None and trace is not None and loaded is not None:
             with suppress(OSError):  # for instance, the current folder may be gone
                 if (inputs := trace.inputs()) is not None:
                     from promptkit.transports.startup_cache.shell_words import encoded_words  # only to write
 
-                    self._store.write(inputs, capabilities, named, names(), encoded_words(server.catalog))
+                    # The shell is the author's own: it completes what the client does not see, too.
+                    self._store.write(inputs, capabilities, named, names(), encoded_words(loaded))
         if found is not None:
             found.close()
 

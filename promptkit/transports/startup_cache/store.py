@@ -41,7 +41,7 @@ __all__ = [
     "read_index",
 ]
 
-MAGIC: Final = b"promptkit compiled set\n"
+MAGIC: Final = b"promptkit compiled set 2\n"
 
 #: The mark after the magic. Pages are withdrawn while they have been sent but not verified.
 CONFIRMED: Final = b"\0"

@@ -139,6 +139,12 @@ ROWS = {
         ask("a: Annotated[Literal['y'], Arg(examples=['y'])]", "a"),
         [Kind.ARGUMENT_NARROWED],
     ),
+    "scopes needed": (ask(), ask(options="scopes=['a']"), [Kind.SCOPES_NEEDED]),
+    "scopes dropped": (
+        read(options=", scopes=['a', 'b']"),
+        read(options=", scopes=['b']"),
+        [Kind.SCOPES_DROPPED],
+    ),
     "resource removed": (ask() + read(), ask(), [Kind.RESOURCE_REMOVED]),
     "resource added": (ask(), ask() + read(), [Kind.RESOURCE_ADDED]),
     "resource moved": (read(), read(uri="docs://b"), [Kind.RESOURCE_REMOVED, Kind.RESOURCE_ADDED]),
@@ -157,6 +163,7 @@ BREAKING = {
     Kind.ARGUMENT_NOW_REQUIRED,
     Kind.ARGUMENT_NARROWED,
     Kind.RENDERING_FAILS,
+    Kind.SCOPES_NEEDED,
     Kind.RESOURCE_REMOVED,
     Kind.READING_FAILS,
 }

@@ -1,0 +1,166 @@
+"""Scopes on the command line: what a server of one client shows, and what authors are told."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from promptkit.cli import main
+from promptkit.cli.differences.changes import Kind, changes_between
+from promptkit.cli.differences.sides import side_of
+from promptkit.compiler.catalogs import catalog_of
+from tests.wire import line, modern
+
+RECIPES = '''
+from promptkit import prompt, resource
+
+@prompt
+def greet():
+    """Say hello."""
+    return "Hello."
+
+@prompt(scopes=["team", "admin"])
+def rotate(key: str = ""):
+    """Rotate a key."""
+    return f"Rotate {key}."
+
+@resource("docs://handbook", scopes=["admin"])
+def handbook() -> str:
+    return "The handbook."
+'''
+
+HIDDEN = (
+    "promptkit: hidden, as they need scopes: rotate, handbook; serve with --scopes 'admin team' to show "
+    "all of them, or with --scopes '' to be told no more"
+)
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A project with recipes, in which servers keep what they start from."""
+    for name in ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "recipes" / "some.py").write_text(RECIPES)
+    for file in (tmp_path / "recipes").iterdir():
+        os.utime(file, ns=(0, 0))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def serve(place, *options):
+    """Serve, ask for the prompts and get one; return the names, the reply, and what is said on stderr."""
+    asked = modern(1, "prompts/list"), modern(2, "prompts/get", {"name": "rotate"})
+    ran = subprocess.run(
+        [sys.executable, "-m", "promptkit", "serve", *options],
+        input=b"".join(map(line, asked)),
+        capture_output=True,
+        check=True,
+        timeout=30,
+        cwd=place,
+    )
+    replies = {reply["id"]: reply for reply in map(json.loads, ran.stdout.splitlines())}
+    return [one["name"] for one in replies[1]["result"]["prompts"]], replies[2], ran.stderr.decode()
+
+
+class TestServing:
+    def test_scopes_of_the_process(self, place):
+        """
+        Without any, what needs some is hidden, and one line says so. It is not in what is kept for the next
+        start, which is kept for each set of scopes.
+        """
+        for _ in range(2):
+            names, reply, said = serve(place)
+            assert (names, said.strip()) == (["greet"], HIDDEN)
+            assert reply["error"]["message"] == "unknown prompt 'rotate'"
+            names, reply, said = serve(place, "--scopes", "team admin")
+            assert (names, said) == (["greet", "rotate"], "")
+            assert reply["result"]["messages"][0]["content"]["text"] == "Rotate ."
+        assert serve(place, "--scopes", "team")[::2] == (["greet"], "")
+        assert serve(place, "--scopes", "")[::2] == (["greet"], "")
+
+    def test_in_the_configuration(self, place):
+        """
+        As every option of serve.
+        """
+        (place / "pyproject.toml").write_text('[tool.promptkit.serve]\nscopes = "team admin"\n')
+
+        assert serve(place)[0] == ["greet", "rotate"]
+
+    def test_a_built_set(self, place):
+        """
+        It holds what the scopes show that it was built with, and is refused with others.
+        """
+        built = ("--compiled", "recipes.compiled")
+        build = [sys.executable, "-m", "promptkit", "build", "--scopes", "admin team"]
+        subprocess.run(build, check=True, cwd=place)
+
+        assert serve(place, *built, "--scopes", "admin team")[::2] == (["greet", "rotate"], "")
+        names, _, said = serve(place, *built)
+        assert names == ["greet"]
+        assert "it was built with" in said
+        assert "--scopes 'admin team'" in said
+
+    @pytest.mark.parametrize("scopes", ['a"b', "é", "a\\b"])
+    def test_what_is_no_scope(self, place, scopes, capsys):
+        """
+        It is refused at once.
+        """
+        with pytest.raises(SystemExit, match="2"):
+            main(["serve", "--scopes", scopes])
+        assert "is no scope: one has ASCII" in capsys.readouterr().err
+
+    def test_not_beside_tokens(self, place, capfd):
+        """
+        Where tokens are asked for, they say who may do what.
+        """
+        assert main(["serve", "--http", "0", "--token-file", "tokens", "--scopes", "a"]) == 2
+        assert "--scopes is for servers without tokens" in capfd.readouterr().err
+
+
+class TestAuthors:
+    def test_list(self, place, capsys):
+        """
+        Everything is shown, and what it needs.
+        """
+        main(["list"])
+        assert "prompt rotate (needs admin team): Rotate a key." in capsys.readouterr().out
+        main(["list", "--json"])
+        listed = json.loads(capsys.readouterr().out)
+        assert [one.get("scopes") for one in listed["prompts"]] == [None, ["admin", "team"]]
+        assert listed["resources"][0]["scopes"] == ["admin"]
+
+    @pytest.mark.parametrize(
+        ("before", "after", "found"),
+        [
+            ("[]", "['a']", [(Kind.SCOPES_NEEDED, "callers need more scopes: a")]),
+            ("['a', 'b']", "[]", [(Kind.SCOPES_DROPPED, "callers no longer need: a b")]),
+            (
+                "['a', 'b']",
+                "['b', 'c']",
+                [
+                    (Kind.SCOPES_NEEDED, "callers need more scopes: c"),
+                    (Kind.SCOPES_DROPPED, "callers no longer need: a"),
+                ],
+            ),
+            ("['a', 'b']", "['b', 'a']", []),
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["prompt", "resource"])
+    def test_diff(self, recipes, before, after, found, kind):
+        """
+        A scope that is needed now breaks callers; one that is no longer needed does not.
+        """
+        source = "from promptkit import prompt, resource\n@{}\ndef one():\n    return 'It.'\n"
+        head = "prompt(scopes={})" if kind == "prompt" else "resource('docs://one', scopes={})"
+        sides = [
+            side_of(catalog_of(str(recipes(**{name: source.format(head.format(scopes))}) / f"{name}.py")), {})
+            for name, scopes in (("before", before), ("after", after))
+        ]
+
+        changes = changes_between(*sides)
+        assert [(one.kind, one.message) for one in changes] == found
+        assert [one.kind.breaking for one in changes] == [kind is Kind.SCOPES_NEEDED for kind, _ in found]

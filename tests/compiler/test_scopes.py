@@ -1,0 +1,78 @@
+"""Scopes as authors write them: what is found before anybody is served."""
+
+import pytest
+
+from promptkit import prompt, resource
+from promptkit.errors.diagnostics import Rule
+from promptkit.errors.exceptions import CompileError
+
+
+def greeting(scopes):
+    """A prompt, and a resource, with scopes."""
+
+    @prompt(name="greet", scopes=scopes)
+    def greet():
+        return "Hello."
+
+    @resource("docs://greeting", name="greet", scopes=scopes)
+    def read() -> str:
+        return "Hello."
+
+    return greet, read
+
+
+@pytest.mark.parametrize("scopes", [["read"], ("read",), {"read"}, frozenset({"read"}), ["read", "read"]])
+def test_several_texts(scopes):
+    """
+    They may stand in any collection.
+    """
+    for one in greeting(scopes):
+        compiled, found = one.compile()
+        assert (compiled.scopes, found) == (frozenset({"read"}), ())
+
+
+def test_none_are_needed_without_them():
+    """
+    By default, a prompt is for everybody.
+    """
+    for one in greeting(()):
+        assert one.compile()[0].scopes == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("scopes", "message", "remedy"),
+    [
+        ("admin", "scopes takes several, not the text 'admin'", "scopes=['admin']"),
+        ("a b", "scopes takes several, not the text 'a b'", "scopes=['a', 'b']"),
+        ("", "scopes takes several, not the text ''", "scopes=['reviews:read']"),
+        (None, "scopes takes a list of texts, not None", "scopes=['reviews:read']"),
+        (
+            ["a b"],
+            "'a b' is no scope: one has ASCII without blanks, quotes and backslashes",
+            "scopes=['a', 'b']",
+        ),
+        (['"'], "'\"' is no scope: one has ASCII without blanks, quotes and backslashes", "['reviews:read']"),
+        (["é"], "'é' is no scope", "scopes=['reviews:read']"),
+        ([""], "'' is no scope", "scopes=['reviews:read']"),
+        ([1], "1 is no scope", "scopes=['1']"),
+        ({"a": 1}, "scopes takes a list of texts, not", "scopes=['reviews:read']"),
+    ],
+)
+def test_what_is_no_scope(scopes, message, remedy):
+    """
+    It is an error, with the way to write it: what is meant for few must not be served to all.
+    """
+    for one in greeting(scopes):
+        compiled, (found,) = one.compile()
+        assert compiled is None
+        assert found.rule is Rule.BAD_SCOPE
+        assert message in found.message
+        assert remedy in found.remedy
+
+
+def test_scopes_that_are_made_by_a_generator():
+    """
+    What can be read only once is refused.
+    """
+    with pytest.raises(CompileError, match="scopes takes a list of texts, not"):
+        _ = greeting(scope for scope in ["read"])[0].compiled

@@ -1,0 +1,178 @@
+"""The law of two subjects: what one is answered depends on nothing that only the other one may see."""
+
+from typing import Literal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from promptkit import prompt, resource
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from tests.subjects import Site, caller, cursor_in
+from tests.wire import initialize, modern, request
+
+SCOPES = ("a", "b", "c")
+
+#: Names that are near to each other, as a refusal names the nearest one.
+PROMPTS = ("alpha", "alpha2", "alpine", "beta", "find", "hidden")
+TEMPLATES = ("docs://{name}", "docs://{name}/{part}", "docs://plan", "docs://plans", "notes://today")
+URIS = ("docs://plan", "docs://plans", "docs://plam", "docs://a/b", "notes://today", "notes://tomorrow")
+LISTS = ("prompts/list", "resources/list", "resources/templates/list", "tools/list")
+OLD = "2025-11-25"
+NAMES = (*PROMPTS, "alpa")
+GIVEN = ({}, {"word": "one"}, {"word": "nine"}, {"world": "one"})
+OPTIONS = {"alpha": {"cache": 60}, "beta": {"tool": False}, "hidden": {"elicit": True}}
+
+
+def prompt_called(name, scopes, version):
+    """A prompt, whose description tells versions apart."""
+
+    def said(word: Literal["one", "two"], more: str = "") -> str:
+        return f"{name} says {word}{more}"
+
+    named = {"name": name, "description": f"Version {version}."}
+    return prompt(**named, scopes=scopes, **OPTIONS.get(name, {}))(said)
+
+
+def resource_at(template, scopes, version):
+    """A resource, whose text tells versions apart."""
+    if "{part}" in template:
+
+        def held(name: Literal["a", "b"], part: str) -> str:
+            return f"{template} of {name} and {part}, version {version}"
+
+    elif "{name}" in template:
+
+        def held(name: Literal["plan", "plans", "plam"]) -> str:
+            return f"{template} of {name}, version {version}"
+
+    else:
+
+        def held() -> str:
+            return f"{template}, version {version}"
+
+    return resource(template, name=template[-8:], scopes=scopes)(held)
+
+
+def catalog_of(world, seen_by=None):
+    """
+    The catalog of a world, which has the scopes and the version of each name.
+
+    With *seen_by*, only what somebody with these scopes may see is in it, and nothing needs any.
+    """
+    made = {True: [], False: []}
+    for name, (scopes, version) in world.items():
+        if seen_by is not None and not set(scopes) <= seen_by:
+            continue
+        make = prompt_called if name in PROMPTS else resource_at
+        made[name in PROMPTS].append(make(name, () if seen_by is not None else scopes, version))
+    catalog = compile(Recipes(prompts=tuple(made[True]), resources=tuple(made[False])))
+    assert catalog.healthy
+    return catalog
+
+
+def listing(one, two, cursors):
+    """A page of a list, perhaps one to which somebody else was referred."""
+    return modern(
+        1, LISTS[one % len(LISTS)], {"cursor": cursors[two % len(cursors)]} if two and cursors else {}
+    )
+
+
+def getting(one, two, _cursors):
+    """A prompt, or what is none."""
+    params = {"name": NAMES[one % len(NAMES)], "arguments": GIVEN[two % len(GIVEN)]}
+    return modern(1, "prompts/get", params, capabilities={"elicitation": {}})
+
+
+def calling(one, two, _cursors):
+    """A call of a prompt as a tool, or of what finds and gets prompts."""
+    name, arguments = NAMES[one % len(NAMES)], GIVEN[two % len(GIVEN)]
+    wrapped = {"name": name, "arguments": arguments}
+    calls = (
+        wrapped,
+        {"name": "get_prompt", "arguments": wrapped},
+        {"name": "find_prompts", "arguments": {"query": name[:3]}},
+    )
+    return modern(1, "tools/call", calls[two % 3])
+
+
+def reading(one, _two, _cursors):
+    """A resource, or what is none."""
+    return modern(1, "resources/read", {"uri": URIS[one % len(URIS)]})
+
+
+def completing(one, two, _cursors):
+    """What may be typed, of a prompt or of a template."""
+    templates = (*TEMPLATES, "docs://{nam}")
+    ref = {"type": "ref/prompt", "name": NAMES[one % len(NAMES)]}
+    if two % 2:
+        ref = {"type": "ref/resource", "uri": templates[one % len(templates)]}
+    argument = {"name": ("word", "name", "part")[two % 3], "value": ""}
+    return modern(1, "completion/complete", {"ref": ref, "argument": argument})
+
+
+def subscribing(one, _two, _cursors):
+    """What a client with a handshake asks for, which has no stream."""
+    return request(1, "resources/subscribe", {"uri": URIS[one % len(URIS)]})
+
+
+def listening(one, two, _cursors):
+    """A stream of all changes."""
+    wanted = {"promptsListChanged": True, "resourcesListChanged": True, "toolsListChanged": True}
+    wanted["resourceSubscriptions"] = [URIS[one % len(URIS)], URIS[two % len(URIS)]]
+    return modern(1, "subscriptions/listen", {"notifications": wanted})
+
+
+def opening(one, two, _cursors):
+    """A handshake, or a list for a client of that era."""
+    return initialize(OLD) if one % 2 else request(1, LISTS[two % len(LISTS)])
+
+
+a_scope_set = st.sets(st.sampled_from(SCOPES), max_size=2).map(sorted)
+a_world = st.dictionaries(
+    st.sampled_from((*PROMPTS, *TEMPLATES)), st.tuples(a_scope_set, st.integers(1, 2)), min_size=2
+)
+a_number = st.integers(0, 60)
+KINDS = (listing, listing, getting, getting, calling, reading, completing, subscribing, listening, opening)
+a_step = st.tuples(st.booleans(), st.tuples(st.sampled_from(KINDS), a_number, a_number))
+a_subject = st.sets(st.sampled_from((*SCOPES, "other")), max_size=4).map(frozenset)
+
+
+@settings(max_examples=60)
+@given(
+    worlds=st.lists(a_world, min_size=1, max_size=3),
+    scopes=st.tuples(a_subject, a_subject),
+    rounds=st.lists(st.lists(a_step, max_size=12), min_size=1, max_size=3),
+    tools=st.sampled_from([True, "search"]),
+)
+def test_two_subjects_never_mix(worlds, scopes, rounds, tools):
+    """
+    Whatever two subjects ask one after the other, and whatever is loaded anew meanwhile: each is told, byte
+    for byte, what a server tells that holds only what this subject may see, and knows nothing of scopes.
+    """
+    subjects = [caller(f"subject {number}", *held) for number, held in enumerate(scopes)]
+    shared = Site(catalog_of(worlds[0]), tools=tools, page_size=2)
+    alone = {held: Site(catalog_of(worlds[0], held), tools=tools, page_size=2) for held in set(scopes)}
+    opened, cursors = [], []
+    for number, steps in enumerate(rounds):
+        if number:
+            world = worlds[number % len(worlds)]
+            shared.replace(catalog_of(world))
+            for held, site in alone.items():
+                site.replace(catalog_of(world, held))
+        for second, step in steps:
+            make, *numbers = step
+            message = make(*numbers, cursors)
+            is_old = "_meta" not in message.get("params", {}) and message["method"] != "initialize"
+            fields = {"mcp_protocol_version": OLD} if is_old else {}
+            found = shared.post(message, subjects[second], **fields)
+            expected = alone[scopes[second]].post(message, subjects[second], **fields)
+            opened.append((message, found, expected))
+            cursors += filter(None, map(cursor_in, expected.said))
+        for message, found, expected in opened:
+            assert without_state(found.said) == without_state(expected.said), message
+
+
+def without_state(said):
+    """What was said, without what differs each time: signed tokens."""
+    return [line.partition(b'"requestState":')[0] for line in said]

@@ -1,0 +1,97 @@
+"""Callers with scopes, who send requests to a server in this process."""
+
+import json
+from contextlib import suppress
+
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.http.endpoint import Endpoint
+from promptkit.protocol.http.messages import Response
+from promptkit.protocol.http.sessions import Sessions
+from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.limits import Limits
+from promptkit.protocol.principals import Principal
+from promptkit.protocol.request_state import RequestStateSigner
+from promptkit.server.shared_server import SharedServer
+from tests.posting import KEY, body_of, head, repeat
+
+LIMITS = Limits(completions=1e9)
+
+
+class Channel:
+    """Where replies to one request of a caller go."""
+
+    gone = False
+
+    def __init__(self, principal=None):
+        self.principal = principal
+        self.subject = "" if principal is None else principal.subject
+        self.said = []
+
+    def fitting(self, _request_id, reply):
+        """Return the reply."""
+        return reply
+
+    def add(self, reply):
+        """Take the reply."""
+        self.said.append(reply)
+        return b""
+
+    def sender(self, _send):
+        """Return what takes lines before the reply."""
+        return self.said.append
+
+
+class Site:
+    """A server for many clients, without a network, which answers on the thread of its caller."""
+
+    def __init__(self, catalog, **options):
+        identity, ring = ServerInfo("tests", "1.0"), KeyRing([KEY], "tests")
+        self.server = SharedServer(
+            catalog,
+            lambda _line: None,
+            identity=identity,
+            changes=True,
+            limits=LIMITS,
+            signer=RequestStateSigner(ring),
+            **options,
+        )
+        self.endpoint = Endpoint(identity, Sessions(ring), LIMITS)
+        self.offer()
+
+    def offer(self):
+        """Declare what there is."""
+        server = self.server
+        self.endpoint.offer(server.capabilities, server.observe, server.capabilities_for)
+
+    def replace(self, catalog):
+        """Serve another catalog, as an application does."""
+        self.server.replace(catalog)
+        self.offer()
+
+    def post(self, message, principal=None, **fields):
+        """Post a message; return the channel that has, or will have, what is said to it."""
+        channel = Channel(principal)
+        repeated = {name.replace("-", "_"): value for name, value in repeat(message).items()}
+        found = self.endpoint.receive(head(**{**repeated, **fields}), body_of(message), channel)
+        if isinstance(found, Response):
+            channel.said.append(found.body)
+        else:
+            self.server._leader_followers.handle_events(found)
+        return channel
+
+    def ask(self, message, principal=None, **fields):
+        """Post a request; return the reply."""
+        (reply,) = self.post(message, principal, **fields).said
+        return json.loads(reply)
+
+
+def caller(subject, *scopes):
+    """Return who bears a token with these scopes."""
+    return Principal(subject, scopes)
+
+
+def cursor_in(reply) -> str | None:
+    """Return the cursor of the next page in a reply; None if there is none."""
+    with suppress(ValueError, KeyError, TypeError):
+        return json.loads(reply)["result"]["nextCursor"]
+    return None
