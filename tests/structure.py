@@ -26,7 +26,9 @@ ORDER: Final = (
     "compiler|protocol",
     "server",
     "exports|transports",
-    "cli|testing",
+    "testing",
+    "preview",
+    "cli",
     "__main__|asgi",
 )
 RANK: Final = {name: rank for rank, row in enumerate(ORDER) for name in row.split("|")}

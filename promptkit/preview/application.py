@@ -1,0 +1,215 @@
+"""The pages of the preview, and where they are."""
+
+import json
+from asyncio import FIRST_COMPLETED, create_task, wait
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from starlette.applications import Starlette
+from starlette.datastructures import FormData, QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from promptkit.catalog.examples import example_arguments
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.exceptions import UnknownPrompt
+from promptkit.preview import forms
+from promptkit.preview.conversation import turns_of
+from promptkit.preview.gallery import Gallery
+from promptkit.preview.guard import Guard
+from promptkit.preview.live import Live
+from promptkit.preview.media import Media
+from promptkit.preview.rendering import Rendering, Renderings
+from promptkit.preview.templating import FOLDER, page, prompt_path
+
+__all__ = ["Preview", "application"]
+
+T = TypeVar("T")
+
+#: A longer address holds no arguments: neither servers nor people take it.
+_LONGEST_ADDRESS: Final = 6000
+
+#: What asks for one turn whole; no argument has a name like this.
+_SHOW_ALL: Final = "show-all"
+
+
+def application(live: Live, target: str, token: str, hosts: Iterable[str]) -> ASGIApp:
+    """
+    Return the application that shows what *live* holds.
+
+    Args:
+        live:
+            What is shown, and who is told when it changes.
+
+        target:
+            How the pages call it.
+
+        token:
+            What a browser has to show, once, in its first address.
+
+        hosts:
+            How the pages may be called, each with its port.
+    """
+    return Guard(Preview(live, target).routed(), token, hosts, partial(_refused, target))
+
+
+class Preview:
+    """
+    Answers the requests of the pages.
+
+    Args:
+        live:
+            What is shown, and who is told when it changes.
+
+        target:
+            How the pages call it.
+    """
+
+    def __init__(self, live: Live, target: str) -> None:
+        self._live = live
+        self._target = target
+        self._media = Media()
+        self._renderings = Renderings()
+        self._newest: Gallery | None = None
+
+    def routed(self) -> Starlette:
+        """Return the pages by their addresses."""
+        prompt = "/prompts/{name:path}"
+        return Starlette(
+            routes=[
+                Route("/", self._show_gallery),
+                Route("/gallery", self._list),
+                Route("/events", self._send_events),
+                Route("/media/{digest}", self._send_medium),
+                Mount("/static", StaticFiles(directory=FOLDER / "static")),
+                Route(f"{prompt}/render", self._render, methods=["POST"]),
+                Route(prompt, self._show_prompt),
+            ],
+            exception_handlers={HTTPException: self._explain},
+        )
+
+    @property
+    def _gallery(self) -> Gallery:
+        if self._newest is None or self._newest.catalog is not self._live.catalog:
+            self._newest = Gallery(self._live.catalog)
+        return self._newest
+
+    def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        text = page(
+            template, gallery=self._gallery, target=self._target, version=self._live.version, **values
+        )
+        return HTMLResponse(text, status)
+
+    async def _show_gallery(self, request: Request) -> Response:
+        return self._page("gallery.html", typed=request.query_params.get("q", ""))
+
+    async def _list(self, request: Request) -> Response:
+        """Only what a search or a reload changes of a page."""
+        query = request.query_params
+        return self._page("listed.html", typed=query.get("q", ""), current=query.get("current"))
+
+    async def _show_prompt(self, request: Request) -> Response:
+        prompt = self._prompt(request)
+        rendering = await self._rendering(request, prompt, request.query_params)
+        return self._page("prompt.html", **self._shown(rendering))
+
+    async def _render(self, request: Request) -> Response:
+        """What a form changes of the page of its prompt."""
+        try:
+            prompt = self._prompt(request)
+        except HTTPException as gone:
+            return self._page("gone.html", reason=gone.detail)
+        async with request.form() as form:
+            rendering = await self._rendering(request, prompt, form)
+            whole = str(form.get(_SHOW_ALL, ""))
+        response = self._page(
+            "rendered.html", **self._shown(rendering, int(whole) if whole.isdecimal() else 0)
+        )
+        response.headers["HX-Replace-Url"] = _address(rendering)
+        return response
+
+    async def _rendering(
+        self, request: Request, prompt: CompiledPrompt, form: FormData | QueryParams
+    ) -> Rendering:
+        given = forms.read(prompt.arguments, form)
+        return await _unless_gone(request, self._renderings.render(self._live.catalog, prompt, given))
+
+    def _shown(self, rendering: Rendering, whole: int = 0) -> Mapping[str, Any]:
+        prompt, workflow = rendering.prompt, rendering.workflow
+        turns = [] if workflow is None else turns_of(workflow, self._media, rendering.redacted, whole)
+        examples = () if rendering.given else example_arguments(prompt.arguments)
+        return {
+            "rendering": rendering,
+            "prompt": prompt,
+            "fields": forms.fields_of(prompt.arguments, rendering.given, rendering.faults),
+            "turns": turns,
+            "tokens": sum(turn.tokens for turn in turns),
+            "faults": self._gallery.faults_beside(prompt.location),
+            "example": next(
+                (prompt_path(prompt.name, forms.query_of(prompt.arguments, one)) for one in examples), None
+            ),
+        }
+
+    def _prompt(self, request: Request) -> CompiledPrompt:
+        name = request.path_params["name"]
+        try:
+            return self._live.catalog[name]
+        except UnknownPrompt as error:
+            raise HTTPException(404, f"There is no prompt of this name now: {error}.") from None
+
+    async def _send_events(self, request: Request) -> Response:
+        """Tell a page of each reload, from the version on that it shows."""
+        seen = request.headers.get("last-event-id") or request.query_params.get("version", "")
+        version = int(seen) if seen.isdecimal() else self._live.version
+
+        async def events() -> AsyncIterator[str]:
+            yield "retry: 1000\n\n"
+            async for change in self._live.changes(version):
+                if change is None:
+                    yield ": still here\n\n"
+                else:
+                    data = json.dumps({"version": change.version, "said": str(change)})
+                    yield f"id: {change.version}\nevent: reload\ndata: {data}\n\n"
+
+        return StreamingResponse(events(), media_type="text/event-stream")
+
+    async def _send_medium(self, request: Request) -> Response:
+        return self._media.response(request.path_params["digest"])
+
+    async def _explain(self, _request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
+        return self._page("error.html", error.status_code, reason=error.detail)
+
+
+async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """Return what *work* returns, or cancel it when its page no longer waits for it."""
+    task, gone = create_task(work), create_task(_gone(request))
+    try:
+        await wait((task, gone), return_when=FIRST_COMPLETED)
+        if not task.done():
+            raise HTTPException(499, "The page has gone.")
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _address(rendering: Rendering) -> str:
+    """Where the same page is shown again."""
+    arguments = rendering.prompt.arguments
+    address = prompt_path(rendering.prompt.name, forms.query_of(arguments, rendering.given))
+    return address if len(address) <= _LONGEST_ADDRESS else prompt_path(rendering.prompt.name)
+
+
+def _refused(target: str, reason: str) -> Response:
+    return HTMLResponse(page("error.html", target=target, version=None, reason=reason, gallery=None), 403)

@@ -1,0 +1,163 @@
+"""One prompt with the values of a form: what it says, or why it says nothing."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Coroutine, Mapping
+from functools import cached_property, partial
+from typing import Any, Final
+
+import attrs
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
+from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError
+from promptkit.errors.tracebacks import format_exception
+from promptkit.language.messages import Workflow
+from promptkit.preview.calls import TookTooLongError, call
+from promptkit.protocol.limits import Limits
+from promptkit.server.elicitation.elicitation import askable
+from promptkit.server.elicitation.forms import elicitation
+
+__all__ = ["Question", "Rendering", "Renderings", "time_limit"]
+
+#: How many renderings of one prompt may run. One that cannot be stopped counts until it ends.
+_MOST_AT_ONCE: Final = 4
+
+
+@attrs.frozen
+class Question:
+    """
+    What a client would ask the person for, as the prompt lacks it.
+
+    Args:
+        message:
+            Why the person is asked.
+
+        names:
+            The arguments that are asked for.
+
+        requested_schema:
+            The form, as it is sent.
+    """
+
+    message: str
+    names: tuple[str, ...]
+    requested_schema: Mapping[str, Any]
+
+
+@attrs.frozen(slots=False)
+class Rendering:
+    """
+    A prompt rendered with the values of a form.
+
+    Args:
+        prompt:
+            The prompt.
+
+        catalog:
+            The catalog that it is from.
+
+        given:
+            The values, as a client would send them.
+
+        workflow:
+            What it says; None if it failed.
+
+        faults:
+            What is wrong with its arguments.
+
+        error:
+            Why it failed, for people; None if it did not, or its arguments are why.
+
+        question:
+            What a client would ask for, if the prompt lets it.
+    """
+
+    prompt: CompiledPrompt
+    catalog: Catalog
+    given: Mapping[str, str]
+    workflow: Workflow | None = None
+    faults: tuple[Fault, ...] = ()
+    error: str | None = None
+    question: Question | None = None
+
+    @cached_property
+    def redactor(self) -> Redactor:
+        """Hides the values of secret arguments in what is shown."""
+        return Redactor.of(self.prompt.arguments, self.given)
+
+    def redacted(self, text: str) -> str:
+        """*text* without the values of secret arguments."""
+        return self.redactor.redacted(text) if self.prompt.arguments.secret else text
+
+
+def time_limit(prompt: CompiledPrompt | None = None) -> float:
+    """How long a call may take, in seconds: the limit of a prompt's author, else a server's."""
+    return (prompt and prompt.timeout) or Limits().timeout
+
+
+class Renderings:
+    """Renders prompts, some at once. Whoever does not wait any more is not rendered for."""
+
+    def __init__(self) -> None:
+        self._catalog: Catalog | None = None
+        self._free: defaultdict[str, asyncio.Semaphore] = defaultdict(_places)
+
+    async def render(self, catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str]) -> Rendering:
+        """
+        Render *prompt*, of *catalog*, for the values that a form has given.
+
+        To cancel this cancels a prompt that is asynchronous.
+        """
+        if catalog is not self._catalog:  # what hangs is old, and no reason to let the new wait
+            self._catalog, self._free = catalog, defaultdict(_places)
+        rendering = partial(Rendering, prompt, catalog, given)
+        free, limit = self._free[prompt.name], time_limit(prompt)
+        try:
+            async with asyncio.timeout(limit):
+                await free.acquire()
+        except TimeoutError:
+            return rendering(error=_STUCK.format(prompt.name, _MOST_AT_ONCE))
+        try:
+            workflow = await call(partial(_render, prompt, given), limit, free.release)
+        except asyncio.CancelledError:
+            raise
+        except ArgumentErrors as errors:
+            return rendering(faults=errors.faults, question=_question(prompt, errors))
+        except BaseException as error:  # noqa: BLE001 (authors raise anything)
+            failed: Rendering = rendering(error=None)
+            return attrs.evolve(failed, error=failed.redacted(_said(prompt, error)))
+        return rendering(workflow=workflow)
+
+
+_STUCK: Final = (
+    "prompt {!r} does not return: {} renderings of it still run. Change the recipe, or start promptkit dev again"
+)
+
+
+def _places() -> asyncio.Semaphore:
+    return asyncio.Semaphore(_MOST_AT_ONCE)
+
+
+def _render(
+    prompt: CompiledPrompt, given: Mapping[str, str]
+) -> Workflow | Coroutine[Any, Any, Workflow]:
+    return (prompt.render_async if prompt.renderer.is_async else prompt.render)(given)
+
+
+def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> Question | None:
+    wanted = askable(prompt, errors)
+    if not wanted:
+        return None
+    params = elicitation(prompt, wanted, modes=True, multi_select=True)
+    names = tuple(argument.name for argument in wanted)
+    return Question(params["message"], names, params["requestedSchema"])
+
+
+def _said(prompt: CompiledPrompt, error: BaseException) -> str:
+    if isinstance(error, TookTooLongError):
+        return f"prompt {prompt.name!r} {error}"
+    if isinstance(error, PromptError | ResultError):
+        return str(error)
+    return format_exception(error)
