@@ -11,6 +11,7 @@ from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
@@ -21,11 +22,12 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
 from promptkit.conversion.annotations import notes_of
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import core_of, is_closed, is_list
+from promptkit.conversion.kinds import core_of, is_closed, is_list, members_of
 from promptkit.conversion.readers import reader_of, split_list
 from promptkit.conversion.scalars import SCALARS
+from promptkit.conversion.unstructuring import text_of
 
-__all__ = ["Control", "Option", "control_of", "is_by_line", "is_upload", "takes_file", "typeable"]
+__all__ = ["Control", "Option", "control_of", "is_by_line", "is_json", "is_upload", "takes_file", "typeable"]
 
 Kind: TypeAlias = Literal["line", "area", "radios", "select", "moment", "file", "kept"]
 
@@ -138,9 +140,14 @@ def is_by_line(argument: Argument) -> bool:
     """
     Tell whether the value is a list whose items stand on a line each.
     """
-    core = core_of(argument.annotation)
-    reader = reader_of(core)
-    return is_list(core) and reader is not None and not reader.is_json
+    return _is_lines(core_of(argument.annotation))
+
+
+def is_json(argument: Argument) -> bool:
+    """
+    Tell whether the value is written as JSON, or may be.
+    """
+    return _has_parts(core_of(argument.annotation))
 
 
 def _shows_of(core: Any) -> tuple[Show, ...]:
@@ -188,8 +195,18 @@ def _choice(argument: Argument, given: str) -> Control | None:
         options.append(Option(chosen, f"{chosen} (not a choice)", chosen=True))
     kind: Kind = "radios" if len(values) <= _MOST_RADIOS else "select"
     if not argument.required or kind == "select":
-        options.insert(0, Option("", "Choose…" if argument.required else "Not given", not chosen))
+        options.insert(0, Option("", _left_out(argument, values), not chosen))
     return Control(kind, options=tuple(options))
+
+
+def _left_out(argument: Argument, values: Mapping[str, None]) -> str:
+    """The option that chooses nothing."""
+    if argument.required:
+        return "Choose…"
+    has_default = argument.has_default and argument.default is not None
+    return (
+        f"Default: {_spelling(argument, text_of(argument.default), values)}" if has_default else "Not given"
+    )
 
 
 def _spelling(argument: Argument, given: str, values: Mapping[str, None]) -> str:
@@ -287,24 +304,28 @@ def _lines(argument: Argument, given: str) -> Control | None:
 
 
 def _by_line(argument: Argument, given: str) -> str | None:
-    """A list with an item on each line; None if it would be read as another list."""
-    core = core_of(argument.annotation)
-    item = core_of(get_args(core)[0])
-    one_a_line = isinstance(item, type) and item in SCALARS and SCALARS[item].one_a_line
+    """A list with an item on each line; None if it is so already, or would be read as another list."""
+    item = core_of(get_args(core_of(argument.annotation))[0])
+    split = partial(split_list, one_a_line=item in SCALARS and SCALARS[item].one_a_line)
     try:
-        items = split_list(given, one_a_line=one_a_line)
+        items = split(given)
     except ConversionError:
         return None
-    if not isinstance(items, list) or not all(isinstance(one, str | int | float) for one in items):
+    if (
+        not items
+        or not isinstance(items, list)
+        or not all(isinstance(one, str | int | float) for one in items)
+    ):
         return None
     texts = [one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in items]
     lines = "\n".join(texts)
-    if not typeable(lines) or split_list(lines, one_a_line=one_a_line) != texts:
+    if "\n" in given.strip() and items == texts and given.lstrip()[:1] != "[":
+        return None
+    if not typeable(lines) or split(lines) != texts:
         return None
     meant = _read(argument, given)
-    return (
-        lines if items == texts or (meant is not None and _is_same(_read(argument, lines), meant)) else None
-    )
+    is_meant = meant is not None and _is_same(_read(argument, lines), meant)
+    return lines if items == texts or is_meant else None
 
 
 def _read(argument: Argument, given: str) -> Any:
@@ -329,12 +350,12 @@ def _is_lines(core: Any) -> bool:
 
 
 def _has_parts(core: Any) -> bool:
-    reader = reader_of(core)
-    return reader is not None and reader.is_json
+    readers = map(reader_of, members_of(core) or [core])
+    return any(reader is not None and reader.is_json for reader in readers)
 
 
-#: The controls of each type, the first one that can show the value counts. A type of no row is a line of text;
-#: so is a value that none of its controls can show.
+#: The controls of each type, of which the first one counts that can show the value. A type of no row is a line
+#: of text; so is a value that none of its controls can show.
 _BY_TYPE: Final[tuple[tuple[Callable[[Any], bool], tuple[Show, ...]], ...]] = (
     (is_closed, (_choice,)),
     (_is(str), (_text,)),

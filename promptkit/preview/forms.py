@@ -19,7 +19,15 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
-from promptkit.preview.controls import Control, control_of, is_by_line, is_upload, takes_file, typeable
+from promptkit.preview.controls import (
+    Control,
+    control_of,
+    is_by_line,
+    is_json,
+    is_upload,
+    takes_file,
+    typeable,
+)
 from promptkit.preview.json_places import place_of, syntax_fault
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE, uploads_in
 
@@ -279,7 +287,7 @@ def _uploads(form: Any, name: str) -> int:
 
 def _decoded(kept: str) -> str | None:
     try:
-        return b64decode(kept).decode(errors="surrogatepass")
+        return b64decode(kept, validate=True).decode(errors="surrogatepass")
     except ValueError:  # somebody has written the link by hand
         return None
 
@@ -295,9 +303,7 @@ def _field(argument: Argument, given: str | None, faults: Iterable[Fault], file:
         required=argument.required,
         description=argument.description or argument.reader.hint or None,
         examples=_examples(argument),
-        faults=tuple(
-            _told(argument, fault, given, control) for fault in faults if fault.argument == argument.name
-        ),
+        faults=tuple(_told(argument, fault, given) for fault in faults if fault.argument == argument.name),
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
@@ -342,20 +348,19 @@ def _examples(argument: Argument) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _told(argument: Argument, fault: Fault, given: str | None, control: Control) -> str:
+def _told(argument: Argument, fault: Fault, given: str | None) -> str:
     """What is wrong, and where in the text."""
-    where = None if argument.arg.secret or not given else _where(argument, fault, control.value)
+    where = None if argument.arg.secret or not given else _where(argument, fault, given)
     return f"{fault} ({where})" if where else str(fault)
 
 
 def _where(argument: Argument, fault: Fault, text: str) -> str | None:
-    is_json = text.lstrip()[:1] in ("[", "{") or argument.reader.is_json
-    if is_json and not fault.path:
-        return syntax_fault(text)
-    if is_json:
-        place = place_of(text, fault.path)
-        return None if place is None else str(place)
-    return _line_of(text, fault.path) if is_by_line(argument) else None
+    if is_by_line(argument):
+        return _line_of(text, fault.path)
+    if not fault.path:
+        return syntax_fault(text) if is_json(argument) else None
+    place = place_of(text, fault.path)
+    return None if place is None else str(place)
 
 
 def _line_of(text: str, path: str) -> str | None:

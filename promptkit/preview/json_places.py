@@ -3,7 +3,8 @@
 import json
 import re
 from collections.abc import Iterator
-from json.decoder import scanstring
+from itertools import islice
+from json.decoder import scanstring  # type: ignore[attr-defined] (typeshed leaves it out)
 from typing import Final
 
 from msgspec import Struct
@@ -93,9 +94,8 @@ def _member(text: str, at: int, path: str) -> tuple[int, str] | None:
                     found = begin, rest  # of several with one name, the last counts
         return found
     if text[at] == "[" and (index := _INDEX.match(path)):
-        begins = (begin for number, begin in enumerate(_items(text, at)) if number == int(index[1]))
-        begin = next(begins, None)
-        return None if begin is None else (begin, path[index.end() :])
+        begins = islice(_items(text, at), int(index[1]), None)
+        return next(((begin, path[index.end() :]) for begin in begins), None)
     return None
 
 
