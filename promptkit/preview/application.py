@@ -15,16 +15,16 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from promptkit.catalog.examples import example_arguments
+from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.preview import forms
-from promptkit.preview.conversation import turns_of
+from promptkit.preview.conversation import document_of, turns_of
 from promptkit.preview.gallery import Gallery
 from promptkit.preview.guard import Guard
 from promptkit.preview.live import Live
 from promptkit.preview.media import Media
-from promptkit.preview.rendering import Rendering, Renderings
+from promptkit.preview.rendering import Rendering, Renderings, read
 from promptkit.preview.templating import FOLDER, page, prompt_path
 
 __all__ = ["Preview", "application"]
@@ -85,6 +85,7 @@ class Preview:
                 Route("/", self._show_gallery),
                 Route("/gallery", self._list),
                 Route("/events", self._send_events),
+                Route("/resources", self._show_resource),
                 Route("/media/{digest}", self._send_medium),
                 Mount("/static", StaticFiles(directory=FOLDER / "static")),
                 Route(f"{prompt}/render", self._render, methods=["POST"]),
@@ -161,6 +162,23 @@ class Preview:
             return self._live.catalog[name]
         except UnknownPrompt as error:
             raise HTTPException(404, f"There is no prompt of this name now: {error}.") from None
+
+    async def _show_resource(self, request: Request) -> Response:
+        """A resource, read if it has this URI, and described if it is a template."""
+        uri = request.query_params.get("uri", "")
+        reading = await _unless_gone(request, read(self._live.catalog, uri))
+        is_whole = _SHOW_ALL in request.query_params
+        document = reading.document and document_of(
+            reading.document, self._media, reading.redacted, is_whole=is_whole
+        )
+        return self._page(
+            "resource.html",
+            uri=uri,
+            reading=reading,
+            document=document,
+            examples=example_uris(reading.resource) if reading.resource else (),
+            faults=self._gallery.faults_beside(reading.resource.location) if reading.resource else [],
+        )
 
     async def _send_events(self, request: Request) -> Response:
         """Tell a page of each reload, from the version on that it shows."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property, partial
 from typing import Any, Final
 
@@ -11,15 +11,17 @@ import attrs
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError
+from promptkit.catalog.resources import CompiledResource
+from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError, UnknownResource
 from promptkit.errors.tracebacks import format_exception
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.calls import TookTooLongError, call
 from promptkit.protocol.limits import Limits
 from promptkit.server.elicitation.elicitation import askable
 from promptkit.server.elicitation.forms import elicitation
 
-__all__ = ["Question", "Rendering", "Renderings", "time_limit"]
+__all__ = ["Question", "Reading", "Rendering", "Renderings", "read", "time_limit"]
 
 #: How many renderings of one prompt may run. One that cannot be stopped counts until it ends.
 _MOST_AT_ONCE: Final = 4
@@ -127,22 +129,62 @@ class Renderings:
             return rendering(faults=errors.faults, question=_question(prompt, errors))
         except BaseException as error:  # noqa: BLE001 (authors raise anything)
             failed: Rendering = rendering(error=None)
-            return attrs.evolve(failed, error=failed.redacted(_said(prompt, error)))
+            return attrs.evolve(failed, error=failed.redacted(_said(f"prompt {prompt.name!r}", error)))
         return rendering(workflow=workflow)
 
 
-_STUCK: Final = (
-    "prompt {!r} does not return: {} renderings of it still run. Change the recipe, or start promptkit dev again"
-)
+_STUCK: Final = "prompt {!r} does not return: {} renderings of it still run. Change the recipe, or start promptkit dev again"
+
+
+@attrs.frozen
+class Reading:
+    """
+    A resource, read at a URI.
+
+    Args:
+        resource:
+            The resource; None if there is none of that URI.
+
+        document:
+            What it says; None if it was not read.
+
+        error:
+            Why it was not read, for people; None if it is a template, which is read at no URI.
+
+        redacted:
+            Hides the values of secret variables in what is shown.
+    """
+
+    resource: CompiledResource | None = None
+    document: EmbeddedResource | None = None
+    error: str | None = None
+    redacted: Callable[[str], str] = str
+
+
+async def read(catalog: Catalog, uri: str) -> Reading:
+    """Read the resource at a URI; a template is only found."""
+    template = next((one for one in catalog.resources if one.uri_template == uri), None)
+    if template is not None and template.is_template:
+        return Reading(template)
+    try:
+        resource, variables = catalog.resource(uri)
+    except UnknownResource as error:
+        return Reading(error=str(error))
+    redacted = Redactor.of(resource.arguments, variables).redacted if resource.arguments.secret else str
+    try:
+        document = await call(partial(resource.read, uri, variables), time_limit())
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        return Reading(resource, error=redacted(_said(f"resource {resource.name!r}", error)))
+    return Reading(resource, document, redacted=redacted)
 
 
 def _places() -> asyncio.Semaphore:
     return asyncio.Semaphore(_MOST_AT_ONCE)
 
 
-def _render(
-    prompt: CompiledPrompt, given: Mapping[str, str]
-) -> Workflow | Coroutine[Any, Any, Workflow]:
+def _render(prompt: CompiledPrompt, given: Mapping[str, str]) -> Workflow | Coroutine[Any, Any, Workflow]:
     return (prompt.render_async if prompt.renderer.is_async else prompt.render)(given)
 
 
@@ -155,9 +197,9 @@ def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> Question | None
     return Question(params["message"], names, params["requestedSchema"])
 
 
-def _said(prompt: CompiledPrompt, error: BaseException) -> str:
+def _said(whose: str, error: BaseException) -> str:
     if isinstance(error, TookTooLongError):
-        return f"prompt {prompt.name!r} {error}"
-    if isinstance(error, PromptError | ResultError):
+        return f"{whose} {error}"
+    if isinstance(error, PromptError | ResultError | ArgumentErrors):
         return str(error)
     return format_exception(error)
