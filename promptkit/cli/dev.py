@@ -4,7 +4,6 @@ import os
 import secrets
 import sys
 from argparse import Namespace
-from functools import partial
 from importlib import import_module
 from threading import Thread
 from typing import Final

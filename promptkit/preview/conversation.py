@@ -1,6 +1,6 @@
 """The conversation that a prompt starts: its turns, as the page shows them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -10,7 +10,6 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
-from collections.abc import Sequence
 from markupsafe import Markup
 
 from promptkit.fragments.invisible import escape_invisible

@@ -1,10 +1,9 @@
 """One prompt with the values of a form: what it says, or why it says nothing."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
@@ -16,15 +15,12 @@ from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, Resu
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.preview.calls import TookTooLongError, call
+from promptkit.preview.calls import Calls, HangsError
 from promptkit.protocol.limits import Limits
 from promptkit.server.elicitation.elicitation import askable
 from promptkit.server.elicitation.forms import elicitation
 
-__all__ = ["Question", "Reading", "Rendering", "Renderings", "read", "time_limit"]
-
-#: How many renderings of one prompt may run. One that cannot be stopped counts until it ends.
-_MOST_AT_ONCE: Final = 4
+__all__ = ["Question", "Reading", "Rendering", "read", "render", "said", "time_limit"]
 
 
 @attrs.frozen
@@ -99,41 +95,24 @@ def time_limit(prompt: CompiledPrompt | None = None) -> float:
     return (prompt and prompt.timeout) or Limits().timeout
 
 
-class Renderings:
-    """Renders prompts, some at once. Whoever does not wait any more is not rendered for."""
+async def render(
+    calls: Calls, catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str]
+) -> Rendering:
+    """
+    Render *prompt*, of *catalog*, for the values that a form has given.
 
-    def __init__(self) -> None:
-        self._catalog: Catalog | None = None
-        self._free: defaultdict[str, asyncio.Semaphore] = defaultdict(_places)
-
-    async def render(self, catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str]) -> Rendering:
-        """
-        Render *prompt*, of *catalog*, for the values that a form has given.
-
-        To cancel this cancels a prompt that is asynchronous.
-        """
-        if catalog is not self._catalog:  # what hangs is old, and no reason to let the new wait
-            self._catalog, self._free = catalog, defaultdict(_places)
-        rendering = partial(Rendering, prompt, catalog, given)
-        free, limit = self._free[prompt.name], time_limit(prompt)
-        try:
-            async with asyncio.timeout(limit):
-                await free.acquire()
-        except TimeoutError:
-            return rendering(error=_STUCK.format(prompt.name, _MOST_AT_ONCE))
-        try:
-            workflow = await call(partial(_render, prompt, given), limit, free.release)
-        except asyncio.CancelledError:
-            raise
-        except ArgumentErrors as errors:
-            return rendering(faults=errors.faults, question=_question(prompt, errors))
-        except BaseException as error:  # noqa: BLE001 (authors raise anything)
-            failed: Rendering = rendering(error=None)
-            return attrs.evolve(failed, error=failed.redacted(_said(f"prompt {prompt.name!r}", error)))
-        return rendering(workflow=workflow)
-
-
-_STUCK: Final = "prompt {!r} does not return: {} renderings of it still run. Change the recipe, or start promptkit dev again"
+    To cancel this cancels a prompt that is asynchronous.
+    """
+    rendering = Rendering(prompt, catalog, given)
+    try:
+        workflow = await calls.call(prompt.name, partial(_render, prompt, given), time_limit(prompt))
+    except asyncio.CancelledError:
+        raise
+    except ArgumentErrors as errors:
+        return attrs.evolve(rendering, faults=errors.faults, question=_question(prompt, errors))
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        return attrs.evolve(rendering, error=rendering.redacted(said(f"prompt {prompt.name!r}", error)))
+    return attrs.evolve(rendering, workflow=workflow)
 
 
 @attrs.frozen
@@ -161,7 +140,7 @@ class Reading:
     redacted: Callable[[str], str] = str
 
 
-async def read(catalog: Catalog, uri: str) -> Reading:
+async def read(calls: Calls, catalog: Catalog, uri: str) -> Reading:
     """Read the resource at a URI; a template is only found."""
     template = next((one for one in catalog.resources if one.uri_template == uri), None)
     if template is not None and template.is_template:
@@ -172,16 +151,14 @@ async def read(catalog: Catalog, uri: str) -> Reading:
         return Reading(error=str(error))
     redacted = Redactor.of(resource.arguments, variables).redacted if resource.arguments.secret else str
     try:
-        document = await call(partial(resource.read, uri, variables), time_limit())
+        document = await calls.call(
+            resource.uri_template, partial(resource.read, uri, variables), time_limit()
+        )
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
-        return Reading(resource, error=redacted(_said(f"resource {resource.name!r}", error)))
+        return Reading(resource, error=redacted(said(f"resource {resource.name!r}", error)))
     return Reading(resource, document, redacted=redacted)
-
-
-def _places() -> asyncio.Semaphore:
-    return asyncio.Semaphore(_MOST_AT_ONCE)
 
 
 def _render(prompt: CompiledPrompt, given: Mapping[str, str]) -> Workflow | Coroutine[Any, Any, Workflow]:
@@ -197,8 +174,18 @@ def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> Question | None
     return Question(params["message"], names, params["requestedSchema"])
 
 
-def _said(whose: str, error: BaseException) -> str:
-    if isinstance(error, TookTooLongError):
+def said(whose: str, error: BaseException) -> str:
+    """
+    Return why something failed, for people.
+
+    Args:
+        whose:
+            What has failed.
+
+        error:
+            What was raised.
+    """
+    if isinstance(error, HangsError):
         return f"{whose} {error}"
     if isinstance(error, PromptError | ResultError | ArgumentErrors):
         return str(error)

@@ -241,7 +241,7 @@ class TestTokens:
 
     def test_a_damaged_vocabulary_is_not_used(self, monkeypatch, tmp_path):
         """
-        tiktoken would fetch another.
+        Tiktoken would fetch another.
         """
         from hashlib import sha1
 

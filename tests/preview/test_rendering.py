@@ -5,8 +5,8 @@ import pytest
 
 from promptkit import PromptError, prompt
 from promptkit.catalog.catalog import Catalog
-from promptkit.preview.calls import TookTooLongError, call
-from promptkit.preview.rendering import Renderings
+from promptkit.preview.calls import Calls, HangsError, call
+from promptkit.preview.rendering import render
 
 
 def catalog_of(function, **options):
@@ -19,7 +19,7 @@ def catalog_of(function, **options):
 def rendered(function, given=None, **options):
     """One rendering of a function that is made a prompt."""
     catalog = catalog_of(function, **options)
-    return asyncio.run(Renderings().render(catalog, catalog.prompts[0], given or {}))
+    return asyncio.run(render(Calls(), catalog, catalog.prompts[0], given or {}))
 
 
 class TestCall:
@@ -63,7 +63,7 @@ class TestCall:
 
         async def scenario():
             over = asyncio.Event()
-            with pytest.raises(TookTooLongError, match=r"^took longer than its limit of 0\.02 s$"):
+            with pytest.raises(HangsError, match=r"^took longer than its limit of 0\.02 s$"):
                 await call(go_on.wait, 0.02, lambda: (ended.append(1), over.set()))
             assert ended == []
             go_on.set()
@@ -92,7 +92,7 @@ class TestCall:
             waiting.cancel()
             await over.wait()
             over.clear()
-            with pytest.raises(TookTooLongError):
+            with pytest.raises(HangsError):
                 await call(waits, 0.02, over.set)
             await over.wait()
 
@@ -200,19 +200,19 @@ class TestRendering:
 
         async def scenario():
             catalog = catalog_of(hangs, timeout=0.2)
-            renderings = Renderings()
-            many = [renderings.render(catalog, catalog["hangs"], {}) for _ in range(7)]
+            calls = Calls()
+            many = [render(calls, catalog, catalog["hangs"], {}) for _ in range(7)]
             errors = {found.error for found in await asyncio.gather(*many)}
             assert len(running) == 4
             go_on.set()
-            last = await renderings.render(catalog, catalog["hangs"], {})
+            last = await render(calls, catalog, catalog["hangs"], {})
             return errors, last
 
         errors, last = asyncio.run(scenario())
 
         assert errors == {
             "prompt 'hangs' took longer than its limit of 0.2 s",
-            "prompt 'hangs' does not return: 4 renderings of it still run. Change the recipe, or start "
+            "prompt 'hangs' does not return: 4 calls of it still run. Change the recipe, or start "
             "promptkit dev again",
         }
         assert str(last.workflow) == "[user]\nDone."
@@ -231,10 +231,11 @@ class TestRendering:
 
         async def scenario():
             old, new = catalog_of(hangs, timeout=0.02, name="one"), catalog_of(mended, name="one")
-            renderings = Renderings()
+            calls = Calls()
             for _ in range(4):
-                await renderings.render(old, old["one"], {})
-            return await renderings.render(new, new["one"], {})
+                await render(calls, old, old["one"], {})
+            calls.forget()
+            return await render(calls, new, new["one"], {})
 
         try:
             assert str(asyncio.run(scenario()).workflow) == "[user]\nFine."

@@ -1,0 +1,183 @@
+"""The tab *test*: a pytest test of the very call that is shown."""
+
+import keyword
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import HIDDEN
+from promptkit.compiler.prompts import Prompt
+from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.preview.tabs.command_line import variable
+from promptkit.preview.tabs.content import Block, TabContent
+from promptkit.preview.tabs.python_source import Source, UnwritableError, text_source
+
+if TYPE_CHECKING:
+    from promptkit.preview.rendering import Rendering
+
+__all__ = ["content"]
+
+_ENDED: Final = "The prompt failed, so there is nothing that a test could expect."
+
+
+def content(rendering: "Rendering", target: str, _choice: str) -> TabContent:
+    """
+    Return a test that passes as long as the prompt says the same.
+
+    It calls the prompt with Python values; if one of them cannot be written, as a client does.
+    """
+    if rendering.workflow is None and not rendering.faults:
+        return TabContent("test", notes=(_ENDED,))
+    call = _call(rendering, target)
+    said = _refused(rendering, call) if rendering.workflow is None else _expected(rendering)
+    source = "\n".join(
+        [*_imports(call, refused=rendering.workflow is None), "", "", *_test(rendering, call, said)]
+    )
+    file = f"test_{_identifier(rendering.prompt.name)}.py"
+    notes = [f"Save it as {file} beside your tests."]
+    notes += [
+        f"The value of {name} is a secret, and left out: set the variable {variable(name)} to run the test."
+        for name in call.secrets
+    ]
+    return TabContent("test", (), (Block(file, f"{source}\n", "python"),), tuple(notes))
+
+
+@attrs.frozen
+class _Call:
+    """An expression that renders the prompt, and what it needs."""
+
+    expression: str
+    imports: tuple[str, ...]
+    secrets: tuple[str, ...] = ()
+    refusal: str = "ArgumentErrors"
+
+
+def _call(rendering: "Rendering", target: str) -> _Call:
+    found = _importable(rendering.prompt)
+    if found is None:
+        return _client_call(rendering, target)
+    module, name = found
+    if rendering.workflow is not None and not _secrets(rendering):
+        try:
+            return _typed_call(rendering, module, name)
+        except UnwritableError:
+            pass
+    sent, secrets = _sent(rendering)
+    imports = [f"from {module} import {name}", *(["import os"] if secrets else [])]
+    return _Call(f"{name}.render_wire({sent})", tuple(imports), secrets)
+
+
+def _typed_call(rendering: "Rendering", module: str, name: str) -> _Call:
+    source = Source({name: f"from {module} import {name}"})
+    values = rendering.prompt.arguments.read(rendering.given)
+    given = {key: value for key, value in values.items() if key in rendering.given}
+    written = ", ".join(f"{key}={source.of(value)}" for key, value in given.items())
+    return _Call(f"{name}.render({written})", tuple(source.imports.values()))
+
+
+def _client_call(rendering: "Rendering", target: str) -> _Call:
+    """A call of a prompt that no module has under a name."""
+    sent, secrets = _sent(rendering)
+    imports = ["from promptkit.testing import Client", *(["import os"] if secrets else [])]
+    expression = f"Client({text_source(target)}).get_prompt({text_source(rendering.prompt.name)}, {sent})"
+    return _Call(expression, tuple(imports), secrets, "ProtocolError")
+
+
+def _secrets(rendering: "Rendering") -> tuple[str, ...]:
+    return tuple(name for name in rendering.given if name in rendering.prompt.arguments.secret)
+
+
+def _sent(rendering: "Rendering") -> tuple[str, tuple[str, ...]]:
+    """The arguments as a client sends them, and the names of those that are read from the environment."""
+    secrets = _secrets(rendering)
+    values = {
+        name: f'os.environ["{variable(name)}"]' if name in secrets else text_source(rendering.redacted(value))
+        for name, value in rendering.given.items()
+    }
+    return "{" + ", ".join(f"{text_source(name)}: {value}" for name, value in values.items()) + "}", secrets
+
+
+def _importable(prompt: CompiledPrompt) -> tuple[str, str] | None:
+    """The module that a test imports the prompt from, and its name there."""
+    module = getattr(prompt.renderer.function, "__module__", None) or ""
+    parts = module.split(".")
+    # A folder that could not have its own name as a package has another one.
+    is_own_name = Path(prompt.location.file).with_suffix("").parts[-len(parts) :] == tuple(parts)
+    if not is_own_name or not all(map(_is_name, parts)):
+        return None
+    for name, value in vars(sys.modules.get(module, object)).items():
+        if isinstance(value, Prompt) and value.options.name == prompt.name and _is_name(name):
+            return module, name
+    return None
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not keyword.iskeyword(text)
+
+
+def _identifier(name: str) -> str:
+    return re.sub(r"\W+", "_", name).strip("_").lower() or "prompt"
+
+
+def _imports(call: _Call, *, refused: bool) -> list[str]:
+    """The imports, those of the standard library first, as formatters have them."""
+    lines = set(call.imports)
+    ours = {line for line in lines if line.startswith("from ")}
+    others = set()
+    if refused:
+        others = {"import pytest"}
+        module = "promptkit" if call.refusal == "ArgumentErrors" else "promptkit.testing"
+        ours = {line for line in ours if not line.startswith(f"from {module} ")} | {
+            _merged(module, [line for line in ours if line.startswith(f"from {module} ")], call.refusal)
+        }
+    groups = [sorted(lines - ours), sorted(others), sorted(ours)]
+    return "\n\n".join("\n".join(group) for group in groups if group).split("\n")
+
+
+def _merged(module: str, lines: list[str], name: str) -> str:
+    names = {each.strip() for line in lines for each in line.partition(" import ")[2].split(",")} | {name}
+    return f"from {module} import {', '.join(sorted(names))}"
+
+
+def _test(rendering: "Rendering", call: _Call, said: list[str]) -> list[str]:
+    head = f"def test_{_identifier(rendering.prompt.name)}_says_the_same():"
+    if rendering.workflow is None:
+        return [head, *said]
+    return [head, f"    said = {call.expression}", "", *said]
+
+
+def _expected(rendering: "Rendering") -> list[str]:
+    """What the test expects of the text, and of who says it."""
+    assert rendering.workflow is not None  # noqa: S101 (there is no test of a prompt that failed)
+    roles = [message.role for message in rendering.workflow]
+    lines = []
+    if len(roles) > 1:
+        lines = [f"    assert [message.role for message in said] == [{', '.join(map(text_source, roles))}]"]
+    text = rendering.redacted(rendering.workflow.text)
+    pieces = [piece for piece in text.split(HIDDEN) if piece]
+    if rendering.prompt.arguments.secret and HIDDEN in text:
+        return [*lines, *(f"    assert {text_source(piece)} in said.text" for piece in pieces)]
+    return [*lines, *_equal("said.text", text)]
+
+
+def _refused(rendering: "Rendering", call: _Call) -> list[str]:
+    errors = ArgumentErrors(rendering.prompt.name, tuple(rendering.faults))
+    return [
+        f"    with pytest.raises({call.refusal}) as refused:",
+        f"        {call.expression}",
+        "",
+        *_equal(
+            "str(refused.value)" if call.refusal == "ArgumentErrors" else "refused.value.message", str(errors)
+        ),
+    ]
+
+
+def _equal(expression: str, text: str) -> list[str]:
+    lines = text.splitlines(keepends=True)
+    if len(lines) <= 1:
+        return [f"    assert {expression} == {text_source(text)}"]
+    return [f"    assert {expression} == (", *(f"        {text_source(line)}" for line in lines), "    )"]
