@@ -151,9 +151,8 @@ async def read(calls: Calls, catalog: Catalog, uri: str) -> Reading:
         return Reading(error=str(error))
     redacted = Redactor.of(resource.arguments, variables).redacted if resource.arguments.secret else str
     try:
-        document = await calls.call(
-            resource.uri_template, partial(resource.read, uri, variables), time_limit()
-        )
+        reads = partial(resource.read, uri, variables)
+        document = await calls.call(resource.uri_template, reads, time_limit())
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # noqa: BLE001 (authors raise anything)

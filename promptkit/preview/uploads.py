@@ -56,8 +56,8 @@ def uploads_in(arguments: Arguments, form: Any) -> dict[str, Upload]:
         form:
             Starlette's ``FormData`` or ``QueryParams``.
     """
-    found = {argument: _files(form, argument.name) for argument in arguments.ordered}
-    return {argument.name: _upload(argument, files) for argument, files in found.items() if files}
+    found = [(argument, _files(form, argument.name)) for argument in arguments.ordered]
+    return {argument.name: _upload(argument, files) for argument, files in found if files}
 
 
 def _files(form: Any, name: str) -> list[UploadFile]:

@@ -15,7 +15,7 @@ from promptkit.preview.application import application
 from promptkit.preview.live import Live
 
 HOST = "127.0.0.1:8137"
-TOKEN = "the-token"
+TOKEN = "the-token"  # noqa: S105 (of a test)
 
 
 @attrs.frozen

@@ -120,7 +120,7 @@ class TestPrompt:
         """
         A link shows the same page.
         """
-        page = preview(shelf=SHELF).page("/prompts/review?code=y+%3D+2&language=rust&other=1")
+        page = preview(shelf=SHELF).page("/prompts/review?code=y+%3D+2&language=rust")
 
         assert "y = 2</textarea>" in page
         assert "<strong>y = 2</strong>" in page
