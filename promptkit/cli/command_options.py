@@ -114,7 +114,7 @@ def _add_dev(dev: ArgumentParser) -> None:
         "--port",
         type=port,
         metavar="NUMBER",
-        help="where on this machine the page is; 0 takes a port that is free (default: 8137, or one that is free)",
+        help="the port of the page; 0 takes one that is free (default: 8137, or one that is free)",
     )
     dev.add_argument(
         "--no-open", dest="opens", action="store_false", help="print the address, and open no browser"

@@ -88,12 +88,15 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> None:
     token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
     pages = application(live, options.target, token, [f"{name}:{port}" for name in (host, "localhost")])
     address = f"http://{host}:{port}/?{TOKEN}={token}"
-    print(address, file=output)
-    output.send()
-    if options.opens and _has_screen():
-        Thread(target=_open, args=(address,), daemon=True).start()
-    reloader.start(lambda new: live.publish(_checked(checks, new)))
-    serve(pages, listener.of(0), live.close)
+
+    def ready() -> None:
+        reloader.start(lambda new: live.publish(_checked(checks, new)))
+        if options.opens and _has_screen():
+            Thread(target=_open, args=(address,), daemon=True).start()
+        print(address, file=output)
+        output.send()
+
+    serve(pages, listener.of(0), ready=ready, close=live.close)
 
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:

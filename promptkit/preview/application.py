@@ -1,11 +1,12 @@
 """The pages of the preview, and where they are."""
 
 import json
-from asyncio import FIRST_COMPLETED, create_task, wait
+from asyncio import FIRST_COMPLETED, CancelledError, create_task, wait
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import attrs
 from starlette.applications import Starlette
 from starlette.datastructures import FormData, QueryParams
 from starlette.exceptions import HTTPException
@@ -15,17 +16,22 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from promptkit.catalog.examples import example_arguments
+from promptkit.catalog.completion import Completion
+from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.preview import forms
-from promptkit.preview.conversation import turns_of
+from promptkit.preview.calls import Calls
+from promptkit.preview.conversation import document_of, turns_of
 from promptkit.preview.gallery import Gallery
 from promptkit.preview.guard import Guard
 from promptkit.preview.live import Live
 from promptkit.preview.media import Media
-from promptkit.preview.rendering import Rendering, Renderings
+from promptkit.preview.rendering import Rendering, read, render, said, time_limit
+from promptkit.preview.tabs import TABS, content_of
 from promptkit.preview.templating import FOLDER, page, prompt_path
+from promptkit.preview.uploads import FORM_LIMITS
 
 __all__ = ["Preview", "application"]
 
@@ -74,7 +80,7 @@ class Preview:
         self._live = live
         self._target = target
         self._media = Media()
-        self._renderings = Renderings()
+        self._calls = Calls()
         self._newest: Gallery | None = None
 
     def routed(self) -> Starlette:
@@ -85,9 +91,12 @@ class Preview:
                 Route("/", self._show_gallery),
                 Route("/gallery", self._list),
                 Route("/events", self._send_events),
+                Route("/resources", self._show_resource),
                 Route("/media/{digest}", self._send_medium),
                 Mount("/static", StaticFiles(directory=FOLDER / "static")),
                 Route(f"{prompt}/render", self._render, methods=["POST"]),
+                Route(f"{prompt}/complete/{{argument}}", self._complete, methods=["POST"]),
+                Route(f"{prompt}/tabs/{{tab}}", self._show_tab, methods=["POST"]),
                 Route(prompt, self._show_prompt),
             ],
             exception_handlers={HTTPException: self._explain},
@@ -97,6 +106,7 @@ class Preview:
     def _gallery(self) -> Gallery:
         if self._newest is None or self._newest.catalog is not self._live.catalog:
             self._newest = Gallery(self._live.catalog)
+            self._calls.forget()
         return self._newest
 
     def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -114,9 +124,8 @@ class Preview:
         return self._page("listed.html", typed=query.get("q", ""), current=query.get("current"))
 
     async def _show_prompt(self, request: Request) -> Response:
-        prompt = self._prompt(request)
-        rendering = await self._rendering(request, prompt, request.query_params)
-        return self._page("prompt.html", **self._shown(rendering))
+        submitted = await self._submitted(request, self._prompt(request), request.query_params)
+        return self._page("prompt.html", tabs=TABS, **self._shown(submitted))
 
     async def _render(self, request: Request) -> Response:
         """What a form changes of the page of its prompt."""
@@ -124,35 +133,68 @@ class Preview:
             prompt = self._prompt(request)
         except HTTPException as gone:
             return self._page("gone.html", reason=gone.detail)
-        async with request.form() as form:
-            rendering = await self._rendering(request, prompt, form)
+        async with request.form(**FORM_LIMITS) as form:
+            submitted = await self._submitted(request, prompt, form)
             whole = str(form.get(_SHOW_ALL, ""))
-        response = self._page(
-            "rendered.html", **self._shown(rendering, int(whole) if whole.isdecimal() else 0)
-        )
-        response.headers["HX-Replace-Url"] = _address(rendering)
+        shown = self._shown(submitted, int(whole) if whole.isdecimal() else 0)
+        response = self._page("rendered.html", **shown)
+        response.headers["HX-Replace-Url"] = _address(submitted.rendering)
         return response
 
-    async def _rendering(
-        self, request: Request, prompt: CompiledPrompt, form: FormData | QueryParams
-    ) -> Rendering:
-        given = forms.read(prompt.arguments, form)
-        return await _unless_gone(request, self._renderings.render(self._live.catalog, prompt, given))
+    async def _complete(self, request: Request) -> Response:
+        """What is offered for an argument while people type it."""
+        prompt, argument = self._prompt(request), request.path_params["argument"]
+        async with request.form(**FORM_LIMITS) as form:
+            chosen = dict(forms.read(prompt.arguments, form))
+        typed = chosen.pop(argument, "")
+        complete = partial(self._live.catalog.complete, prompt.name, argument, typed, chosen)
+        offered, failed = Completion(), ""
+        try:
+            offered = await _unless_gone(
+                request, self._calls.call((prompt.name, argument), complete, time_limit())
+            )
+        except (CancelledError, HTTPException):
+            raise
+        except BaseException as error:  # noqa: BLE001 (authors raise anything)
+            failed = Redactor.of(prompt.arguments, chosen).redacted(said(f"completing {argument!r}", error))
+        return self._page("completions.html", completion=offered, failed=failed)
 
-    def _shown(self, rendering: Rendering, whole: int = 0) -> Mapping[str, Any]:
+    async def _show_tab(self, request: Request) -> Response:
+        """What else there is to see of a rendering."""
+        prompt, tab = self._prompt(request), request.path_params["tab"]
+        if tab not in TABS:
+            raise HTTPException(404, f"There is no tab {tab!r}.")
+        async with request.form(**FORM_LIMITS) as form:
+            submitted = await self._submitted(request, prompt, form)
+        choice = request.query_params.get("choice", "")
+        made = partial(content_of, tab, submitted.rendering, self._target, choice)
+        content = await _unless_gone(request, self._calls.call((prompt.name, tab), made, time_limit(prompt)))
+        return self._page("tab.html", prompt=prompt, content=content)
+
+    async def _submitted(
+        self, request: Request, prompt: CompiledPrompt, form: FormData | QueryParams
+    ) -> "_Submitted":
+        own = FormData([pair for pair in form.multi_items() if pair[0] != _SHOW_ALL])
+        submission = forms.submission_of(prompt.arguments, own)
+        rendered = render(self._calls, self._live.catalog, prompt, submission.given)
+        rendering = await _unless_gone(request, rendered)
+        if submission.faults:
+            faults = (*submission.faults, *rendering.faults)
+            rendering = attrs.evolve(rendering, workflow=None, question=None, faults=faults)
+        return _Submitted(rendering, submission.files)
+
+    def _shown(self, submitted: "_Submitted", whole: int = 0) -> Mapping[str, Any]:
+        rendering = submitted.rendering
         prompt, workflow = rendering.prompt, rendering.workflow
         turns = [] if workflow is None else turns_of(workflow, self._media, rendering.redacted, whole)
-        examples = () if rendering.given else example_arguments(prompt.arguments)
         return {
             "rendering": rendering,
             "prompt": prompt,
-            "fields": forms.fields_of(prompt.arguments, rendering.given, rendering.faults),
+            "fields": forms.fields_of(prompt.arguments, rendering.given, rendering.faults, submitted.files),
             "turns": turns,
             "tokens": sum(turn.tokens for turn in turns),
             "faults": self._gallery.faults_beside(prompt.location),
-            "example": next(
-                (prompt_path(prompt.name, forms.query_of(prompt.arguments, one)) for one in examples), None
-            ),
+            "example": None if rendering.given else _example(prompt),
         }
 
     def _prompt(self, request: Request) -> CompiledPrompt:
@@ -161,6 +203,23 @@ class Preview:
             return self._live.catalog[name]
         except UnknownPrompt as error:
             raise HTTPException(404, f"There is no prompt of this name now: {error}.") from None
+
+    async def _show_resource(self, request: Request) -> Response:
+        """A resource, read if it has this URI, and described if it is a template."""
+        uri = request.query_params.get("uri", "")
+        reading = await _unless_gone(request, read(self._calls, self._live.catalog, uri))
+        is_whole = _SHOW_ALL in request.query_params
+        document = reading.document and document_of(
+            reading.document, self._media, reading.redacted, is_whole=is_whole
+        )
+        return self._page(
+            "resource.html",
+            uri=uri,
+            reading=reading,
+            document=document,
+            examples=example_uris(reading.resource) if reading.resource else (),
+            faults=self._gallery.faults_beside(reading.resource.location) if reading.resource else [],
+        )
 
     async def _send_events(self, request: Request) -> Response:
         """Tell a page of each reload, from the version on that it shows."""
@@ -186,6 +245,14 @@ class Preview:
         return self._page("error.html", error.status_code, reason=error.detail)
 
 
+@attrs.frozen
+class _Submitted:
+    """What a form has sent, rendered, and the files that it has read values from."""
+
+    rendering: Rendering
+    files: forms.Files
+
+
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     """Return what *work* returns, or cancel it when its page no longer waits for it."""
     task, gone = create_task(work), create_task(_gone(request))
@@ -202,6 +269,16 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
 async def _gone(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _example(prompt: CompiledPrompt) -> str | None:
+    """The page with the author's first example; None if there is none."""
+    try:
+        examples = example_arguments(prompt.arguments)
+    except TypeError:  # a type of the author's that cannot be written
+        return None
+    queries = (forms.query_of(prompt.arguments, one) for one in examples if one)
+    return next((prompt_path(prompt.name, query) for query in queries if query), None)
 
 
 def _address(rendering: Rendering) -> str:

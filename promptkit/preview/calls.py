@@ -1,32 +1,71 @@
 """Calling authors' functions beside the event loop of the pages, within a time limit."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
 from functools import partial
 from threading import Thread
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
-__all__ = ["TookTooLongError", "call"]
+__all__ = ["Calls", "HangsError", "call"]
 
 T = TypeVar("T")
 
+#: How many calls for one thing may run. One that cannot be stopped counts until it ends.
+_MOST_AT_ONCE: Final = 4
 
-class TookTooLongError(Exception):
-    """
-    An author's function has not returned within its limit.
 
-    Args:
-        seconds:
-            The limit.
-    """
+class HangsError(Exception):
+    """An author's function has not returned; the text says so, after its name."""
 
-    def __init__(self, seconds: float) -> None:
-        super().__init__(seconds)
-        self.seconds = seconds
 
-    def __str__(self) -> str:
-        return f"took longer than its limit of {self.seconds:g} s"
+class Calls:
+    """Calls authors' functions, a few at once for each thing that the pages show."""
+
+    def __init__(self) -> None:
+        self._free: defaultdict[Hashable, asyncio.Semaphore] = defaultdict(_places)
+
+    def forget(self) -> None:
+        """Wait no more for what still runs: recipes have changed, and may be mended."""
+        self._free = defaultdict(_places)
+
+    async def call(
+        self, thing: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float
+    ) -> T:
+        """
+        Call an author's function, once fewer calls for this thing run.
+
+        Args:
+            thing:
+                What it is called for.
+
+            function:
+                What is called, plain or asynchronous.
+
+            seconds:
+                How long it may take, and may be waited for before.
+
+        Raises:
+            HangsError: If it takes longer, or others do.
+
+            BaseException: Whatever the function raises.
+        """
+        free = self._free[thing]
+        try:
+            async with asyncio.timeout(seconds):
+                await free.acquire()
+        except TimeoutError:
+            msg = (
+                f"does not return: {_MOST_AT_ONCE} calls of it still run. "
+                "Change the recipe, or start promptkit dev again"
+            )
+            raise HangsError(msg) from None
+        return await call(function, seconds, free.release)
+
+
+def _places() -> asyncio.Semaphore:
+    return asyncio.Semaphore(_MOST_AT_ONCE)
 
 
 async def call(
@@ -54,7 +93,7 @@ async def call(
         What it returned.
 
     Raises:
-        TookTooLongError: If it takes longer.
+        HangsError: If it takes longer.
 
         BaseException: Whatever the function raises.
     """
@@ -64,7 +103,8 @@ async def call(
         async with asyncio.timeout(seconds):
             outcome, error = await work.outcome
     except TimeoutError:
-        raise TookTooLongError(seconds) from None
+        msg = f"took longer than its limit of {seconds:g} s"
+        raise HangsError(msg) from None
     finally:
         work.cancel()
     if error is not None:

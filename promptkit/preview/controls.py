@@ -354,8 +354,8 @@ def _has_parts(core: Any) -> bool:
     return any(reader is not None and reader.is_json for reader in readers)
 
 
-#: The controls of each type, of which the first one counts that can show the value. A type of no row is a line
-#: of text; so is a value that none of its controls can show.
+#: The controls of each type, of which the first one counts that can show the value. A type of no row is a
+#: line of text; so is a value that none of its controls can show.
 _BY_TYPE: Final[tuple[tuple[Callable[[Any], bool], tuple[Show, ...]], ...]] = (
     (is_closed, (_choice,)),
     (_is(str), (_text,)),

@@ -1,6 +1,6 @@
 """The conversation that a prompt starts: its turns, as the page shows them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -10,7 +10,6 @@ from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
-from collections.abc import Sequence
 from markupsafe import Markup
 
 from promptkit.fragments.invisible import escape_invisible
@@ -288,7 +287,9 @@ def _notes(content: Content) -> Iterator[str]:
 @cache
 def _markdown() -> MarkdownIt:
     """Return what formats text: it takes no HTML, and shows the source of images and of unsafe links."""
-    made = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
+    made = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(
+        ["table", "strikethrough"]
+    )
     made.disable(["image", "html_block", "html_inline"])
     made.validateLink = _may_be_followed  # type: ignore[method-assign]
     return made
@@ -297,9 +298,7 @@ def _markdown() -> MarkdownIt:
 class _Renderer(RendererHTML):
     """Writes the headings of a prompt as paragraphs: they are no headings of the page."""
 
-    def heading_open(
-        self, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType
-    ) -> str:
+    def heading_open(self, tokens: Sequence[Token], idx: int, _options: OptionsDict, _env: EnvType) -> str:
         return f'<p class="level level-{tokens[idx].tag[1:]}">'
 
     def heading_close(self, *_: object) -> str:

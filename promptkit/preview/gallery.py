@@ -111,15 +111,17 @@ class Gallery:
 
     def lines(self, typed: str = "", current: str = "") -> Markup:
         """Return the names of the prompts that match what was typed; *current* is the one that is shown."""
-        marked = ('<a ', '<a aria-current="page" ')
+        marked = ("<a ", '<a aria-current="page" ')
         return Markup("").join(
-            Markup(row.line.replace(*marked, 1)) if row.name == current else row.line  # noqa: S704 (as it was)
+            Markup(str(row.line).replace(*marked, 1)) if row.name == current else row.line  # noqa: S704 (as it was)
             for row in self._matching(typed)
         )
 
     def _matching(self, typed: str) -> Iterable[_Row]:
         words = typed.casefold().split()
-        return [row for row in self._rows if all(word in row.words for word in words)] if words else self._rows
+        return (
+            [row for row in self._rows if all(word in row.words for word in words)] if words else self._rows
+        )
 
     @cached_property
     def _rows(self) -> Sequence[_Row]:

@@ -13,23 +13,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 __all__ = ["TOKEN", "Guard"]
 
 #: The parameter of the first address. No argument of a prompt has a name like this.
-TOKEN: Final = "access-token"
+TOKEN: Final = "access-token"  # noqa: S105 (the name of it)
 
 #: What is public: the same for everybody, so that the page that refuses looks like the others.
 _PUBLIC: Final = "/static/"
 
-_POLICY: Final = "; ".join(
-    (
-        "default-src 'none'",
-        "script-src 'self'",
-        "style-src 'self'",
-        "img-src 'self' data:",
-        "media-src 'self' data:",
-        "connect-src 'self'",
-        "form-action 'self'",
-        "base-uri 'none'",
-        "frame-ancestors 'none'",
-    )
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
 _HEADERS: Final = {
@@ -44,7 +35,7 @@ _HEADERS: Final = {
 
 _FOREIGN_HOST: Final = "This page is not called {!r}. Open the address that promptkit dev has printed."
 _FOREIGN_ORIGIN: Final = "A page of {!r} has sent this request, and only this page itself may."
-_NO_TOKEN: Final = (
+_UNKNOWN_BROWSER: Final = (
     "This browser has not shown the token of promptkit dev. Open the address that it has printed, "
     "with all that follows the question mark. Each start has another token."
 )
@@ -110,7 +101,7 @@ class Guard:
             if name == TOKEN and self._is_token(value):
                 return self._welcome(scope["path"], [pair for pair in query if pair[0] != TOKEN], host)
         cookie = cookie_parser(headers.get("cookie", "")).get(_cookie_name(host), "")
-        return None if self._is_token(cookie) else self._refuse(_NO_TOKEN)
+        return None if self._is_token(cookie) else self._refuse(_UNKNOWN_BROWSER)
 
     def _is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode(errors="replace"), self._token.encode())

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
+from inspect import unwrap
 from threading import Lock
 from types import CodeType
 from typing import Any, Final
-from inspect import unwrap
 
 import attrs
 

@@ -1,28 +1,26 @@
 """One prompt with the values of a form: what it says, or why it says nothing."""
 
 import asyncio
-from collections import defaultdict
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property, partial
-from typing import Any, Final
+from typing import Any
 
 import attrs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError
+from promptkit.catalog.resources import CompiledResource
+from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError, UnknownResource
 from promptkit.errors.tracebacks import format_exception
+from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.preview.calls import TookTooLongError, call
+from promptkit.preview.calls import Calls, HangsError
 from promptkit.protocol.limits import Limits
 from promptkit.server.elicitation.elicitation import askable
 from promptkit.server.elicitation.forms import elicitation
 
-__all__ = ["Question", "Rendering", "Renderings", "time_limit"]
-
-#: How many renderings of one prompt may run. One that cannot be stopped counts until it ends.
-_MOST_AT_ONCE: Final = 4
+__all__ = ["Question", "Reading", "Rendering", "read", "render", "said", "time_limit"]
 
 
 @attrs.frozen
@@ -97,52 +95,72 @@ def time_limit(prompt: CompiledPrompt | None = None) -> float:
     return (prompt and prompt.timeout) or Limits().timeout
 
 
-class Renderings:
-    """Renders prompts, some at once. Whoever does not wait any more is not rendered for."""
+async def render(
+    calls: Calls, catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str]
+) -> Rendering:
+    """
+    Render *prompt*, of *catalog*, for the values that a form has given.
 
-    def __init__(self) -> None:
-        self._catalog: Catalog | None = None
-        self._free: defaultdict[str, asyncio.Semaphore] = defaultdict(_places)
-
-    async def render(self, catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str]) -> Rendering:
-        """
-        Render *prompt*, of *catalog*, for the values that a form has given.
-
-        To cancel this cancels a prompt that is asynchronous.
-        """
-        if catalog is not self._catalog:  # what hangs is old, and no reason to let the new wait
-            self._catalog, self._free = catalog, defaultdict(_places)
-        rendering = partial(Rendering, prompt, catalog, given)
-        free, limit = self._free[prompt.name], time_limit(prompt)
-        try:
-            async with asyncio.timeout(limit):
-                await free.acquire()
-        except TimeoutError:
-            return rendering(error=_STUCK.format(prompt.name, _MOST_AT_ONCE))
-        try:
-            workflow = await call(partial(_render, prompt, given), limit, free.release)
-        except asyncio.CancelledError:
-            raise
-        except ArgumentErrors as errors:
-            return rendering(faults=errors.faults, question=_question(prompt, errors))
-        except BaseException as error:  # noqa: BLE001 (authors raise anything)
-            failed: Rendering = rendering(error=None)
-            return attrs.evolve(failed, error=failed.redacted(_said(prompt, error)))
-        return rendering(workflow=workflow)
+    To cancel this cancels a prompt that is asynchronous.
+    """
+    rendering = Rendering(prompt, catalog, given)
+    try:
+        workflow = await calls.call(prompt.name, partial(_render, prompt, given), time_limit(prompt))
+    except asyncio.CancelledError:
+        raise
+    except ArgumentErrors as errors:
+        return attrs.evolve(rendering, faults=errors.faults, question=_question(prompt, errors))
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        return attrs.evolve(rendering, error=rendering.redacted(said(f"prompt {prompt.name!r}", error)))
+    return attrs.evolve(rendering, workflow=workflow)
 
 
-_STUCK: Final = (
-    "prompt {!r} does not return: {} renderings of it still run. Change the recipe, or start promptkit dev again"
-)
+@attrs.frozen
+class Reading:
+    """
+    A resource, read at a URI.
+
+    Args:
+        resource:
+            The resource; None if there is none of that URI.
+
+        document:
+            What it says; None if it was not read.
+
+        error:
+            Why it was not read, for people; None if it is a template, which is read at no URI.
+
+        redacted:
+            Hides the values of secret variables in what is shown.
+    """
+
+    resource: CompiledResource | None = None
+    document: EmbeddedResource | None = None
+    error: str | None = None
+    redacted: Callable[[str], str] = str
 
 
-def _places() -> asyncio.Semaphore:
-    return asyncio.Semaphore(_MOST_AT_ONCE)
+async def read(calls: Calls, catalog: Catalog, uri: str) -> Reading:
+    """Read the resource at a URI; a template is only found."""
+    template = next((one for one in catalog.resources if one.uri_template == uri), None)
+    if template is not None and template.is_template:
+        return Reading(template)
+    try:
+        resource, variables = catalog.resource(uri)
+    except UnknownResource as error:
+        return Reading(error=str(error))
+    redacted = Redactor.of(resource.arguments, variables).redacted if resource.arguments.secret else str
+    try:
+        reads = partial(resource.read, uri, variables)
+        document = await calls.call(resource.uri_template, reads, time_limit())
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        return Reading(resource, error=redacted(said(f"resource {resource.name!r}", error)))
+    return Reading(resource, document, redacted=redacted)
 
 
-def _render(
-    prompt: CompiledPrompt, given: Mapping[str, str]
-) -> Workflow | Coroutine[Any, Any, Workflow]:
+def _render(prompt: CompiledPrompt, given: Mapping[str, str]) -> Workflow | Coroutine[Any, Any, Workflow]:
     return (prompt.render_async if prompt.renderer.is_async else prompt.render)(given)
 
 
@@ -155,9 +173,19 @@ def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> Question | None
     return Question(params["message"], names, params["requestedSchema"])
 
 
-def _said(prompt: CompiledPrompt, error: BaseException) -> str:
-    if isinstance(error, TookTooLongError):
-        return f"prompt {prompt.name!r} {error}"
-    if isinstance(error, PromptError | ResultError):
+def said(whose: str, error: BaseException) -> str:
+    """
+    Return why something failed, for people.
+
+    Args:
+        whose:
+            What has failed.
+
+        error:
+            What was raised.
+    """
+    if isinstance(error, HangsError):
+        return f"{whose} {error}"
+    if isinstance(error, PromptError | ResultError | ArgumentErrors):
         return str(error)
     return format_exception(error)

@@ -1,5 +1,6 @@
 """Serving the pages to this machine, until Ctrl-C."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 
@@ -12,7 +13,13 @@ __all__ = ["serve"]
 _GRACE_S = 1
 
 
-def serve(application: ASGIApp, listening: socket.socket, close: Callable[[], object]) -> None:
+def serve(
+    application: ASGIApp,
+    listening: socket.socket,
+    *,
+    ready: Callable[[], object],
+    close: Callable[[], object],
+) -> None:
     """
     Serve the pages until the process is told to end.
 
@@ -23,6 +30,9 @@ def serve(application: ASGIApp, listening: socket.socket, close: Callable[[], ob
         listening:
             Where browsers connect.
 
+        ready:
+            Called before the first request is answered.
+
         close:
             Ends the streams that would go on for ever.
 
@@ -31,6 +41,7 @@ def serve(application: ASGIApp, listening: socket.socket, close: Callable[[], ob
     """
     config = Config(
         application,
+        loop="asyncio",
         http="h11",
         ws="none",
         lifespan="off",
@@ -39,7 +50,11 @@ def serve(application: ASGIApp, listening: socket.socket, close: Callable[[], ob
         server_header=False,
         timeout_graceful_shutdown=_GRACE_S,
     )
-    _Server(config, close).run(sockets=[listening])
+    config.load()  # what is slow comes before anybody is told
+    server = _Server(config, close)
+    ready()
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(server.serve(sockets=[listening]))
 
 
 class _Server(Server):

@@ -1,18 +1,16 @@
 """Tabs: what else there is to see of a rendering, as text to copy."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
+from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs import clients, command_line, pytest_source, vendors, wire
 from promptkit.preview.tabs.content import TabContent
-
-if TYPE_CHECKING:
-    from promptkit.preview.rendering import Rendering
 
 __all__ = ["TABS", "content_of"]
 
 #: Takes a rendering, the target as the author wrote it, and what was chosen in the tab.
-Content: TypeAlias = "Callable[[Rendering, str, str], TabContent]"
+Content: TypeAlias = Callable[[Rendering, str, str], TabContent]
 
 _CONTENTS: Final[dict[str, tuple[str, Content]]] = {
     "wire": ("Wire", wire.content),
@@ -26,7 +24,7 @@ _CONTENTS: Final[dict[str, tuple[str, Content]]] = {
 TABS: Final = {name: label for name, (label, _) in _CONTENTS.items()}
 
 
-def content_of(tab: str, rendering: "Rendering", target: str, choice: str = "") -> TabContent:
+def content_of(tab: str, rendering: Rendering, target: str, choice: str = "") -> TabContent:
     """
     Return what a tab holds.
 

@@ -1,7 +1,6 @@
 """The tab *clients*: a rendering as each client shows it, from what is known of the client."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
@@ -10,15 +9,13 @@ from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.lints.conversations import conversation_of
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
+from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.content import Arrival, ClientView, TabContent, choices_of
-
-if TYPE_CHECKING:
-    from promptkit.preview.rendering import Rendering
 
 __all__ = ["content", "sent_by"]
 
 
-def content(rendering: "Rendering", _target: str, choice: str) -> TabContent:
+def content(rendering: Rendering, _target: str, choice: str) -> TabContent:
     """
     Return what one client shows and sends, and what gets in the way.
     """
@@ -69,7 +66,7 @@ def _cut(words: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     return {**sent, last: rest} if rest else sent
 
 
-def _arguments(client: Client, rendering: "Rendering") -> Iterator[Arrival]:
+def _arguments(client: Client, rendering: Rendering) -> Iterator[Arrival]:
     arguments, given = rendering.prompt.arguments, rendering.given
     sent = sent_by(client, arguments, given)
     for argument in arguments.ordered:
@@ -79,13 +76,13 @@ def _arguments(client: Client, rendering: "Rendering") -> Iterator[Arrival]:
             yield Arrival(argument.name, shown, text == meant)
 
 
-def _messages(client: Client, rendering: "Rendering", workflow: Workflow) -> Iterator[Arrival]:
+def _messages(client: Client, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
     for number, (message, sent) in enumerate(zip(workflow, conversation_of(workflow), strict=True)):
         arrives = sent.kind not in client.lost and not (number and client.sends_first_only)
         yield Arrival(message.role, rendering.redacted(str(message.content)), arrives)
 
 
-def _notes(name: str, client: Client, rendering: "Rendering") -> Iterator[str]:
+def _notes(name: str, client: Client, rendering: Rendering) -> Iterator[str]:
     """What gets in the way: in the signature, in this rendering, and in what was typed."""
     prompt = rendering.prompt
     found = [*lint_client(name, Catalog([prompt]))]

@@ -1,15 +1,13 @@
 """The tab *command line*: the command that prints the same."""
 
 import shlex
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.controls import is_upload
+from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.content import Block, TabContent
-
-if TYPE_CHECKING:
-    from promptkit.preview.rendering import Rendering
 
 __all__ = ["content", "variable"]
 
@@ -20,7 +18,7 @@ _MAX_VALUE: Final = 32_000
 _ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
 
 
-def content(rendering: "Rendering", target: str, _choice: str) -> TabContent:
+def content(rendering: Rendering, target: str, _choice: str) -> TabContent:
     """
     Return the command, quoted for a shell as Linux and macOS have it.
     """

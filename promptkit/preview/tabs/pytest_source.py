@@ -4,7 +4,7 @@ import keyword
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import attrs
 
@@ -12,19 +12,17 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.command_line import variable
 from promptkit.preview.tabs.content import Block, TabContent
 from promptkit.preview.tabs.python_source import Source, UnwritableError, text_source
-
-if TYPE_CHECKING:
-    from promptkit.preview.rendering import Rendering
 
 __all__ = ["content"]
 
 _ENDED: Final = "The prompt failed, so there is nothing that a test could expect."
 
 
-def content(rendering: "Rendering", target: str, _choice: str) -> TabContent:
+def content(rendering: Rendering, target: str, _choice: str) -> TabContent:
     """
     Return a test that passes as long as the prompt says the same.
 
@@ -56,7 +54,7 @@ class _Call:
     refusal: str = "ArgumentErrors"
 
 
-def _call(rendering: "Rendering", target: str) -> _Call:
+def _call(rendering: Rendering, target: str) -> _Call:
     found = _importable(rendering.prompt)
     if found is None:
         return _client_call(rendering, target)
@@ -71,7 +69,7 @@ def _call(rendering: "Rendering", target: str) -> _Call:
     return _Call(f"{name}.render_wire({sent})", tuple(imports), secrets)
 
 
-def _typed_call(rendering: "Rendering", module: str, name: str) -> _Call:
+def _typed_call(rendering: Rendering, module: str, name: str) -> _Call:
     source = Source({name: f"from {module} import {name}"})
     values = rendering.prompt.arguments.read(rendering.given)
     given = {key: value for key, value in values.items() if key in rendering.given}
@@ -79,7 +77,7 @@ def _typed_call(rendering: "Rendering", module: str, name: str) -> _Call:
     return _Call(f"{name}.render({written})", tuple(source.imports.values()))
 
 
-def _client_call(rendering: "Rendering", target: str) -> _Call:
+def _client_call(rendering: Rendering, target: str) -> _Call:
     """A call of a prompt that no module has under a name."""
     sent, secrets = _sent(rendering)
     imports = ["from promptkit.testing import Client", *(["import os"] if secrets else [])]
@@ -87,11 +85,11 @@ def _client_call(rendering: "Rendering", target: str) -> _Call:
     return _Call(expression, tuple(imports), secrets, "ProtocolError")
 
 
-def _secrets(rendering: "Rendering") -> tuple[str, ...]:
+def _secrets(rendering: Rendering) -> tuple[str, ...]:
     return tuple(name for name in rendering.given if name in rendering.prompt.arguments.secret)
 
 
-def _sent(rendering: "Rendering") -> tuple[str, tuple[str, ...]]:
+def _sent(rendering: Rendering) -> tuple[str, tuple[str, ...]]:
     """The arguments as a client sends them, and the names of those that are read from the environment."""
     secrets = _secrets(rendering)
     values = {
@@ -143,14 +141,14 @@ def _merged(module: str, lines: list[str], name: str) -> str:
     return f"from {module} import {', '.join(sorted(names))}"
 
 
-def _test(rendering: "Rendering", call: _Call, said: list[str]) -> list[str]:
+def _test(rendering: Rendering, call: _Call, said: list[str]) -> list[str]:
     head = f"def test_{_identifier(rendering.prompt.name)}_says_the_same():"
     if rendering.workflow is None:
         return [head, *said]
     return [head, f"    said = {call.expression}", "", *said]
 
 
-def _expected(rendering: "Rendering") -> list[str]:
+def _expected(rendering: Rendering) -> list[str]:
     """What the test expects of the text, and of who says it."""
     assert rendering.workflow is not None  # noqa: S101 (there is no test of a prompt that failed)
     roles = [message.role for message in rendering.workflow]
@@ -164,7 +162,7 @@ def _expected(rendering: "Rendering") -> list[str]:
     return [*lines, *_equal("said.text", text)]
 
 
-def _refused(rendering: "Rendering", call: _Call) -> list[str]:
+def _refused(rendering: Rendering, call: _Call) -> list[str]:
     errors = ArgumentErrors(rendering.prompt.name, tuple(rendering.faults))
     return [
         f"    with pytest.raises({call.refusal}) as refused:",

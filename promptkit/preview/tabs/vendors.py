@@ -1,16 +1,14 @@
 """The tab *vendors*: what the SDK of each vendor takes."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from promptkit import exports
 from promptkit.language.messages import Workflow
+from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.content import TabContent, choices_of, json_block
-
-if TYPE_CHECKING:
-    from promptkit.preview.rendering import Rendering
 
 __all__ = ["EXPORTS", "content"]
 
@@ -41,7 +39,7 @@ _TITLES: Final = {
 _LOSSY: Final = "-lossy"
 
 
-def content(rendering: "Rendering", _target: str, choice: str) -> TabContent:
+def content(rendering: Rendering, _target: str, choice: str) -> TabContent:
     """
     Return what one vendor takes, or what it does not take; then it can also be shown as text.
     """

@@ -1,23 +1,21 @@
 """The tab *wire*: what a client of each revision of the protocol receives."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.content import Block, TabContent, choices_of, json_block
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.server.server import PROMPTKIT
 
-if TYPE_CHECKING:
-    from promptkit.preview.rendering import Rendering
-
 __all__ = ["content"]
 
 
-def content(rendering: "Rendering", _target: str, choice: str) -> TabContent:
+def content(rendering: Rendering, _target: str, choice: str) -> TabContent:
     """
     Return the result of ``prompts/get``, and the prompt in the list, for one revision.
     """
@@ -29,7 +27,7 @@ def content(rendering: "Rendering", _target: str, choice: str) -> TabContent:
     return TabContent("wire", choices, (*replied, json_block("The prompt in the list", listed)), notes)
 
 
-def _replied(rendering: "Rendering", lowering: Lowering) -> tuple[tuple[Block, ...], tuple[str, ...]]:
+def _replied(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...], tuple[str, ...]]:
     """The answer to ``prompts/get``, and what there is to know of it."""
     prompt, workflow = rendering.prompt, rendering.workflow
     title = "The result of prompts/get"
@@ -49,6 +47,6 @@ def _replied(rendering: "Rendering", lowering: Lowering) -> tuple[tuple[Block, .
     return (), ("The prompt failed: a client gets an error, and no messages.",)
 
 
-def _refusal(rendering: "Rendering") -> Any:
+def _refusal(rendering: Rendering) -> Any:
     errors = ArgumentErrors(rendering.prompt.name, tuple(rendering.faults))
     return msgspec.json.decode(encode_error(1, errors))["error"]

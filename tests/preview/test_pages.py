@@ -1,0 +1,247 @@
+import re
+from html import unescape
+
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+
+SHELF = '''
+from typing import Annotated, Literal
+from promptkit import Arg, PromptError, assistant, prompt, resource, user
+
+@prompt(title="Review code", tags=["code", "quality"])
+def review(
+    code: Annotated[str, Arg("The code", examples=["x = 1"])], language: Literal["python", "rust"] = "python"
+):
+    """Ask for a review."""
+    yield user(f"Review this {language}:\\n\\n- **{code}**")
+    yield assistant("Of course.")
+
+@prompt
+def plan(steps: int):
+    """Make a plan."""
+    if steps > 9:
+        raise PromptError("nine steps are enough")
+    return "step\\n" * (10 // steps)
+
+@resource("style://{language}")
+def style(language: Literal["python", "rust"]) -> str:
+    """How we write."""
+    return f"# Plain {language}"
+'''
+
+
+def text_of(page):
+    """The text of a page, with single spaces."""
+    return " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
+
+
+def links(page):
+    """Where each link leads, by its text."""
+    return {
+        text_of(text): unescape(place)
+        for place, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', page, re.DOTALL)
+    }
+
+
+class TestGallery:
+    def test_every_prompt_is_a_link_of_its_name(self, preview):
+        """
+        Beside it stand its title, its tags, its arguments and its description.
+        """
+        page = preview(shelf=SHELF).page("/")
+
+        assert links(page)["review"] == "/prompts/review"
+        assert links(page)["plan"] == "/prompts/plan"
+        assert "review Review code Ask for a review. code * language code quality" in text_of(page)
+        assert "2 prompts, 1 resource" in text_of(page)
+
+    def test_resources_are_listed(self, preview):
+        """
+        A family of resources is called by its template.
+        """
+        page = preview(shelf=SHELF).page("/")
+
+        assert links(page)["style://{language}"] == "/resources?uri=style%3A%2F%2F%7Blanguage%7D"
+
+    def test_search(self, preview):
+        """
+        Every word is looked for, in names, titles, descriptions, tags and arguments.
+        """
+        shown = preview(shelf=SHELF)
+        found = {
+            typed: re.findall(r'href="/prompts/(\w+)"', shown.page(f"/?q={typed}"))
+            for typed in ("", "QUALITY", "review+lang", "make", "steps+review")
+        }
+
+        assert found == {
+            "": ["plan", "review"],
+            "QUALITY": ["review"],
+            "review+lang": ["review"],
+            "make": ["plan"],
+            "steps+review": [],
+        }
+        assert "No prompt matches nothing" in text_of(shown.page("/gallery?q=nothing"))
+
+    def test_beside_a_page_the_current_prompt_is_marked(self, preview):
+        """
+        A search there lists names alone.
+        """
+        shown = preview(shelf=SHELF)
+
+        for page in (shown.page("/prompts/plan"), shown.page("/gallery?q=&current=plan")):
+            assert re.findall(r'<a aria-current="page" href="([^"]*)"', page) == ["/prompts/plan"]
+            assert "Ask for a review." not in page
+
+    def test_faults_with_their_line(self, preview):
+        """
+        What is wrong stands there as `check` says it, with the line of source and the remedy.
+        """
+        shown = preview(
+            shelf=SHELF, broken="from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n"
+        )
+        page = shown.page("/")
+
+        assert "<mark>text</mark>" in page
+        assert (
+            "error PK301 prompt &#39;bare&#39;: parameter &#39;text&#39; has no annotation"
+            in page.replace('</span> <code class="rule">', " ").replace("</code>", "")
+        )
+        assert "1 error" in text_of(page)
+
+    def test_an_empty_folder(self, preview):
+        """
+        It says what to do.
+        """
+        assert "Save a recipe, and it appears here." in preview().page("/")
+
+
+class TestPrompt:
+    def test_the_address_holds_the_arguments(self, preview):
+        """
+        A link shows the same page.
+        """
+        page = preview(shelf=SHELF).page("/prompts/review?code=y+%3D+2&language=rust")
+
+        assert "y = 2</textarea>" in page
+        assert "<strong>y = 2</strong>" in page
+        assert "Review this rust:" in page
+
+    def test_a_form_is_rendered(self, preview):
+        """
+        Only what changes is sent, and the address that shows the same.
+        """
+        shown = preview(shelf=SHELF)
+        answer = shown.client.post("/prompts/review/render", data={"code": "a & b", "language": "rust"})
+
+        assert answer.headers["hx-replace-url"] == "/prompts/review?code=a+%26+b&language=rust"
+        assert "<html" not in answer.text
+        assert "<strong>a &amp; b</strong>" in answer.text
+        assert "2 messages, about" in text_of(answer.text)
+        assert re.findall(r'hx-target="(#[\w-]+)"', answer.text)[:3] == [
+            "#fields",
+            "#no-arguments",
+            "#conversation",
+        ]
+
+    def test_turns(self, preview):
+        """
+        Each has its role, its text as Markdown and as it is, and about how many tokens it takes.
+        """
+        page = preview(shelf=SHELF).page("/prompts/review?code=x")
+        turns = re.findall(r'<li class="turn (\w+)" id="turn-(\d)">', page)
+
+        assert turns == [("user", "1"), ("assistant", "2")]
+        assert "<li><strong>x</strong></li>" in page
+        assert '<pre class="said raw" hx-ignore>\nReview this python:\n\n- **x**</pre>' in page
+        assert "about 3 tokens" in page
+
+    def test_faults_stand_at_their_fields(self, preview):
+        """
+        They are announced, too.
+        """
+        text = preview(shelf=SHELF).render("review", language="pyton")
+
+        assert text.count('aria-invalid="true"') == 2
+        assert "2 arguments need attention: language, code" in text_of(text)
+        assert "did you mean python ?" in text_of(text)
+
+    def test_the_authors_example(self, preview):
+        """
+        A page without arguments offers to fill in what the author gave as examples.
+        """
+        page = preview(shelf=SHELF).page("/prompts/review")
+
+        assert links(page)["Fill in the author's example"] == "/prompts/review?code=x+%3D+1"
+
+    def test_what_a_prompt_raises(self, preview):
+        """
+        What it tells people is shown as it is, anything else with its line.
+        """
+        shown = preview(shelf=SHELF)
+
+        assert "nine steps are enough" in shown.render("plan", steps="10")
+        failed = shown.render("plan", steps="0")
+        assert "ZeroDivisionError" in failed
+        assert "shelf.py" in failed
+        assert "site-packages" not in failed
+
+    def test_an_unknown_prompt(self, preview):
+        """
+        The page says what is meant, and so does a form whose prompt is gone.
+        """
+        shown = preview(shelf=SHELF)
+        answer = shown.client.get("/prompts/revew")
+
+        assert answer.status_code == 404
+        assert "did you mean &#39;review&#39;?" in answer.text
+        assert "unknown prompt" in shown.render("revew")
+
+    def test_a_long_address_is_not_shown(self, preview):
+        """
+        Servers refuse it, so that it would be no link.
+        """
+        shown = preview(shelf=SHELF)
+        answer = shown.client.post("/prompts/review/render", data={"code": "x" * 7000})
+
+        assert answer.headers["hx-replace-url"] == "/prompts/review"
+
+    def test_the_newest_recipes_are_shown(self, preview, recipes):
+        """
+        After a reload, a page is made of what is served now.
+        """
+        shown = preview(shelf=SHELF)
+        assert "more" not in links(shown.page("/"))
+        shown.live.publish(
+            compile(load(recipes(shelf=SHELF + "\n@prompt\ndef more():\n    return 'More.'\n")))
+        )
+
+        assert links(shown.page("/"))["more"] == "/prompts/more"
+        assert "<p>More.</p>" in shown.page("/prompts/more")
+
+
+class TestResource:
+    def test_a_template(self, preview):
+        """
+        It says what it is, and is read for no URI.
+        """
+        page = preview(shelf=SHELF).page("/resources?uri=style://{language}")
+
+        assert "How we write." in page
+        assert "Plain" not in page
+
+    def test_a_uri_is_read(self, preview):
+        """
+        Its document is shown.
+        """
+        page = preview(shelf=SHELF).page("/resources?uri=style://rust")
+
+        assert "# Plain rust" in page
+
+    def test_what_cannot_be_read(self, preview):
+        """
+        The reason is shown.
+        """
+        shown = preview(shelf=SHELF)
+
+        assert "did you mean &#39;rust&#39;" in shown.page("/resources?uri=style://rus")
+        assert "unknown resource" in shown.page("/resources?uri=no://where")
