@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import islice
-from json.decoder import scanstring  # type: ignore[attr-defined] (typeshed leaves it out)
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Final
 
 from msgspec import Struct
