@@ -19,16 +19,9 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
-from promptkit.preview.controls import (
-    Control,
-    control_of,
-    is_by_line,
-    is_json,
-    is_upload,
-    takes_file,
-    typeable,
-)
-from promptkit.preview.json_places import place_of, syntax_fault
+from promptkit.preview.control import Control, typeable
+from promptkit.preview.controls import control_of, is_by_line, is_upload, takes_file
+from promptkit.preview.fault_places import told
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE, uploads_in
 
 #: By argument name: what the file was called that it was read from, and how many there were so far.
@@ -303,7 +296,7 @@ def _field(argument: Argument, given: str | None, faults: Iterable[Fault], file:
         required=argument.required,
         description=argument.description or argument.reader.hint or None,
         examples=_examples(argument),
-        faults=tuple(_told(argument, fault, given) for fault in faults if fault.argument == argument.name),
+        faults=tuple(told(argument, fault, given) for fault in faults if fault.argument == argument.name),
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
@@ -346,26 +339,3 @@ def _examples(argument: Argument) -> tuple[str, ...]:
         except TypeError:  # as above
             continue
     return tuple(found)
-
-
-def _told(argument: Argument, fault: Fault, given: str | None) -> str:
-    """What is wrong, and where in the text."""
-    where = None if argument.arg.secret or not given else _where(argument, fault, given)
-    return f"{fault} ({where})" if where else str(fault)
-
-
-def _where(argument: Argument, fault: Fault, text: str) -> str | None:
-    if is_by_line(argument):
-        return _line_of(text, fault.path)
-    if not fault.path:
-        return syntax_fault(text) if is_json(argument) else None
-    place = place_of(text, fault.path)
-    return None if place is None else str(place)
-
-
-def _line_of(text: str, path: str) -> str | None:
-    """The line of an item of a list that has a line for each."""
-    number = path[1:-1]
-    lines = [at for at, line in enumerate(text.splitlines(), 1) if line.strip()]
-    is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
-    return f"line {lines[int(number)]}" if is_item else None
