@@ -10,7 +10,7 @@ import attrs
 from starlette.applications import Starlette
 from starlette.datastructures import FormData, QueryParams
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -99,7 +99,7 @@ class Preview:
                 Route(f"{prompt}/tabs/{{tab}}", self._show_tab, methods=["POST"]),
                 Route(prompt, self._show_prompt),
             ],
-            exception_handlers={HTTPException: self._explain},
+            exception_handlers={HTTPException: self._explain, ClientDisconnect: _nothing},
         )
 
     @property
@@ -153,7 +153,7 @@ class Preview:
             offered = await _unless_gone(
                 request, self._calls.call((prompt.name, argument), complete, time_limit())
             )
-        except (CancelledError, HTTPException):
+        except (CancelledError, ClientDisconnect):
             raise
         except BaseException as error:  # noqa: BLE001 (authors raise anything)
             failed = Redactor.of(prompt.arguments, chosen).redacted(said(f"completing {argument!r}", error))
@@ -259,11 +259,16 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     try:
         await wait((task, gone), return_when=FIRST_COMPLETED)
         if not task.done():
-            raise HTTPException(499, "The page has gone.")
+            raise ClientDisconnect
         return task.result()
     finally:
         task.cancel()
         gone.cancel()
+
+
+async def _nothing(_request: Request, _error: Exception) -> Response:
+    """The response to a page that waits for none: it was superseded while it was sent, or made."""
+    return Response(status_code=499)
 
 
 async def _gone(request: Request) -> None:
