@@ -513,6 +513,19 @@ class TestUploads:
         assert (second.given, second.files) == (first.given, first.files)
         assert ("a.bin" in html, "5 bytes" in html) == (True, annotation is bytes)
 
+    @pytest.mark.parametrize(
+        ("annotation", "sent", "size"),
+        [(bytes, "aGk=", 2), (bytes, "data:,h%69", 2), (str, "a\r\nb", 4), (bytes, "***", 3)],
+        ids=shown,
+    )
+    def test_the_size_of_what_is_kept(self, annotation, sent, size):
+        """
+        It is that of the value, however it is written.
+        """
+        (field,) = fields_of(arguments_of(annotation), {"value": sent})
+
+        assert field.size == size
+
     def test_an_unknown_field_takes_no_file(self):
         """
         A file for an argument that does not exist is left alone.
