@@ -60,7 +60,7 @@ def media(
 
 
 @prompt
-def whisper(token: Annotated[str, Arg(secret=True)], text: str = ""):
+def whisper(token: Annotated[str, Arg(secret=True)], text: str = "", times: int = 1):
     return f"Send {text} with {token}, please"
 
 
@@ -216,7 +216,7 @@ import enum
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
 from uuid import UUID
 
 import attrs
@@ -232,6 +232,20 @@ class Tone(enum.Enum):
 
 class Level(enum.IntEnum):
     LOW = 1
+
+
+@dataclass
+class Scaled:
+    x: int = 0
+    known: ClassVar[int] = 3
+
+
+@attrs.define(init=False)
+class Doubled:
+    x: int
+
+    def __init__(self, half=0, x=None):
+        self.x = 2 * half if x is None else x
 
 
 @dataclass
@@ -314,6 +328,8 @@ PROMPTS = {
     "Circle": ['{"type": "circle", "radius": 1}'],
     "Pair": ["[1]"],
     "Options": ['{"depth": 1, "tags": ["a"]}'],
+    "Scaled": ['{"x": 2}'],
+    "Doubled": ['{"x": 2}'],
     "Money": ["300"],
     "list[Money]": ["3, 4"],
 }
@@ -610,14 +626,23 @@ class TestClients:
 
 
 @pytest.mark.parametrize("tab", TABS)
-@pytest.mark.parametrize("sent", [{"token": SECRET, "text": SECRET}, {"token": ""}, {}])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"token": SECRET, "text": SECRET},
+        {"token": SECRET, "text": "x", "times": SECRET},
+        {"token": f"three {SECRET} words", "text": "x", SECRET: "1"},
+    ],
+    ids=["in a text", "in a fault", "in a name"],
+)
 def test_no_tab_shows_a_secret(tab, sent):
     """
     It stands neither in texts nor in notes, also where another argument holds it.
     """
     rendering = rendered(whisper, **sent)
     for choice in ("", *REVISIONS, *EXPORTS, *CLIENTS):
-        assert "hunter2" not in repr(content_of(tab, rendering, "recipes", choice))
+        shown = repr(content_of(tab, rendering, "recipes", choice))
+        assert [word for word in ("hunter2", "three") if word in shown] == []
 
 
 @pytest.mark.parametrize("tab", TABS)
