@@ -81,7 +81,8 @@ class Preview:
         self._target = target
         self._media = Media()
         self._calls = Calls()
-        self._newest: Gallery | None = None
+        self._newest = Gallery(live.catalog)
+        self._newest.cards()  # written before somebody waits for it
 
     def routed(self) -> Starlette:
         """Return the pages by their addresses."""
@@ -104,8 +105,8 @@ class Preview:
 
     @property
     def _gallery(self) -> Gallery:
-        if self._newest is None or self._newest.catalog is not self._live.catalog:
-            self._newest = Gallery(self._live.catalog)
+        if self._newest.catalog is not self._live.catalog:
+            self._newest = self._newest.of(self._live.catalog)
             self._calls.forget()
         return self._newest
 
@@ -242,7 +243,8 @@ class Preview:
 
     async def _explain(self, _request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
-        return self._page("error.html", error.status_code, reason=error.detail)
+        faults = [fault for fault in self._gallery.faults if fault.is_error]
+        return self._page("error.html", error.status_code, reason=error.detail, faults=faults)
 
 
 @attrs.frozen
@@ -294,4 +296,4 @@ def _address(rendering: Rendering) -> str:
 
 
 def _refused(target: str, reason: str) -> Response:
-    return HTMLResponse(page("error.html", target=target, version=None, reason=reason, gallery=None), 403)
+    return HTMLResponse(page("error.html", target=target, version=None, reason=reason, faults=()), 403)
