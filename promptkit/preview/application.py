@@ -1,7 +1,8 @@
 """The pages of the preview, and where they are."""
 
 import json
-from asyncio import FIRST_COMPLETED, CancelledError, create_task, wait
+import re
+from asyncio import FIRST_COMPLETED, CancelledError, create_task, to_thread, wait
 from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -22,14 +23,15 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.preview import forms
-from promptkit.preview.calls import Calls
-from promptkit.preview.conversation import document_of, turns_of
+from promptkit.preview.calls import Calls, HangsError
+from promptkit.preview.conversation import ALL_TURNS, document_of, turns_of
 from promptkit.preview.gallery import Gallery
 from promptkit.preview.guard import Guard
 from promptkit.preview.live import Live
 from promptkit.preview.media import Media
 from promptkit.preview.rendering import Rendering, read, render, said, time_limit
 from promptkit.preview.tabs import TABS, content_of
+from promptkit.preview.tabs.content import TabContent
 from promptkit.preview.templating import FOLDER, page, prompt_path
 from promptkit.preview.uploads import FORM_LIMITS
 
@@ -126,7 +128,9 @@ class Preview:
 
     async def _show_prompt(self, request: Request) -> Response:
         submitted = await self._submitted(request, self._prompt(request), request.query_params)
-        return self._page("prompt.html", tabs=TABS, **self._shown(submitted))
+        whole = _number(request.query_params.get(_SHOW_ALL))
+        shown = await to_thread(self._shown, submitted, whole)
+        return self._page("prompt.html", tabs=TABS, **shown)
 
     async def _render(self, request: Request) -> Response:
         """What a form changes of the page of its prompt."""
@@ -136,8 +140,8 @@ class Preview:
             return self._page("gone.html", reason=gone.detail)
         async with request.form(**FORM_LIMITS) as form:
             submitted = await self._submitted(request, prompt, form)
-            whole = str(form.get(_SHOW_ALL, ""))
-        shown = self._shown(submitted, int(whole) if whole.isdecimal() else 0)
+            whole = _number(form.get(_SHOW_ALL))
+        shown = await to_thread(self._shown, submitted, whole)
         response = self._page("rendered.html", **shown)
         response.headers["HX-Replace-Url"] = _address(submitted.rendering)
         return response
@@ -169,7 +173,12 @@ class Preview:
             submitted = await self._submitted(request, prompt, form)
         choice = request.query_params.get("choice", "")
         made = partial(content_of, tab, submitted.rendering, self._target, choice)
-        content = await _unless_gone(request, self._calls.call((prompt.name, tab), made, time_limit(prompt)))
+        try:
+            content = await _unless_gone(
+                request, self._calls.call((prompt.name, tab), made, time_limit(prompt))
+            )
+        except HangsError as error:
+            content = TabContent(tab, notes=(f"prompt {prompt.name!r} {error}",))
         return self._page("tab.html", prompt=prompt, content=content)
 
     async def _submitted(
@@ -184,7 +193,8 @@ class Preview:
             rendering = attrs.evolve(rendering, workflow=None, question=None, faults=faults)
         return _Submitted(rendering, submission.files)
 
-    def _shown(self, submitted: "_Submitted", whole: int = 0) -> Mapping[str, Any]:
+    def _shown(self, submitted: "_Submitted", whole: int) -> Mapping[str, Any]:
+        """What the page of a prompt is made of. It takes a while for a text that is long."""
         rendering = submitted.rendering
         prompt, workflow = rendering.prompt, rendering.workflow
         turns = [] if workflow is None else turns_of(workflow, self._media, rendering.redacted, whole)
@@ -193,7 +203,7 @@ class Preview:
             "prompt": prompt,
             "fields": forms.fields_of(prompt.arguments, rendering.given, rendering.faults, submitted.files),
             "turns": turns,
-            "tokens": sum(turn.tokens for turn in turns),
+            "all_turns": ALL_TURNS,
             "faults": self._gallery.faults_beside(prompt.location),
             "example": None if rendering.given else _example(prompt),
         }
@@ -266,6 +276,11 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     finally:
         task.cancel()
         gone.cancel()
+
+
+def _number(text: object) -> int:
+    """The number that a form or an address has sent; 0 if it is none."""
+    return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,9}", text) else 0
 
 
 async def _nothing(_request: Request, _error: Exception) -> Response:

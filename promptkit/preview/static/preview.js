@@ -12,8 +12,11 @@ function tell(text, lasts = false) {
 
 // The server tells each page when recipes have changed.
 
-function follow(version) {
-  const events = new EventSource(`/events?version=${version}`);
+// A page that nobody sees keeps no connection: browsers have few for one server.
+
+function follow() {
+  if (document.hidden || follow.events) return;
+  const events = (follow.events = new EventSource(`/events?version=${document.body.dataset.version}`));
   events.addEventListener("reload", (event) => {
     const change = JSON.parse(event.data);
     document.body.dataset.version = change.version;
@@ -30,11 +33,19 @@ function follow(version) {
     const ended = events.readyState === EventSource.CLOSED;
     tell(ended ? "promptkit dev was started anew: open the address that it has printed." : "promptkit dev does not answer.", true);
   });
-  addEventListener("pagehide", () => events.close());
-  addEventListener("pageshow", (event) => event.persisted && follow(document.body.dataset.version));
 }
 
-if (document.body.dataset.version !== undefined) follow(document.body.dataset.version);
+function unfollow() {
+  follow.events?.close();
+  follow.events = null;
+}
+
+if (document.body.dataset.version !== undefined) {
+  follow();
+  document.addEventListener("visibilitychange", () => (document.hidden ? unfollow() : follow()));
+  addEventListener("pagehide", unfollow);
+  addEventListener("pageshow", follow);
+}
 
 // How text is shown stays the same from page to page.
 
