@@ -82,9 +82,8 @@ class Preview:
         self._live = live
         self._target = target
         self._media = Media()
-        self._calls = Calls()
-        self._newest = Gallery(live.catalog)
-        self._newest.cards()  # written before somebody waits for it
+        self._newest = _Shown(Gallery(live.catalog), Calls())
+        self._newest.gallery.cards()  # written before somebody waits for it
 
     def routed(self) -> Starlette:
         """Return the pages by their addresses."""
@@ -106,15 +105,16 @@ class Preview:
         )
 
     @property
-    def _gallery(self) -> Gallery:
-        if self._newest.catalog is not self._live.catalog:
-            self._newest = self._newest.of(self._live.catalog)
-            self._calls.forget()
+    def _shown(self) -> "_Shown":
+        """What the newest catalog is shown with. What hung in an older one holds up nothing of it."""
+        catalog = self._live.catalog
+        if self._newest.gallery.catalog is not catalog:
+            self._newest = _Shown(self._newest.gallery.of(catalog), Calls())
         return self._newest
 
     def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         text = page(
-            template, gallery=self._gallery, target=self._target, version=self._live.version, **values
+            template, gallery=self._shown.gallery, target=self._target, version=self._live.version, **values
         )
         return HTMLResponse(text, status)
 
@@ -129,8 +129,8 @@ class Preview:
     async def _show_prompt(self, request: Request) -> Response:
         submitted = await self._submitted(request, self._prompt(request), request.query_params)
         whole = _number(request.query_params.get(_SHOW_ALL))
-        shown = await to_thread(self._shown, submitted, whole)
-        return self._page("prompt.html", tabs=TABS, **shown)
+        parts = await to_thread(self._parts, submitted, whole)
+        return self._page("prompt.html", tabs=TABS, **parts)
 
     async def _render(self, request: Request) -> Response:
         """What a form changes of the page of its prompt."""
@@ -141,8 +141,8 @@ class Preview:
         async with request.form(**FORM_LIMITS) as form:
             submitted = await self._submitted(request, prompt, form)
             whole = _number(form.get(_SHOW_ALL))
-        shown = await to_thread(self._shown, submitted, whole)
-        response = self._page("rendered.html", **shown)
+        parts = await to_thread(self._parts, submitted, whole)
+        response = self._page("rendered.html", **parts)
         response.headers["HX-Replace-Url"] = _address(submitted.rendering)
         return response
 
@@ -156,7 +156,7 @@ class Preview:
         offered, failed = Completion(), ""
         try:
             offered = await _unless_gone(
-                request, self._calls.call((prompt.name, argument), complete, time_limit())
+                request, self._shown.calls.call((prompt.name, argument), complete, time_limit())
             )
         except (CancelledError, ClientDisconnect):
             raise
@@ -175,7 +175,7 @@ class Preview:
         made = partial(content_of, tab, submitted.rendering, self._target, choice)
         try:
             content = await _unless_gone(
-                request, self._calls.call((prompt.name, tab), made, time_limit(prompt))
+                request, self._shown.calls.call((prompt.name, tab), made, time_limit(prompt))
             )
         except HangsError as error:
             content = TabContent(tab, notes=(f"prompt {prompt.name!r} {error}",))
@@ -186,14 +186,14 @@ class Preview:
     ) -> "_Submitted":
         own = FormData([pair for pair in form.multi_items() if pair[0] != _SHOW_ALL])
         submission = forms.submission_of(prompt.arguments, own)
-        rendered = render(self._calls, self._live.catalog, prompt, submission.given)
+        rendered = render(self._shown.calls, self._live.catalog, prompt, submission.given)
         rendering = await _unless_gone(request, rendered)
         if submission.faults:
             faults = (*submission.faults, *rendering.faults)
             rendering = attrs.evolve(rendering, workflow=None, question=None, faults=faults)
         return _Submitted(rendering, submission.files)
 
-    def _shown(self, submitted: "_Submitted", whole: int) -> Mapping[str, Any]:
+    def _parts(self, submitted: "_Submitted", whole: int) -> Mapping[str, Any]:
         """What the page of a prompt is made of. It takes a while for a text that is long."""
         rendering = submitted.rendering
         prompt, workflow = rendering.prompt, rendering.workflow
@@ -204,7 +204,7 @@ class Preview:
             "fields": forms.fields_of(prompt.arguments, rendering.given, rendering.faults, submitted.files),
             "turns": turns,
             "all_turns": ALL_TURNS,
-            "faults": self._gallery.faults_beside(prompt.location),
+            "faults": self._shown.gallery.faults_beside(prompt.location),
             "example": None if rendering.given else _example(prompt),
         }
 
@@ -218,7 +218,7 @@ class Preview:
     async def _show_resource(self, request: Request) -> Response:
         """A resource, read if it has this URI, and described if it is a template."""
         uri = request.query_params.get("uri", "")
-        reading = await _unless_gone(request, read(self._calls, self._live.catalog, uri))
+        reading = await _unless_gone(request, read(self._shown.calls, self._live.catalog, uri))
         is_whole = _SHOW_ALL in request.query_params
         document = reading.document and document_of(
             reading.document, self._media, reading.redacted, is_whole=is_whole
@@ -229,7 +229,7 @@ class Preview:
             reading=reading,
             document=document,
             examples=example_uris(reading.resource) if reading.resource else (),
-            faults=self._gallery.faults_beside(reading.resource.location) if reading.resource else [],
+            faults=self._shown.gallery.faults_beside(reading.resource.location) if reading.resource else [],
         )
 
     async def _send_events(self, request: Request) -> Response:
@@ -253,8 +253,16 @@ class Preview:
 
     async def _explain(self, _request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
-        faults = [fault for fault in self._gallery.faults if fault.is_error]
+        faults = [fault for fault in self._shown.gallery.faults if fault.is_error]
         return self._page("error.html", error.status_code, reason=error.detail, faults=faults)
+
+
+@attrs.frozen
+class _Shown:
+    """A catalog as the pages list it, and what runs for them."""
+
+    gallery: Gallery
+    calls: Calls
 
 
 @attrs.frozen

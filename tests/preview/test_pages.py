@@ -284,6 +284,27 @@ class TestResource:
         assert len(page) < 40_000
         assert "20,000 of 1,000,000 characters are shown." in page
 
+    def test_a_reload_waits_for_nothing_old(self, preview, recipes):
+        """
+        What hung before a change does not hold up what is shown now.
+        """
+        hangs = """
+        import threading
+        from promptkit import prompt
+
+        @prompt(timeout=0.05)
+        def one():
+            threading.Event().wait(5)
+            return "Late."
+        """
+        shown = preview(one=hangs)
+        said = [shown.render("one") for _ in range(5)]
+        assert ["4 calls of it still run" in each for each in said] == [False] * 4 + [True]
+        mended = "from promptkit import prompt\n@prompt\ndef one():\n    return 'Fine.'\n"
+        shown.live.publish(compile(load(recipes(one=mended))))
+
+        assert "<p>Fine.</p>" in shown.render("one")
+
 
 class TestCompletion:
     SOURCE = """
