@@ -51,6 +51,7 @@ LAZY = {
     "promptkit.errors.sources",
     "promptkit.catalog.examples",
     "promptkit.compiler.loading.configuration",
+    "promptkit.preview",
     "promptkit.testing",
     "promptkit.transports.authorization",
     "promptkit.transports.secret_files",

@@ -21,7 +21,7 @@ from promptkit.conversion.scalars import BUILT_IN, SCALARS, Schema, scalar_of
 from promptkit.conversion.unstructuring import json_of
 from promptkit.language.arg import NO_DEFAULT
 
-__all__ = ["schema_of"]
+__all__ = ["alternative_of", "schema_of"]
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
@@ -47,6 +47,13 @@ def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
     if definitions:
         schema["$defs"] = definitions
     return schema
+
+
+def alternative_of(argument: Argument) -> dict[str, Any]:
+    """Return the JSON Schema of an argument without null; ``{}`` if several alternatives are left."""
+    schema = schema_of((argument,))["properties"][argument.name]
+    members = [member for member in schema.get("anyOf", [schema]) if member.get("type") != "null"]
+    return members[0] if len(members) == 1 else {}
 
 
 def _property(argument: Argument, definitions: dict[str, Any]) -> dict[str, Any]:

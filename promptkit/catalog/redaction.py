@@ -31,6 +31,9 @@ _MAX_CHARACTERS: Final = 128 * 1024
 #: Values that are too common in other text to be hidden everywhere.
 _COMMON: Final = frozenset({"True", "False", "None", "true", "false", "null"})
 
+#: Members of a result whose values come from the protocol, or from a vendor's, and hold no secrets.
+_PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type", "format", "detail")
+
 
 @attrs.frozen
 class Redactor:
@@ -105,6 +108,17 @@ class Redactor:
     def redacted(self, text: str) -> str:
         """*text* with `HIDDEN` in place of every secret."""
         return _redacted(text, (self,))
+
+    def redacted_json(self, value: Any) -> Any:
+        """The JSON of a result, or of a vendor's request, with `HIDDEN` in place of every secret."""
+        if isinstance(value, dict):
+            return {
+                key: item if key in _PROTOCOL_MEMBERS else self.redacted_json(item)
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self.redacted_json(item) for item in value]
+        return self.redacted(value) if isinstance(value, str) else value
 
     @cached_property
     def windows(self) -> frozenset[str]:

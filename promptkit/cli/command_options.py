@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any, Final
 
-from promptkit.cli.option_types import client, entry_name, http_url
+from promptkit.cli.option_types import client, entry_name, http_url, port
 from promptkit.cli.options import SERVE_OPTIONS, add_target
 
 __all__ = ["ADDED", "VENDORS"]
@@ -108,6 +108,19 @@ def _add_diff(diff: ArgumentParser) -> None:
     )
 
 
+def _add_dev(dev: ArgumentParser) -> None:
+    add_target(dev, nargs="?")
+    dev.add_argument(
+        "--port",
+        type=port,
+        metavar="NUMBER",
+        help="the port of the page; 0 takes one that is free (default: 8137, or one that is free)",
+    )
+    dev.add_argument(
+        "--no-open", dest="opens", action="store_false", help="print the address, and open no browser"
+    )
+
+
 def _add_format(command: ArgumentParser) -> None:
     form = command.add_mutually_exclusive_group()
     form.add_argument(
@@ -188,6 +201,7 @@ ADDED: Final[dict[str, Callable[[ArgumentParser], None]]] = {
     "render": _add_render,
     "check": _add_check,
     "complete": _add_complete,
+    "dev": _add_dev,
     "diff": _add_diff,
     "build": _add_build,
     "new": _add_new,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
@@ -22,9 +22,6 @@ __all__ = [
     "exported_as_json",
     "prompt_as_json",
 ]
-
-#: Members of a result whose values come from the protocol, or from a vendor's, and hold no secrets.
-_PROTOCOL_MEMBERS: Final = ("type", "role", "mimeType", "mime_type", "media_type", "format", "detail")
 
 
 def as_markdown(shown: Workflow | EmbeddedResource, files: Mapping[int, Path]) -> str:
@@ -103,7 +100,7 @@ def exported_as_json(
 
     export = getattr(exports, VENDORS[form])
     workflow = shown if isinstance(shown, Workflow) else user(shown)
-    return _redacted(msgspec.to_builtins(export(workflow, lossy=lossy)), redactor)
+    return redactor.redacted_json(msgspec.to_builtins(export(workflow, lossy=lossy)))
 
 
 def completion_as_json(completion: Completion, redactor: Redactor) -> Any:
@@ -126,15 +123,4 @@ def _lowering() -> Any:
 def _decoded(result: bytes, redactor: Redactor) -> Any:
     import msgspec
 
-    return _redacted(msgspec.json.decode(result), redactor)
-
-
-def _redacted(value: Any, redactor: Redactor) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: item if key in _PROTOCOL_MEMBERS else _redacted(item, redactor)
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_redacted(item, redactor) for item in value]
-    return redactor.redacted(value) if isinstance(value, str) else value
+    return redactor.redacted_json(msgspec.json.decode(result))

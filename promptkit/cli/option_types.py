@@ -10,6 +10,7 @@ __all__ = [
     "entry_name",
     "http_url",
     "number_or_zero",
+    "port",
     "positive_number",
     "scopes",
     "server_name",
@@ -84,19 +85,27 @@ def number_or_zero(text: str) -> float:
     return number
 
 
+def port(text: str) -> int:
+    """A port of this machine; 0 for one that is free."""
+    if not _is_port(text):
+        msg = f"{text!r} is not a port: write a number from 0 to 65535"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
 def address(text: str) -> tuple[str, int]:
     """The host and the port of ``[HOST:]PORT``."""
-    host, colon, port = text.rpartition(":")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= 65535):
+    host, colon, number = text.rpartition(":")
+    if not _is_port(number):
         msg = f"{text!r} has no port: write [HOST:]PORT, with a port from 0 to 65535"
         raise argparse.ArgumentTypeError(msg)
     if colon and not host:
-        msg = f"{text!r} has no host before the colon: write {port}, or 0.0.0.0:{port} for all addresses"
+        msg = f"{text!r} has no host before the colon: write {number}, or 0.0.0.0:{number} for all addresses"
         raise argparse.ArgumentTypeError(msg)
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
-        msg = f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{port}"
+        msg = f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{number}"
         raise argparse.ArgumentTypeError(msg)
-    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(port)
+    return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(number)
 
 
 def descriptor(text: str) -> int | str:
@@ -143,6 +152,10 @@ def http_url(text: str) -> str:
         msg = f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp"
         raise argparse.ArgumentTypeError(msg)
     return text
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 5 and int(text) <= 65535
 
 
 def _number(text: str) -> float:

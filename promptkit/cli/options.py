@@ -310,6 +310,7 @@ COMMANDS: Final[dict[str, str]] = {
     "render": "render one prompt and show it",
     "check": "report every fault in the recipes",
     "complete": "show what a client would be offered for an argument",
+    "dev": "show on a page what prompts say, while they are written",
     "diff": "show what clients would see differently from a git revision",
     "build": "write what a server of the recipes starts from, for deployment",
     "new": "make a folder with one prompt, its test and the configuration",

@@ -14,9 +14,11 @@ from msgspec import inspect as mi
 __all__ = [
     "SEQUENCES",
     "bare",
+    "core_of",
     "fits",
     "has_parts",
     "hints_of",
+    "is_closed",
     "is_constrained",
     "is_enum",
     "is_list",
@@ -25,6 +27,7 @@ __all__ = [
     "is_record",
     "is_sequence",
     "is_union",
+    "members_of",
     "parts_of",
     "plain",
     "type_name",
@@ -103,6 +106,29 @@ def is_constrained(annotation: Any) -> bool:
 def is_union(annotation: Any) -> bool:
     """Tell whether *annotation* is a union, in either spelling."""
     return get_origin(annotation) in (typing.Union, types.UnionType)
+
+
+def members_of(annotation: Any) -> list[Any]:
+    """Return the members of a union without None; nothing for any other type."""
+    members = get_args(annotation) if is_union(annotation) else ()
+    return [member for member in members if member is not types.NoneType]
+
+
+def core_of(annotation: Any) -> Any:
+    """Return a type without aliases, constraints and None."""
+    annotation = plain(annotation)
+    if is_constrained(annotation):
+        return core_of(annotation.__origin__)
+    members = members_of(annotation)
+    return core_of(members[0]) if len(members) == 1 else annotation
+
+
+def is_closed(annotation: Any) -> bool:
+    """Tell whether the values of a type can be listed, as those of an enumeration."""
+    annotation = core_of(annotation)
+    if members := members_of(annotation):
+        return all(map(is_closed, members))
+    return annotation is bool or is_enum(annotation) or is_literal(annotation)
 
 
 def has_parts(annotation: Any) -> bool:

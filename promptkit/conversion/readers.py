@@ -30,7 +30,7 @@ from promptkit.conversion.kinds import (
 from promptkit.conversion.parsing import Read
 from promptkit.conversion.scalars import SCALARS, Reader, ScalarType, scalar_of
 
-__all__ = ["reader_of"]
+__all__ = ["reader_of", "split_list"]
 
 #: Where `str.splitlines` splits.
 _LINE_ENDS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
@@ -176,7 +176,7 @@ def _list_read(member: Reader, make: Callable[[list[Any]], Any], *, nullable: bo
     read_member = member.read
 
     def read(value: Any) -> Any:
-        items = _split_list(value, one_a_line=one_a_line) if isinstance(value, str) else value
+        items = split_list(value, one_a_line=one_a_line) if isinstance(value, str) else value
         if not isinstance(items, list):
             raise ConversionError
         found, faults = [], []
@@ -208,7 +208,8 @@ def _of_member(fault: ConversionError, reader: Reader, value: Any) -> Conversion
     )
 
 
-def _split_list(text: str, *, one_a_line: bool) -> Any:
+def split_list(text: str, *, one_a_line: bool) -> Any:
+    """Return the items in the text of a list: those of a JSON array, of lines, or between commas."""
     if _is_array(text):
         return _decode(text)
     items = text.splitlines() if _is_by_line(text, one_a_line=one_a_line) else text.split(",")

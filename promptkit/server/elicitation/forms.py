@@ -8,16 +8,15 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from datetime import datetime
 from math import inf, nextafter
-from types import NoneType
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
 from promptkit.catalog.arguments import Argument
-from promptkit.catalog.json_schema import schema_of
+from promptkit.catalog.json_schema import alternative_of
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import is_constrained, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.kinds import core_of, is_closed, is_list
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader
 from promptkit.protocol.jsonrpc import InvalidParams
@@ -139,8 +138,8 @@ def answers(response: Any, names: Collection[str]) -> dict[str, Any] | None:
 
 
 def _property(argument: Argument, *, multi_select: bool) -> Schema:
-    annotation = _bare(argument.annotation)
-    schema = _schema(argument)
+    annotation = core_of(argument.annotation)
+    schema = alternative_of(argument)
     chosen = _choice(argument.reader, annotation) or (
         _choices(annotation, schema) if multi_select and is_list(annotation) else None
     )
@@ -153,50 +152,21 @@ def _property(argument: Argument, *, multi_select: bool) -> Schema:
     return field | {key: text for key, text in labels.items() if text}
 
 
-def _bare(annotation: Any) -> Any:
-    """The type without aliases, constraints, and None."""
-    annotation = plain(annotation)
-    if is_constrained(annotation):
-        return _bare(annotation.__origin__)
-    members = _members(annotation)
-    return _bare(members[0]) if len(members) == 1 else annotation
-
-
-def _members(annotation: Any) -> list[Any]:
-    """The members of a union without None; empty for any other type."""
-    members = get_args(annotation) if is_union(annotation) else ()
-    return [member for member in members if member is not NoneType]
-
-
-def _schema(argument: Argument) -> Schema:
-    """The JSON Schema of an argument without null; ``{}`` if several alternatives are left."""
-    schema = schema_of((argument,))["properties"][argument.name]
-    members = [member for member in schema.get("anyOf", [schema]) if member.get("type") != "null"]
-    return members[0] if len(members) == 1 else {}
-
-
 def _choice(reader: Reader, annotation: Any) -> Schema | None:
     """A field to choose one value; None if the values cannot be listed."""
     if annotation is bool:
         return {"type": "boolean"}
-    if not _has_few_values(annotation):
+    if not is_closed(annotation):
         return None
     # Values of two types may have the same name. An empty one would mean that nothing was entered.
     return {"type": "string", "enum": list(dict.fromkeys(filter(None, reader.values)))}
-
-
-def _has_few_values(annotation: Any) -> bool:
-    annotation = _bare(annotation)
-    if members := _members(annotation):
-        return all(map(_has_few_values, members))
-    return annotation is bool or is_enum(annotation) or is_literal(annotation)
 
 
 def _choices(annotation: Any, schema: Schema) -> Schema | None:
     """A field to choose several values; None if the values cannot be listed."""
     item = get_args(annotation)[0]
     reader = reader_of(item)
-    items = _choice(reader, _bare(item)) if reader else None
+    items = _choice(reader, core_of(item)) if reader else None
     if items is None or "enum" not in items:
         return None
     return {"type": "array", "items": items} | _only(schema, "minItems", "maxItems")

@@ -1,0 +1,155 @@
+"""The gallery: every prompt and resource of a catalog, what is wrong beside them, and search."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import attrs
+from markupsafe import Markup
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.diagnostics import Diagnostic, Location, Severity
+from promptkit.errors.sources import line_of
+from promptkit.preview.templating import environment
+
+__all__ = ["Fault", "Gallery"]
+
+#: Where a prompt keeps the tags that its author gave.
+_TAGS: Final = "promptkit/tags"
+
+
+@attrs.frozen
+class Fault:
+    """
+    A diagnostic with its line of source.
+
+    Args:
+        diagnostic:
+            What is wrong.
+
+        line:
+            Where, counted from 1; 0 if it is the whole file.
+
+        before:
+            The line up to the fault.
+
+        marked:
+            The fault itself.
+
+        after:
+            The rest of the line.
+    """
+
+    diagnostic: Diagnostic
+    line: int
+    before: str
+    marked: str
+    after: str
+
+    @property
+    def is_error(self) -> bool:
+        """Whether something cannot be served."""
+        return self.diagnostic.severity is Severity.ERROR
+
+    @classmethod
+    def of(cls, diagnostic: Diagnostic) -> "Fault":
+        """Read the line of a diagnostic. One of a whole function is marked at its name."""
+        place = diagnostic.location
+        place = place if place.column else place.part("def")
+        source = line_of(place.file, place.line).rstrip() if place.line else ""
+        begin, end = place.column - 1, place.end - 1
+        if begin < 0:
+            begin, end = len(source) - len(source.lstrip()), len(source)
+        return cls(diagnostic, place.line, source[:begin], source[begin:end], source[end:])
+
+
+@attrs.frozen
+class _Row:
+    """One prompt: what is looked for in it, and how it is listed."""
+
+    prompt: CompiledPrompt
+    words: str
+    card: Markup
+    line: Markup
+
+
+@attrs.frozen(slots=False)
+class Gallery:
+    """
+    What the pages list of one catalog. Each prompt is written once.
+
+    Args:
+        catalog:
+            The catalog.
+    """
+
+    catalog: Catalog
+    _written: Mapping[int, _Row] = attrs.field(factory=dict, repr=False)
+
+    def of(self, catalog: Catalog) -> "Gallery":
+        """Return the gallery of a newer catalog. Prompts that are still the same are not written again."""
+        written = {id(row.prompt): row for row in self._rows}
+        return Gallery(catalog, written)
+
+    @cached_property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong, errors first, each with its line as it was when this was asked for first."""
+        ordered = sorted(self.catalog.diagnostics, key=lambda one: one.severity is not Severity.ERROR)
+        return tuple(map(Fault.of, ordered))
+
+    def faults_beside(self, place: Location) -> list[Fault]:
+        """Return what is wrong in the file of a prompt or resource."""
+        return [fault for fault in self.faults if fault.diagnostic.location.file == place.file]
+
+    @property
+    def counted(self) -> str:
+        """How much there is."""
+        return ", ".join(
+            (
+                _counted(len(self.catalog.prompts), "prompt"),
+                *((_counted(len(self.catalog.resources), "resource"),) if self.catalog.resources else ()),
+            )
+        )
+
+    def cards(self, typed: str = "") -> Markup:
+        """Return the prompts that match what was typed, with all that clients are told of them."""
+        return Markup("").join(row.card for row in self._matching(typed))
+
+    def lines(self, typed: str = "", current: str = "") -> Markup:
+        """Return the names of the prompts that match what was typed; *current* is the one that is shown."""
+        marked = ("<a ", '<a aria-current="page" ')
+        return Markup("").join(
+            Markup(str(row.line).replace(*marked, 1)) if row.prompt.name == current else row.line  # noqa: S704 (as it was)
+            for row in self._matching(typed)
+        )
+
+    def _matching(self, typed: str) -> Iterable[_Row]:
+        words = typed.casefold().split()
+        return (
+            [row for row in self._rows if all(word in row.words for word in words)] if words else self._rows
+        )
+
+    @cached_property
+    def _rows(self) -> Sequence[_Row]:
+        return [self._written.get(id(prompt)) or _row(prompt) for prompt in self.catalog.prompts]
+
+
+def _row(prompt: CompiledPrompt) -> _Row:
+    macros: Any = environment().get_template("rows.html").module
+    return _Row(prompt, _words(prompt), macros.card(prompt, _tags(prompt)), macros.line(prompt))
+
+
+def _tags(prompt: CompiledPrompt) -> tuple[str, ...]:
+    tags = prompt.meta.get(_TAGS, ())
+    return tuple(map(str, tags)) if isinstance(tags, list | tuple) else ()
+
+
+def _words(prompt: CompiledPrompt) -> str:
+    """All that is looked for in a prompt."""
+    parts = (prompt.name, prompt.title, prompt.description, *_tags(prompt), *prompt.arguments.by_name)
+    return "\n".join(filter(None, parts)).casefold()
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,73 @@
+// What the pages do by themselves: they follow reloads, show text as Markdown or raw, and copy it.
+// Requests and swaps are htmx's, as the attributes in the templates say.
+
+const news = document.getElementById("news");
+const conversation = document.querySelector("section.conversation");
+
+function tell(text, lasts = false) {
+  news.textContent = text;
+  clearTimeout(tell.timer);
+  if (!lasts) tell.timer = setTimeout(() => (news.textContent = ""), 8000);
+}
+
+// The server tells each page when recipes have changed.
+
+// A page that nobody sees keeps no connection: browsers have few for one server.
+
+function follow() {
+  if (document.hidden || follow.events) return;
+  const events = (follow.events = new EventSource(`/events?version=${document.body.dataset.version}`));
+  events.addEventListener("reload", (event) => {
+    const change = JSON.parse(event.data);
+    document.body.dataset.version = change.version;
+    if (document.body.classList.contains("error")) return location.reload();
+    tell(change.said);
+    htmx.trigger(document.body, "reload");
+  });
+  events.addEventListener("open", () => {
+    if (follow.lost) tell("Connected again.");
+    follow.lost = false;
+  });
+  events.addEventListener("error", () => {
+    follow.lost = true;
+    const ended = events.readyState === EventSource.CLOSED;
+    tell(ended ? "promptkit dev was started anew: open the address that it has printed." : "promptkit dev does not answer.", true);
+  });
+}
+
+function unfollow() {
+  follow.events?.close();
+  follow.events = null;
+}
+
+if (document.body.dataset.version !== undefined) {
+  follow();
+  document.addEventListener("visibilitychange", () => (document.hidden ? unfollow() : follow()));
+  addEventListener("pagehide", unfollow);
+  addEventListener("pageshow", follow);
+}
+
+// How text is shown stays the same from page to page.
+
+function showAs(form) {
+  if (!conversation) return;
+  conversation.dataset.show = form;
+  for (const button of conversation.querySelectorAll("button[data-show]"))
+    button.setAttribute("aria-pressed", String(button.dataset.show === form));
+}
+
+showAs(sessionStorage.getItem("show") ?? "formatted");
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("button");
+  if (button?.dataset.show) {
+    sessionStorage.setItem("show", button.dataset.show);
+    showAs(button.dataset.show);
+  } else if (button?.dataset.copy) {
+    const source = document.getElementById(button.dataset.copy);
+    await navigator.clipboard.writeText((source.querySelector(".raw") ?? source).textContent);
+    tell("Copied.");
+  }
+});
+
+document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest" });

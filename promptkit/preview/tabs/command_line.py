@@ -1,0 +1,69 @@
+"""The tab *command line*: the command that prints the same."""
+
+import shlex
+from typing import Final
+
+from promptkit.catalog.arguments import Arguments
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.preview.controls import is_upload
+from promptkit.preview.rendering import Rendering
+from promptkit.preview.tabs.content import Block, TabContent
+
+__all__ = ["content", "variable"]
+
+#: Characters of a value that stands in the command itself. Systems take 128 KiB.
+_MAX_VALUE: Final = 32_000
+
+#: How a word is written in which nothing is invisible.
+_ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
+
+
+def content(rendering: Rendering, target: str, _choice: str) -> TabContent:
+    """
+    Return the command, quoted for a shell as Linux and macOS have it.
+    """
+    prompt = rendering.prompt
+    words = ["promptkit", "render", _quoted(target), _quoted(prompt.name)]
+    notes = []
+    for name, value in rendering.given.items():
+        word, note = _argument(prompt.arguments, name, value)
+        words.append(word)
+        notes += [note] if note else []
+    command = rendering.redactor.redacted(" ".join(words))
+    return TabContent("command-line", (), (Block("Run this", command, "shell"),), tuple(notes))
+
+
+def variable(name: str) -> str:
+    """
+    Return the environment variable that stands for the value of a secret argument.
+    """
+    return name.upper()
+
+
+def _argument(arguments: Arguments, name: str, value: str) -> tuple[str, str | None]:
+    """One argument, and what is to be known of it."""
+    argument = arguments.by_name.get(name)
+    if argument is not None and argument.arg.secret:
+        note = f"The value of {name} is a secret, and left out: set the variable {variable(name)} to it."
+        return f'{name}="${variable(name)}"', note
+    if "\0" in value or len(value) > _MAX_VALUE or (argument is not None and is_upload(argument)):
+        file = f"{name}.bin" if argument is not None and is_upload(argument) else f"{name}.txt"
+        return (
+            f"{name}=@{file}",
+            f"The value of {name} is read from {file}: save there what you uploaded or typed.",
+        )
+    return _quoted(f"{name}={'@' * value.startswith('@')}{value}"), None
+
+
+def _quoted(word: str) -> str:
+    """A word as a shell reads it. What nobody would see is escaped, which needs bash or zsh."""
+    return shlex.quote(word) if escape_invisible(word) == word else f"$'{''.join(map(_escaped, word))}'"
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if 0x20 <= code < 0x7F:
+        return character
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,67 @@
+"""The pages of the preview, asked for as a browser does."""
+
+from contextlib import closing
+
+import attrs
+import pytest
+
+pytest.importorskip("starlette")
+
+from starlette.testclient import TestClient
+
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.preview.application import application
+from promptkit.preview.live import Live
+
+HOST = "127.0.0.1:8137"
+TOKEN = "the-token"  # noqa: S105 (of a test)
+
+
+@attrs.frozen
+class Preview:
+    """A browser that has shown the token, and what the pages show."""
+
+    client: TestClient
+    live: Live
+
+    def page(self, path):
+        """The text of a page that is there."""
+        response = self.client.get(path)
+        assert response.status_code == 200
+        return response.text
+
+    def render(self, name, **values):
+        """What the form of a prompt is answered with."""
+        response = self.client.post(f"/prompts/{name}/render", data=values)
+        assert response.status_code == 200
+        return response.text
+
+
+@pytest.fixture
+def stranger():
+    """A function that returns a browser that knows no token."""
+
+    def meet(live, host=HOST):
+        pages = application(live, "recipes", TOKEN, [HOST, "localhost:8137"])
+        return TestClient(pages, base_url=f"http://{host}", follow_redirects=False)
+
+    return meet
+
+
+@pytest.fixture
+def preview(recipes, stranger):
+    """A function that shows recipes."""
+
+    def show(**files):
+        live = Live(compile(load(recipes(**files))))
+        client = stranger(live)
+        assert client.get(f"/?access-token={TOKEN}").status_code == 303
+        opened.append(client)
+        return Preview(client, live)
+
+    opened = []
+    yield show
+    for client in opened:
+        with closing(client):
+            pass

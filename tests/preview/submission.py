@@ -1,0 +1,61 @@
+"""What a browser sends of a form: its successful controls, by the rules of HTML, parsed by html5lib."""
+
+import math
+import re
+
+import html5lib
+from starlette.datastructures import FormData
+
+#: What browsers do to the values of inputs, by their type.
+_FLOAT = re.compile(r"-?(\d+(\.\d+)?|\.\d+)([eE][-+]?\d+)?")
+_DATE = r"\d{4,}-\d\d-\d\d"
+_TIME = r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,3})?)?"
+_VALID = {
+    "number": lambda text: _FLOAT.fullmatch(text) and math.isfinite(float(text)),
+    "date": re.compile(_DATE).fullmatch,
+    "time": re.compile(_TIME).fullmatch,
+    "datetime-local": re.compile(rf"{_DATE}[T ]{_TIME}").fullmatch,
+}
+_LINES = {"text", "password", "search"}
+
+
+def parsed(html):
+    """The tree of a page."""
+    return html5lib.parse(f"<!doctype html><title>x</title>{html}", namespaceHTMLElements=False)
+
+
+def by_name(html):
+    """The controls of a page by their names."""
+    controls = [one for one in parsed(html).iter() if one.tag in ("input", "textarea", "select")]
+    return {one.get("name"): one for one in controls}
+
+
+def submission_of(html):
+    """What a form sends whose fields nobody has touched."""
+    return FormData([(name, _line_ends(value)) for name, value in _entries(parsed(html))])
+
+
+def _entries(tree):
+    for control in tree.iter():
+        name = control.get("name")
+        if control.tag == "textarea":
+            yield name, "".join(control.itertext())
+        elif control.tag == "select":
+            options = control.findall("option")
+            chosen = [one for one in options if one.get("selected") is not None] or options[:1]
+            yield from ((name, one.get("value")) for one in chosen)
+        elif control.tag == "input" and control.get("type") in ("radio", "checkbox"):
+            if control.get("checked") is not None:
+                yield name, control.get("value", "on")
+        elif control.tag == "input" and control.get("type") != "file":
+            yield name, _sanitized(control.get("type", "text"), control.get("value", ""))
+
+
+def _sanitized(kind, text):
+    if kind in _VALID:
+        return text if _VALID[kind](text) else ""
+    return re.sub("[\r\n]", "", text) if kind in _LINES else text
+
+
+def _line_ends(text):
+    return re.sub("\r\n|\r|\n", "\r\n", text)

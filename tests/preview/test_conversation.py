@@ -1,0 +1,252 @@
+import re
+from hashlib import sha1
+
+import pytest
+
+from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text, Workflow, assistant, user
+from promptkit.preview import tokens
+from promptkit.preview.conversation import turns_of
+from promptkit.preview.media import Media
+from promptkit.preview.templating import environment
+
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+
+
+def shown(*contents, media=None, **options):
+    """The turns of a workflow as the page writes them."""
+    turn = environment().get_template("conversation.html").module.turn
+    workflow = Workflow([message for content in contents for message in user(content)])
+    return "".join(turn(one) for one in turns_of(workflow, media or Media(), **options))
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<hx-partial hx-target='body'>x</hx-partial>",
+    "</pre></div><script>alert(1)</script>",
+    "`</code><script>alert(1)</script>`",
+    '```"><script>alert(1)</script>\nx\n```',
+    "[a](javascript:alert(1))",
+    "[a](JaVaScRiPt:alert(1))",
+    "[a](data:text/html,<script>alert(1)</script>)",
+    "[a](vbscript:x) [b](file:///etc/passwd) [c](/prompts/x) [d](//evil.example)",
+    "<javascript:alert(1)>",
+    "![a](https://evil.example/x.png)",
+    '![a](x" onerror="alert(1))',
+    '[a](https://example.org "x\\" onclick=\\"alert(1)")',
+    "[a]: javascript:alert(1)\n\n[a]",
+    "&lt;script&gt;alert(1)&lt;/script&gt; &#60;script>",
+    "{{ 7 * 7 }} {% raw %}",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_is_text(text):
+    """
+    No tag, no attribute and no link comes out of it that the page did not write.
+    """
+    page = shown(text)
+    tags = re.findall(r"<[^>]*>", page)
+    names = "class|id|type|data-copy|aria-label|hx-ignore|href|rel|target|title"
+    known = rf'</?(li|div|span|pre|p|button|strong|em|code|a|ul)( ({names})(="[^"]*")?)*>'
+
+    assert [tag for tag in tags if not re.fullmatch(known, tag)] == []
+    assert not re.search(r'href="(?!https:|http:|mailto:)', page)
+    assert "49" not in page
+
+
+@pytest.mark.parametrize("uri", ["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "app://x"])
+def test_a_link_that_no_browser_should_follow_is_text(uri):
+    """
+    It is shown whole.
+    """
+    page = shown(ResourceLink(uri, name="Click me"))
+
+    assert "<a" not in page
+    assert f"<code>{uri}</code>" in page
+
+
+def test_a_link_to_the_web():
+    """
+    It leads out of the page, and says nothing of where it came from.
+    """
+    page = shown(ResourceLink("https://example.org/a", name="a", title="The <b>", size=2000, mime_type="a/b"))
+
+    assert (
+        '<a href="https://example.org/a" rel="noreferrer noopener" target="_blank">The &lt;b&gt;</a>' in page
+    )
+    assert "a · a/b · 2 kB" in page
+
+
+def test_links_of_text():
+    """
+    As those of resources.
+    """
+    page = shown("[a](https://example.org) <mailto:a@example.org>")
+
+    assert '<a href="https://example.org" rel="noreferrer noopener" target="_blank">a</a>' in page
+    assert 'href="mailto:a@example.org"' in page
+
+
+def test_what_is_invisible_is_shown():
+    """
+    Control characters, direction marks and tags are escaped, as Markdown and raw.
+    """
+    page = shown("a\u202eb \x1b[0m \U000e0041 \ud800")
+
+    assert page.count(r"a\u202eb \x1b[0m \U000e0041 \ud800") == 2
+    page.encode()
+
+
+def test_headings_of_a_prompt_are_none_of_the_page():
+    """
+    They look like headings.
+    """
+    page = shown("# One\n\n### Three")
+
+    assert '<p class="level level-1">One</p>' in page
+    assert '<p class="level level-3">Three</p>' in page
+    assert "<h" not in page
+
+
+def test_a_long_text_is_cut_until_one_asks():
+    """
+    The page stays quick, whatever a prompt says.
+    """
+    text = "word " * 10_000
+    cut, whole = shown(text), shown(text, whole=1)
+
+    assert len(cut) < 50_000
+    assert "20,000 of 50,000 characters are shown." in cut
+    assert '<button type="submit" form="arguments" name="show-all" value="1">Show all</button>' in cut
+    assert len(whole) > 100_000
+    assert "Show all" not in whole
+
+
+def test_an_image(png):
+    """
+    It is found under an address that stays the same while it does.
+    """
+    media = Media()
+    page = shown(Image(png), media=media)
+    address = re.search(r'<img class="said" src="(/media/\w+)" alt="image of turn 1">', page)[1]
+
+    assert shown(Image(png), media=media) == page
+    response = media.response(address.removeprefix("/media/"))
+    assert (response.body, response.media_type) == (png, "image/png")
+    assert "image/png" in page
+
+
+def test_a_recording(wav):
+    """
+    It is a player.
+    """
+    assert re.search(
+        r'<audio class="said" controls [^>]*src="/media/\w+" aria-label="audio of turn 1">', shown(Audio(wav))
+    )
+
+
+@pytest.mark.parametrize("content", [{"text": SVG}, {"blob": SVG.encode()}])
+def test_svg_is_an_image_that_runs_nothing(content):
+    """
+    As a document of its own it is sandboxed, too.
+    """
+    media = Media()
+    page = shown(EmbeddedResource("a://b", mime_type="image/svg+xml", **content), media=media)
+    digest = re.search(r'<img class="said" src="/media/(\w+)" alt="a://b">', page)[1]
+    response = media.response(digest)
+
+    assert "<svg" not in page
+    assert response.headers["content-type"] == "image/svg+xml"
+    assert response.headers["content-security-policy"].endswith("; sandbox")
+
+
+def test_what_browsers_would_run_is_saved():
+    """
+    HTML is no image.
+    """
+    media = Media()
+    page = shown(EmbeddedResource("a://b", blob=b"<script>", mime_type="text/html"), media=media)
+    response = media.response(re.search(r'href="/media/(\w+)" download', page)[1])
+
+    assert response.media_type == "application/octet-stream"
+    assert response.headers["content-disposition"] == "attachment"
+
+
+def test_media_are_bounded():
+    """
+    The oldest are forgotten.
+    """
+    media = Media()
+    first = media.keep(bytes(200 * 1024 * 1024), "image/png")
+    last = media.keep(b"1" * 100 * 1024 * 1024, "image/png")
+
+    assert media.response(first.removeprefix("/media/")).status_code == 404
+    assert media.response(last.removeprefix("/media/")).status_code == 200
+
+
+def test_a_document_is_unfolded():
+    """
+    Text as it is, Markdown as Markdown; its URI stands above.
+    """
+    page = shown(
+        EmbeddedResource("doc://a", text="**x** <b>", mime_type="text/markdown"),
+        EmbeddedResource("doc://b", text="**y** <b>", mime_type="text/x-python"),
+    )
+
+    assert "<code>doc://a</code>" in page
+    assert "<strong>x</strong>" in page
+    assert '<pre class="said raw only" hx-ignore>\n**y** &lt;b&gt;</pre>' in page
+
+
+def test_notes_and_roles():
+    """
+    Whom a turn is for, how important it is, and how old.
+    """
+    turns = turns_of(
+        Workflow(
+            [
+                *user(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
+                *assistant("b"),
+            ]
+        ),
+        Media(),
+    )
+
+    assert [turn.role for turn in turns] == ["user", "assistant"]
+    assert turns[0].notes == ("for the user", "priority 0.5", "changed 2026-01-02")
+
+
+def test_secrets_are_hidden():
+    """
+    In text, in documents, in links and in what they are called.
+    """
+    page = shown(
+        "key",
+        EmbeddedResource("a://key", text="key"),
+        ResourceLink("https://key.example", name="key", description="key"),
+        redacted=lambda text: text.replace("key", "<secret>"),
+    )
+
+    assert "key" not in page
+
+
+class TestTokens:
+    def test_without_a_vocabulary_they_are_guessed(self, monkeypatch, tmp_path):
+        """
+        Nothing is fetched: four characters are about one.
+        """
+        monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+        tokens._counter.cache_clear()
+
+        assert [tokens.estimated(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+
+    def test_a_damaged_vocabulary_is_not_used(self, monkeypatch, tmp_path):
+        """
+        Tiktoken would fetch another.
+        """
+        monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+        name = sha1(tokens._SOURCE.encode()).hexdigest()  # noqa: S324 (a file's name)
+        (tmp_path / name).write_bytes(b"x")
+
+        assert not tokens._is_cached()

@@ -1,0 +1,562 @@
+import datetime as dt
+import re
+from decimal import Decimal
+from io import BytesIO
+from typing import Annotated, Literal
+from uuid import UUID
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from starlette.datastructures import FormData, Headers, QueryParams, UploadFile
+
+from promptkit import Arg, ArgumentErrors, prompt
+from promptkit.preview.forms import fields_of, query_of, read, submission_of
+from promptkit.preview.templating import environment
+from promptkit.preview.uploads import MAX_UPLOAD_SIZE
+from promptkit.testing import wire_arguments
+from tests.conversion.test_type_table import FAULTS, VALUES
+from tests.ids import shown
+from tests.laws.test_types import TYPES, share
+from tests.preview import submission
+from tests.sample_types import Corner, Level, Point, Tone
+
+#: Every type of the type table, and a text that a client may send for it.
+SENT = [(kind, sent) for kind, sent, *_ in [*VALUES, *FAULTS, (list[str], "[1]")] if isinstance(sent, str)]
+TYPED = pytest.mark.parametrize("annotation", TYPES, ids=str)
+
+
+def taking(annotation, default=None):
+    """A prompt with one parameter of a type."""
+
+    def typed(value) -> str:
+        return str(value)
+
+    typed.__annotations__["value"] = annotation
+    if default is not None:
+        typed.__defaults__ = default
+    return prompt(typed)
+
+
+def arguments_of(annotation, **options):
+    return taking(annotation, **options).compiled.arguments
+
+
+def drawn(arguments, sent, faults=()):
+    """The HTML of a form."""
+    fields = environment().get_template("fields.html").module
+    return str(fields.form("/prompts/typed", fields_of(arguments, sent, faults)))
+
+
+def faults_of(arguments, sent):
+    try:
+        arguments.read(sent)
+    except ArgumentErrors as errors:
+        return errors.faults
+    return ()
+
+
+def outcome(arguments, sent):
+    """What a prompt reads of what it is sent, or what it refuses, without what is quoted."""
+    try:
+        found = arguments.read(sent)
+    except ArgumentErrors as errors:
+        return [(fault.argument, fault.path, fault.expected) for fault in errors.faults]
+    return {name: (type(value), value, getattr(value, "tzinfo", None)) for name, value in found.items()}
+
+
+def control_of(annotation, sent=None, **options):
+    (field,) = fields_of(arguments_of(annotation, **options), {} if sent is None else {"value": sent})
+    return field.control
+
+
+class TestTheLaw:
+    """What a form is given, its browser sends back: the prompt reads the same."""
+
+    @pytest.mark.parametrize(("annotation", "sent"), SENT, ids=lambda value: shown(value)[:40])
+    def test_of_the_type_table(self, annotation, sent, monkeypatch):
+        """
+        Each text of the type table, right or wrong, comes back from a form as what it was.
+        """
+        monkeypatch.setenv("DEPTH", "3")
+        arguments = arguments_of(annotation)
+
+        back = read(arguments, submission.submission_of(drawn(arguments, {"value": sent})))
+
+        assert outcome(arguments, back) == outcome(arguments, {"value": sent})
+
+    @TYPED
+    @settings(max_examples=share(16), suppress_health_check=[HealthCheck.too_slow], deadline=None)
+    @given(data=st.data())
+    def test_of_every_type(self, annotation, data):
+        """
+        So does whatever a client may send of any type, required or not.
+        """
+        default = data.draw(st.sampled_from([None, (None,)]))
+        made = taking(annotation | None if default else annotation, default)
+        sent = data.draw(wire_arguments(made))
+        arguments = made.compiled.arguments
+
+        back = read(arguments, submission.submission_of(drawn(arguments, sent)))
+
+        assert outcome(arguments, back) == outcome(arguments, sent)
+
+    @settings(max_examples=share(100), deadline=None)
+    @given(text=st.text(st.characters() | st.sampled_from("\r\n\0\ud800\u2028<>&\"' \t"), max_size=12))
+    @example(text="\n")
+    @example(text="\nx")
+    @example(text="\r")
+    @example(text="")
+    def test_of_any_text(self, text):
+        """
+        Any text is sent back unchanged: also one that begins with a line end, or that no page can hold.
+        """
+        for secret in (False, True):
+            arguments = arguments_of(Annotated[str, Arg(secret=secret)])
+
+            back = read(arguments, submission.submission_of(drawn(arguments, {"value": text})))
+
+            assert back == {"value": text} or (secret and not text)
+
+    @settings(max_examples=share(60), deadline=None)
+    @given(text=st.text(st.characters() | st.sampled_from("\r\n\0\ud800&=+%"), max_size=12))
+    @example(text="")
+    def test_of_links(self, text):
+        """
+        A link says the same as what it was made of.
+        """
+        arguments = arguments_of(str)
+
+        assert read(arguments, QueryParams(query_of(arguments, {"value": text}))) == {"value": text}
+
+    @TYPED
+    def test_of_nothing(self, annotation):
+        """
+        A form without values sends none.
+        """
+        arguments = arguments_of(annotation)
+
+        assert read(arguments, submission.submission_of(drawn(arguments, {}))) == {}
+
+
+class TestControls:
+    """Each type has the control that fits it."""
+
+    @pytest.mark.parametrize(
+        ("annotation", "kind", "attributes"),
+        [
+            (str, "area", {}),
+            (int, "line", {"type": "number", "step": "1"}),
+            (
+                Annotated[int, msgspec.Meta(ge=1, le=9)],
+                "line",
+                {"type": "number", "min": "1", "max": "9", "step": "1"},
+            ),
+            (
+                Annotated[int, msgspec.Meta(gt=1, lt=9)],
+                "line",
+                {"type": "number", "min": "2", "max": "8", "step": "1"},
+            ),
+            (
+                Annotated[int, msgspec.Meta(ge=3, multiple_of=5)],
+                "line",
+                {"type": "number", "min": "5", "step": "5"},
+            ),
+            (float, "line", {"type": "number", "step": "any"}),
+            (Annotated[float, msgspec.Meta(gt=0)], "line", {"type": "number", "min": "0", "step": "any"}),
+            (Decimal, "line", {"type": "number", "step": "any"}),
+            (dt.date, "line", {"type": "date"}),
+            (dt.datetime, "moment", {"type": "datetime-local", "step": "any"}),
+            (dt.time, "moment", {"type": "time", "step": "any"}),
+            (dt.timedelta, "line", {"type": "text"}),
+            (UUID, "line", {"type": "text"}),
+            (bytes, "file", {}),
+            (bool, "radios", {}),
+            (Tone, "radios", {}),
+            (Level, "radios", {}),
+            (Corner, "radios", {}),
+            (Literal["a", "b", "c", "d", "e"], "select", {}),
+            (Literal["a"] | bool, "radios", {}),
+            (float | Literal["auto"], "line", {"type": "text"}),
+            (list[int], "area", {}),
+            (dict[str, int], "area", {}),
+            (Point, "area", {}),
+            (Point | dict[str, int], "area", {}),
+            (Annotated[dict[str, int], msgspec.Meta(min_length=1)], "area", {}),
+            (Annotated[str, Arg(secret=True)], "line", {"type": "password", "autocomplete": "off"}),
+            (Annotated[int, Arg(secret=True)], "line", {"type": "password", "autocomplete": "off"}),
+            (Annotated[str, Arg(complete=["main"])], "line", {"type": "text"}),
+        ],
+        ids=str,
+    )
+    def test_by_type(self, annotation, kind, attributes):
+        """
+        The control, its bounds and its step come from the type.
+        """
+        control = control_of(annotation)
+
+        assert (control.kind, dict(control.attributes)) == (kind, attributes)
+
+    @pytest.mark.parametrize(
+        ("annotation", "sent", "value", "offset"),
+        [
+            (dt.date, "20260131", "2026-01-31", None),
+            (dt.datetime, "2026-01-31 12:00:00+0100", "2026-01-31T12:00:00", "+01:00"),
+            (dt.datetime, "2026-01-31t12:00z", "2026-01-31T12:00:00", "+00:00"),
+            (dt.datetime, "2026-01-31", "2026-01-31T00:00:00", ""),
+            (dt.datetime, "2026-01-31T12:00:00.5", "2026-01-31T12:00:00.500", ""),
+            (
+                Annotated[dt.datetime, Arg(timezone="Europe/Berlin")],
+                "2026-07-01T12:00",
+                "2026-07-01T12:00:00",
+                "",
+            ),
+            (Annotated[dt.datetime, msgspec.Meta(tz=False)], "2026-01-31T12:00", "2026-01-31T12:00:00", None),
+            (dt.time, "12:30", "12:30:00", None),
+            (dt.time, "12:30-03:30", "12:30:00", "-03:30"),
+            (int, "1_000", "1000", None),
+            (list[int], "1, 2,3", "1\n2\n3", None),
+            (list[str], '["a", "b, c"]', "a\nb, c", None),
+            (list[str], '["b, c"]', '["b, c"]', None),
+            (list[str], '["a", ""]', '["a", ""]', None),
+        ],
+        ids=shown,
+    )
+    def test_values_are_shown_as_the_control_has_them(self, annotation, sent, value, offset):
+        """
+        What a client may write in many ways is shown as the browser's control needs it; zones stay.
+        """
+        control = control_of(annotation, sent)
+
+        assert (control.value, control.offset) == (value, offset)
+
+    @pytest.mark.parametrize(
+        ("annotation", "sent"),
+        [
+            (dt.date, "soon"),
+            (dt.datetime, "2026-01-31T12:00:00.000001"),
+            (dt.datetime, "2026-01-31T12:00+01:00:30"),
+            (int, "five"),
+            (float, "1e999"),
+        ],
+        ids=shown,
+    )
+    def test_what_a_native_control_would_drop_is_a_line_of_text(self, annotation, sent):
+        """
+        A value that the browser's own control cannot hold is shown all the same.
+        """
+        control = control_of(annotation, sent)
+
+        assert (control.kind, control.attributes["type"], control.value) == ("line", "text", sent)
+
+    def test_a_choice_is_found_as_people_spell_it(self):
+        """
+        The option that is meant is chosen; one that is none is shown as such.
+        """
+
+        def chosen(sent):
+            return [(one.value, one.label) for one in control_of(Tone, sent).options if one.chosen]
+
+        assert chosen("WARM") == [("warm", "warm")]
+        assert chosen("wram") == [("wram", "wram (not a choice)")]
+        assert chosen(None) == []
+
+    def test_what_may_be_left_out_can_be_left_out(self):
+        """
+        A choice with a default has an option for it.
+        """
+        options = control_of(bool, default=(False,)).options
+
+        assert [(one.value, one.label, one.chosen) for one in options] == [
+            ("", "Default: no", True),
+            ("yes", "yes", False),
+            ("no", "no", False),
+        ]
+
+    def test_a_control_is_kept_while_people_type(self):
+        """
+        Its shape stays, whatever is typed; another type, or another file, has another.
+        """
+
+        def shape(annotation, sent, files=None):
+            return fields_of(arguments_of(annotation), {"value": sent}, (), files or {})[0].shape
+
+        assert shape(list[int], "1, 2") == shape(list[int], "1, x") == shape(list[str], "")
+        assert shape(Literal["a", "b"], "a") != shape(Literal["a", "c"], "a")
+        assert shape(bytes, "aGk=") != shape(bytes, "aG8=")
+        assert shape(str, "x") != shape(str, "x", {"value": ("a.py", 1)})
+
+
+class TestAccessibleNames:
+    """Assistive technology is told what a field is, and what is wrong with it."""
+
+    @TYPED
+    def test_each_control_is_named_and_described(self, annotation):
+        """
+        The label is the argument's title; description and faults belong to the control.
+        """
+        titled = Annotated[annotation, Arg("What it is.", title="The value")]
+        arguments = arguments_of(titled)
+        html = drawn(arguments, {}, faults_of(arguments, {}))
+        tree = submission.parsed(html)
+        ids = {one.get("id"): one for one in tree.iter() if one.get("id")}
+        (control,) = [one for one in tree.iter() if one.get("aria-errormessage")]
+        label = ids["name-of-value"]
+        names = {
+            label.get("for"),
+            *(key for key, one in ids.items() if one.get("aria-labelledby") == label.get("id")),
+        }
+
+        assert control.get("id") in names
+        assert "".join(label.itertext()) == "The value"
+        assert control.get("aria-describedby").split() == ["hint-of-value", "faults-of-value"]
+        assert "What it is." in "".join(ids["hint-of-value"].itertext())
+        assert control.get("aria-invalid") == "true"
+        assert ids[control.get("aria-errormessage")].get("aria-live") == "polite"
+        assert "is missing" in "".join(ids["faults-of-value"].itertext())
+
+    @pytest.mark.parametrize("sent", [{}, {"value": "x"}, {"value": "\r", "value2": "5", "no such": "1"}])
+    def test_ids_are_unique(self, sent):
+        """
+        No page has an id twice, and every label leads to a control.
+        """
+
+        @prompt
+        def many(
+            value: str, value2: Annotated[int, Arg(complete=[1])] = 1, value3: dt.datetime | None = None
+        ):
+            return value
+
+        tree = submission.parsed(drawn(many.compiled.arguments, sent))
+        ids = [one.get("id") for one in tree.iter() if one.get("id")]
+
+        assert len(ids) == len(set(ids))
+        assert {one.get("for") for one in tree.iter("label") if one.get("for")} <= set(ids)
+
+    def test_hostile_text_is_text(self):
+        """
+        Whatever is in values, titles and faults, no element and no attribute comes of it.
+        """
+        evil = '"><script>alert(1)</script><img src=x onerror=alert(1)>'
+        titled = Annotated[Literal["a", "b"], Arg(evil, title=evil, examples=["a"])]
+
+        for kind in (titled, str, int, list[str]):
+            arguments = arguments_of(kind)
+            sent = {"value": evil, evil: evil}
+            tree = submission.parsed(drawn(arguments, sent, faults_of(arguments, sent)))
+
+            assert {one.tag for one in tree.iter()} & {"script", "img"} == set()
+            assert [key for one in tree.iter() for key in one.attrib if key.startswith("on")] == []
+
+
+class TestFaults:
+    """Every fault is told at its field, and at its place."""
+
+    @pytest.mark.parametrize(
+        ("annotation", "sent", "told"),
+        [
+            (int, "five", "'value' is 'five', not a whole number"),
+            (list[int], "1\n\nx\n", "'value[1]' is 'x', not a whole number (line 3)"),
+            (list[int], "1, x", "'value[1]' is 'x', not a whole number"),
+            (Point, '{\n  "x": "a"\n}', "'value.x' is 'a', not a whole number (line 2, column 8)"),
+            (Point, '{"y": 1}', "'value.x' is missing (line 1, column 1)"),
+            (
+                dict[str, list[Point]],
+                '{"a b": [{"x": 1},\n{"x": 2, "y": {"x": "no"}}]}',
+                "\"value['a b'][1].y\" is {'x': 'no'}, not a number (line 2, column 15)",
+            ),
+            (dict[str, int], '{"a" 1}', "expecting ':' delimiter (line 1, column 6)"),
+        ],
+        ids=shown,
+    )
+    def test_the_place_is_told(self, annotation, sent, told):
+        """
+        Of a list the line, of JSON line and column.
+        """
+        arguments = arguments_of(annotation)
+        (field,) = fields_of(arguments, {"value": sent}, faults_of(arguments, {"value": sent}))
+
+        (fault,) = field.faults
+        assert told in fault
+
+    def test_a_secret_is_not_told(self):
+        """
+        A fault of a secret says neither its value nor a place in it.
+        """
+        arguments = arguments_of(Annotated[Point, Arg(secret=True)])
+        sent = {"value": '{"x": "hunter2"}'}
+        (field,) = fields_of(arguments, sent, faults_of(arguments, sent))
+
+        assert [fault for fault in field.faults if "hunter2" in fault or "line" in fault] == []
+        assert field.faults
+
+    def test_unknown_arguments_have_fields(self):
+        """
+        A value without an argument is shown with its fault, and is gone once its field is empty.
+        """
+        arguments = arguments_of(int)
+        sent = {"value": "1", "vlaue": "2"}
+        fields = fields_of(arguments, sent, faults_of(arguments, sent))
+        html = drawn(arguments, sent, faults_of(arguments, sent))
+
+        assert [(one.name, one.is_unknown) for one in fields] == [("value", False), ("vlaue", True)]
+        assert fields[1].faults == ("'vlaue' is not an argument of this prompt (did you mean 'value'?)",)
+        assert read(arguments, submission.submission_of(html)) == sent
+        assert read(arguments, FormData([("value", "1"), ("vlaue", "")])) == {"value": "1"}
+
+
+class TestLinks:
+    """The address bar holds the arguments."""
+
+    def test_secrets_and_uploads_are_left_out(self):
+        """
+        So are texts that no address holds.
+        """
+
+        @prompt
+        def many(
+            *,
+            code: str,
+            token: Annotated[str, Arg(secret=True)],
+            image: bytes,
+            images: list[bytes],
+            when: dt.datetime,
+            text: str = "",
+        ):
+            return code
+
+        given = {
+            "code": "a=1&b",
+            "token": "hunter2",
+            "image": "aGk=",
+            "images": "aGk=",
+            "when": "2026-01-31T12:00+01:00",
+            "text": "x" * 5000,
+        }
+
+        assert query_of(many.compiled.arguments, given) == "code=a%3D1%26b&when=2026-01-31T12%3A00%2B01%3A00"
+
+
+def upload(name, data, field="value"):
+    return (f"{field}.file", UploadFile(BytesIO(data), filename=name, size=len(data), headers=Headers()))
+
+
+class TestUploads:
+    """A file fills an argument as a client would send it."""
+
+    @pytest.mark.parametrize(
+        ("annotation", "data", "sent"),
+        [
+            (bytes, b"\x00\xff", "AP8="),
+            (bytes | None, b"hi", "aGk="),
+            (str, "è\r\nx".encode(), "è\nx"),
+            (Point, b'{"x": 1}', '{"x": 1}'),
+        ],
+        ids=shown,
+    )
+    def test_a_file_is_base64_or_text(self, annotation, data, sent):
+        """
+        Bytes are sent in base64, else the text of the file is.
+        """
+        arguments = arguments_of(annotation)
+        found = submission_of(arguments, FormData([("value", "old"), upload("a.txt", data)]))
+
+        assert (found.given, found.faults, found.files) == ({"value": sent}, (), {"value": ("a.txt", 1)})
+
+    def test_several_files_are_a_list(self):
+        """
+        A list of bytes takes as many files as one likes.
+        """
+        arguments = arguments_of(list[bytes])
+        form = FormData([upload("a", b"1"), upload("b", b"2")])
+
+        assert arguments.read(read(arguments, form)) == {"value": [b"1", b"2"]}
+
+    @pytest.mark.parametrize(
+        ("data", "told"),
+        [
+            (b"ab\xff", "cannot be read from 'a.txt': it is no UTF-8 text (byte 3)"),
+            (b"x" * (MAX_UPLOAD_SIZE + 1), "is too large: the preview takes files of at most 4 MiB"),
+        ],
+        ids=["no text", "too large"],
+    )
+    def test_what_cannot_be_sent_is_a_fault(self, data, told):
+        """
+        The fault is at the field, and what was there before stays.
+        """
+        arguments = arguments_of(str)
+        found = submission_of(arguments, FormData([("value", "old"), upload("a.txt", data)]))
+
+        assert [(fault.argument, fault.reason) for fault in found.faults] == [("value", told)]
+        assert found.given == {"value": "old"}
+
+    def test_an_empty_chooser_is_no_file(self):
+        """
+        Browsers send a file without a name where none was chosen.
+        """
+        arguments = arguments_of(bytes)
+
+        assert read(arguments, FormData([upload("", b"")])) == {}
+
+    @pytest.mark.parametrize("annotation", [bytes, str, list[bytes]], ids=str)
+    def test_what_was_uploaded_is_kept(self, annotation):
+        """
+        The form sends it again, with its name, until it is removed.
+        """
+        arguments = arguments_of(annotation)
+        first = submission_of(arguments, FormData([upload("a.bin", b"hello")]))
+        fields = fields_of(arguments, first.given, (), first.files)
+        html = str(environment().get_template("fields.html").module.form("/prompts/typed", fields))
+        second = submission_of(arguments, submission.submission_of(html))
+
+        assert (second.given, second.files) == (first.given, first.files)
+        assert ("a.bin" in html, "5 bytes" in html) == (True, annotation is bytes)
+
+    @pytest.mark.parametrize(
+        ("annotation", "sent", "size"),
+        [(bytes, "aGk=", 2), (bytes, "data:,h%69", 2), (str, "a\r\nb", 4), (bytes, "***", 3)],
+        ids=shown,
+    )
+    def test_the_size_of_what_is_kept(self, annotation, sent, size):
+        """
+        It is that of the value, however it is written.
+        """
+        (field,) = fields_of(arguments_of(annotation), {"value": sent})
+
+        assert field.size == size
+
+    def test_an_unknown_field_takes_no_file(self):
+        """
+        A file for an argument that does not exist is left alone.
+        """
+        assert read(arguments_of(int), FormData([upload("a", b"1", "other")])) == {}
+
+
+def test_names_of_controls_belong_to_an_argument():
+    """
+    Each control is sent under the name of its argument, alone or with a word behind a dot.
+    """
+    for annotation in TYPES:
+        html = drawn(arguments_of(annotation), {})
+        names = [one.get("name") for one in submission.parsed(html).iter() if one.get("name")]
+
+        assert [name for name in names if not re.fullmatch(r"value(\.\w+)?", name)] == []
+
+
+def test_any_query_is_read():
+    """
+    A link that somebody wrote by hand is never an error of the page.
+    """
+    arguments = arguments_of(str)
+
+    for query in (
+        "value.base64=%%%",
+        "value.base64=_",
+        ".=1",
+        "=",
+        "value.offset=%2B1",
+        "a.b.c=1",
+        "value.uploads=x",
+    ):
+        assert read(arguments, QueryParams(query)) == {}

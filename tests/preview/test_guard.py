@@ -1,0 +1,149 @@
+import pytest
+
+from promptkit.catalog.catalog import Catalog
+from promptkit.preview.live import Live
+from tests.preview.conftest import HOST, TOKEN
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src 'self' data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+@pytest.fixture
+def browser(stranger):
+    """A browser that knows no token, at a preview of nothing."""
+    return stranger(Live(Catalog()))
+
+
+def test_the_first_address_gives_a_cookie_and_hides_its_token(browser):
+    """
+    The token moves into a cookie that no script reads and no other site sends; the rest of the address stays.
+    """
+    answer = browser.get(f"/prompts/a?token=mine&access-token={TOKEN}&x=1+2")
+
+    assert (answer.status_code, answer.headers["location"]) == (303, "/prompts/a?token=mine&x=1+2")
+    assert answer.headers["set-cookie"] == f"promptkit-8137={TOKEN}; HttpOnly; Path=/; SameSite=strict"
+    assert browser.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "///evil.example"])
+def test_the_first_address_leads_to_no_other_host(browser, path):
+    """
+    Slashes in front are not those of a URL with a host.
+    """
+    answer = browser.get(f"http://{HOST}{path}?access-token={TOKEN}")
+
+    assert answer.headers["location"].startswith("/evil.example")
+
+
+@pytest.mark.parametrize("path", ["/", "/prompts/a", "/events", "/gallery", "/media/1", "/resources?uri=a:b"])
+@pytest.mark.parametrize("token", ["", "?access-token=wrong", "?access-token="])
+def test_without_the_token_nothing_is_shown(browser, path, token):
+    """
+    The page says what to do.
+    """
+    answer = browser.get(path + token)
+
+    assert answer.status_code == 403
+    assert "Open the address that it has printed" in answer.text
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_wrong_cookie_is_no_token(browser):
+    """
+    A page of the last start is refused, and what it posts, too.
+    """
+    browser.cookies.set("promptkit-8137", "old")
+
+    assert browser.get("/").status_code == 403
+    assert browser.post("/prompts/a/render").status_code == 403
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8137", "127.0.0.1", "127.0.0.1:80", ""])
+def test_a_foreign_host_is_refused(browser, host):
+    """
+    A name that somebody made point to this machine is not the page's, whatever token comes with it.
+    """
+    answer = browser.get(f"/?access-token={TOKEN}", headers={"host": host})
+
+    assert answer.status_code == 403
+    assert f"This page is not called &#39;{host}&#39;" in answer.text
+
+
+def test_localhost_is_this_machine(stranger):
+    """
+    People type it.
+    """
+    browser = stranger(Live(Catalog()), "localhost:8137")
+
+    assert browser.get(f"/?access-token={TOKEN}").status_code == 303
+    assert browser.get("/").status_code == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:9", f"https://{HOST}"])
+def test_a_foreign_origin_is_refused(browser, origin):
+    """
+    Another page on this machine is as foreign as one elsewhere, even with the token.
+    """
+    browser.get(f"/?access-token={TOKEN}")
+    answer = browser.post("/prompts/a/render", headers={"origin": origin})
+
+    assert answer.status_code == 403
+    assert "only this page itself may" in answer.text
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_foreign_page_asks_nothing_in_the_background(browser, site):
+    """
+    Neither with an image nor with a frame: it would have prompts rendered. A link may be followed.
+    """
+    browser.get(f"/?access-token={TOKEN}")
+    background = {"sec-fetch-site": site, "sec-fetch-dest": "image"}
+
+    assert browser.get("/", headers=background).status_code == 403
+    assert browser.get("/", headers={**background, "sec-fetch-dest": "iframe"}).status_code == 403
+    assert browser.get("/", headers={**background, "sec-fetch-dest": "document"}).status_code == 200
+    assert browser.get("/", headers={**background, "sec-fetch-site": "same-origin"}).status_code == 200
+
+
+def test_the_page_itself_may_post(browser):
+    """
+    Browsers name the page's own origin in what it posts.
+    """
+    browser.get(f"/?access-token={TOKEN}")
+
+    assert browser.post("/prompts/a/render", headers={"origin": f"http://{HOST}"}).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/prompts/none", "/nowhere", "/static/preview.css", "/media/none"])
+@pytest.mark.parametrize("known", [True, False])
+def test_every_reply_carries_the_policy(browser, path, known):
+    """
+    Whatever is answered, nothing runs that is not a file of this page, and nobody frames it.
+    """
+    if known:
+        browser.get(f"/?access-token={TOKEN}")
+    answer = browser.get(path)
+
+    assert answer.headers["content-security-policy"] == POLICY
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "same-origin"
+    assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
+
+
+@pytest.mark.parametrize("file", ["preview.css", "preview.js", "htmx.min.js", "htmx.LICENSE", "icon.svg"])
+def test_static_files(browser, file):
+    """
+    What pages load comes with the package, also the page that refuses.
+    """
+    assert browser.get(f"/static/{file}").status_code == 200
+
+
+@pytest.mark.parametrize("file", ["..%2fguard.py", "..%2ftemplates%2fbase.html", "%2fetc%2fpasswd", "none"])
+def test_nothing_else_is_static(browser, file):
+    """
+    Neither what lies beside those files, nor what lies elsewhere.
+    """
+    assert browser.get(f"/static/{file}").status_code == 404

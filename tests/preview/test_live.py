@@ -1,0 +1,154 @@
+import asyncio
+import json
+from contextlib import aclosing
+
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.preview.application import application
+from promptkit.preview.live import Live, change_between
+
+ONE = "from promptkit import prompt\n\n"
+
+
+def catalog(recipes, **files):
+    """What is compiled of files."""
+    return compile(load(recipes(**files)))
+
+
+class TestChange:
+    def test_what_is_said(self, recipes):
+        """
+        Prompts and resources that came, went, or are others now; a prompt that only moved is not.
+        """
+        before = catalog(recipes, a=ONE + "@prompt\ndef x():\n    return 'a'\n@prompt\ndef y(): return 'b'\n")
+        after = catalog(
+            recipes,
+            a=ONE + "# moved\n@prompt\ndef x():\n    return 'other'\n@prompt\ndef z(): return 'b'\n",
+            b="from promptkit import prompt, resource\n@resource('a://b')\ndef r(): return 'c'\n"
+            "@prompt\ndef same(): return (lambda: 'd')()\n",
+        )
+        moved = catalog(
+            recipes,
+            b="\n\nfrom promptkit import prompt, resource\n@resource('a://b')\n"
+            "def r(): return 'c'\n@prompt\ndef same(): return (lambda: 'd')()\n",
+        )
+
+        change = change_between(before, after, 3)
+        assert (change.changed, change.added, change.removed) == (("x",), ("same", "z", "a://b"), ("y",))
+        assert str(change) == "Reloaded: changed x; added same, z and a://b; removed y."
+        assert str(change_between(after, moved, 4)) == "Reloaded."
+
+    def test_an_argument_is_a_change(self, recipes):
+        """
+        Clients see it, even if the function says the same.
+        """
+        before = catalog(recipes, a=ONE + "@prompt\ndef x(n: int = 1):\n    return 'a'\n")
+        after = catalog(recipes, a=ONE + "@prompt\ndef x(n: int = 2):\n    return 'a'\n")
+
+        assert change_between(before, after, 1).changed == ("x",)
+
+    def test_faults(self, recipes):
+        """
+        How many are new, and how many are mended, wherever their lines have moved.
+        """
+        fault = "@prompt\ndef bare(text):\n    return text\n"
+        sound = catalog(recipes, a=ONE)
+        broken = catalog(recipes, a=ONE + fault)
+        moved = catalog(recipes, a=ONE + "\n\n" + fault)
+
+        assert str(change_between(sound, broken, 1)) == "Reloaded: 1 fault found; 1 fault mended."
+        assert str(change_between(broken, moved, 1)) == "Reloaded."
+
+    def test_many_names(self, recipes):
+        """
+        Of many, a few are said.
+        """
+        source = ONE + "".join(f"@prompt\ndef p{n}(): return 'a'\n" for n in range(9))
+        change = change_between(catalog(recipes, a=ONE), catalog(recipes, a=source), 1)
+
+        assert str(change).startswith("Reloaded: added p0, p1, p2, p3 and 5 more")
+
+
+class TestLive:
+    def test_pages_are_told_the_newest_change(self, recipes):
+        """
+        Whether it came before they asked, or while they wait, and from whatever thread.
+        """
+        empty, one = catalog(recipes, a=ONE), catalog(recipes, a=ONE + "@prompt\ndef x(): return 'a'\n")
+
+        async def scenario():
+            live = Live(empty)
+            live.publish(one)
+            async with aclosing(live.changes(0)) as changes:
+                said = [await anext(changes)]
+                waiting = asyncio.create_task(anext(changes))
+                await asyncio.to_thread(live.publish, empty)
+                said.append(await waiting)
+            return [(one.version, one.added, one.removed) for one in said]
+
+        assert asyncio.run(scenario()) == [(1, ("x",), ()), (2, (), ("x",))]
+
+    def test_the_end(self, recipes):
+        """
+        Streams that wait end at once.
+        """
+
+        async def scenario():
+            live = Live(catalog(recipes))
+            told = asyncio.create_task(anext(live.changes(0), "ended"))
+            await asyncio.sleep(0)
+            live.close()
+            return await told
+
+        assert asyncio.run(scenario()) == "ended"
+
+    def test_faults_alone(self, recipes):
+        """
+        What is broken stays served as it was, and its faults are shown.
+        """
+        before = catalog(recipes, a=ONE + "@prompt\ndef x(): return 'a'\n")
+        broken = catalog(recipes, a="(")
+        live = Live(before)
+        live.report(broken)
+
+        assert (list(live.catalog), len(live.catalog.diagnostics)) == (["x"], 1)
+        assert live.version == 1
+        live.report(broken)
+        assert live.version == 1
+
+
+def test_events_are_sent_to_pages(recipes):
+    """
+    One for each change that the page has not seen, as JSON; the stream ends with the preview.
+    """
+    live = Live(catalog(recipes, a=ONE))
+    pages = application(live, "recipes", "t", ["127.0.0.1:1"])
+    headers = [(b"host", b"127.0.0.1:1"), (b"cookie", b"promptkit-1=t")]
+    scope = {"type": "http", "method": "GET", "path": "/events", "headers": headers}
+    scope |= {"query_string": b"version=0", "root_path": "", "http_version": "1.1", "scheme": "http"}
+
+    async def scenario():
+        sent = asyncio.Queue()
+
+        async def receive():
+            await asyncio.sleep(50)
+
+        answering = asyncio.create_task(pages(scope, receive, sent.put))
+        begun = await sent.get()
+        live.publish(catalog(recipes, a=ONE + "@prompt\ndef x(): return 'a'\n"))
+        body = b""
+        while b"event: reload" not in body:
+            body += (await sent.get())["body"]
+        live.close()
+        await answering
+        return begun, body.decode()
+
+    begun, body = asyncio.run(scenario())
+
+    assert (b"content-type", b"text/event-stream; charset=utf-8") in begun["headers"]
+    event = body[body.index("id:") :]
+    assert event.startswith("id: 1\nevent: reload\ndata: ")
+    assert json.loads(event.splitlines()[2].removeprefix("data: ")) == {
+        "version": 1,
+        "said": "Reloaded: added x; 1 fault mended.",
+    }

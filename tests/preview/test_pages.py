@@ -1,0 +1,405 @@
+import asyncio
+import re
+from html import unescape
+
+import pytest
+
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import load
+from promptkit.preview.application import application
+from promptkit.preview.live import Live
+from tests.preview.conftest import HOST, TOKEN
+
+SHELF = '''
+from typing import Annotated, Literal
+from promptkit import Arg, PromptError, assistant, prompt, resource, user
+
+@prompt(title="Review code", tags=["code", "quality"])
+def review(
+    code: Annotated[str, Arg("The code", examples=["x = 1"])], language: Literal["python", "rust"] = "python"
+):
+    """Ask for a review."""
+    yield user(f"Review this {language}:\\n\\n- **{code}**")
+    yield assistant("Of course.")
+
+@prompt
+def plan(steps: int):
+    """Make a plan."""
+    if steps > 9:
+        raise PromptError("nine steps are enough")
+    return "step\\n" * (10 // steps)
+
+@resource("style://{language}")
+def style(language: Literal["python", "rust"]) -> str:
+    """How we write."""
+    return f"# Plain {language}"
+'''
+
+
+def text_of(page):
+    """The text of a page, with single spaces."""
+    return " ".join(unescape(re.sub("<[^>]*>", " ", page)).split())
+
+
+def links(page):
+    """Where each link leads, by its text."""
+    return {
+        text_of(text): unescape(place)
+        for place, text in re.findall(r'<a [^>]*href="([^"]*)"[^>]*>(.*?)</a>', page, re.DOTALL)
+    }
+
+
+class TestGallery:
+    def test_every_prompt_is_a_link_of_its_name(self, preview):
+        """
+        Beside it stand its title, its tags, its arguments and its description.
+        """
+        page = preview(shelf=SHELF).page("/")
+
+        assert links(page)["review"] == "/prompts/review"
+        assert links(page)["plan"] == "/prompts/plan"
+        assert "review Review code Ask for a review. code * language code quality" in text_of(page)
+        assert "2 prompts, 1 resource" in text_of(page)
+
+    def test_resources_are_listed(self, preview):
+        """
+        A family of resources is called by its template.
+        """
+        page = preview(shelf=SHELF).page("/")
+
+        assert links(page)["style://{language}"] == "/resources?uri=style%3A%2F%2F%7Blanguage%7D"
+
+    def test_search(self, preview):
+        """
+        Every word is looked for, in names, titles, descriptions, tags and arguments.
+        """
+        shown = preview(shelf=SHELF)
+        found = {
+            typed: re.findall(r'href="/prompts/(\w+)"', shown.page(f"/?q={typed}"))
+            for typed in ("", "QUALITY", "review+lang", "make", "steps+review")
+        }
+
+        assert found == {
+            "": ["plan", "review"],
+            "QUALITY": ["review"],
+            "review+lang": ["review"],
+            "make": ["plan"],
+            "steps+review": [],
+        }
+        assert "No prompt matches nothing" in text_of(shown.page("/gallery?q=nothing"))
+
+    def test_beside_a_page_the_current_prompt_is_marked(self, preview):
+        """
+        A search there lists names alone.
+        """
+        shown = preview(shelf=SHELF)
+
+        for page in (shown.page("/prompts/plan"), shown.page("/gallery?q=&current=plan")):
+            assert re.findall(r'<a aria-current="page" href="([^"]*)"', page) == ["/prompts/plan"]
+            assert "Ask for a review." not in page
+
+    def test_faults_with_their_line(self, preview):
+        """
+        What is wrong stands there as `check` says it, with the line of source and the remedy.
+        """
+        shown = preview(
+            shelf=SHELF, broken="from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n"
+        )
+        page = shown.page("/")
+
+        assert "<mark>text</mark>" in page
+        assert (
+            "error PK301 prompt &#39;bare&#39;: parameter &#39;text&#39; has no annotation"
+            in page.replace('</span> <code class="rule">', " ").replace("</code>", "")
+        )
+        assert "1 error" in text_of(page)
+
+    def test_an_empty_folder(self, preview):
+        """
+        It says what to do.
+        """
+        assert "Save a recipe, and it appears here." in preview().page("/")
+
+
+class TestPrompt:
+    def test_the_address_holds_the_arguments(self, preview):
+        """
+        A link shows the same page.
+        """
+        page = preview(shelf=SHELF).page("/prompts/review?code=y+%3D+2&language=rust")
+
+        assert "y = 2</textarea>" in page
+        assert "<strong>y = 2</strong>" in page
+        assert "Review this rust:" in page
+
+    def test_a_form_is_rendered(self, preview):
+        """
+        Only what changes is sent, and the address that shows the same.
+        """
+        shown = preview(shelf=SHELF)
+        answer = shown.client.post("/prompts/review/render", data={"code": "a & b", "language": "rust"})
+
+        assert answer.headers["hx-replace-url"] == "/prompts/review?code=a+%26+b&language=rust"
+        assert "<html" not in answer.text
+        assert "<strong>a &amp; b</strong>" in answer.text
+        assert "2 messages, about" in text_of(answer.text)
+        assert re.findall(r'hx-target="(#[\w-]+)"', answer.text)[:3] == [
+            "#fields",
+            "#no-arguments",
+            "#conversation",
+        ]
+
+    def test_turns(self, preview):
+        """
+        Each has its role, its text as Markdown and as it is, and about how many tokens it takes.
+        """
+        page = preview(shelf=SHELF).page("/prompts/review?code=x")
+        turns = re.findall(r'<li class="turn (\w+)" id="turn-(\d)">', page)
+
+        assert turns == [("user", "1"), ("assistant", "2")]
+        assert "<li><strong>x</strong></li>" in page
+        assert '<pre class="said raw" hx-ignore>\nReview this python:\n\n- **x**</pre>' in page
+        assert "about 3 tokens" in page
+
+    def test_faults_stand_at_their_fields(self, preview):
+        """
+        They are announced, too.
+        """
+        text = preview(shelf=SHELF).render("review", language="pyton")
+
+        assert text.count('aria-invalid="true"') == 2
+        assert "2 arguments need attention: language, code" in text_of(text)
+        assert "did you mean python ?" in text_of(text)
+
+    def test_the_authors_example(self, preview):
+        """
+        A page without arguments offers to fill in what the author gave as examples.
+        """
+        page = preview(shelf=SHELF).page("/prompts/review")
+
+        assert links(page)["Fill in the author's example"] == "/prompts/review?code=x+%3D+1"
+
+    def test_what_a_prompt_raises(self, preview):
+        """
+        What it tells people is shown as it is, anything else with its line.
+        """
+        shown = preview(shelf=SHELF)
+
+        assert "nine steps are enough" in shown.render("plan", steps="10")
+        failed = shown.render("plan", steps="0")
+        assert "ZeroDivisionError" in failed
+        assert "shelf.py" in failed
+        assert "site-packages" not in failed
+
+    def test_an_unknown_prompt(self, preview):
+        """
+        The page says what is meant, and so does a form whose prompt is gone.
+        """
+        shown = preview(shelf=SHELF)
+        answer = shown.client.get("/prompts/revew")
+
+        assert answer.status_code == 404
+        assert "did you mean &#39;review&#39;?" in answer.text
+        assert "unknown prompt" in shown.render("revew")
+
+    def test_a_long_address_is_not_shown(self, preview):
+        """
+        Servers refuse it, so that it would be no link.
+        """
+        shown = preview(shelf=SHELF)
+        answer = shown.client.post("/prompts/review/render", data={"code": "x" * 7000})
+
+        assert answer.headers["hx-replace-url"] == "/prompts/review"
+
+    def test_the_newest_recipes_are_shown(self, preview, recipes):
+        """
+        After a reload, a page is made of what is served now.
+        """
+        shown = preview(shelf=SHELF)
+        assert "more" not in links(shown.page("/"))
+        shown.live.publish(
+            compile(load(recipes(shelf=SHELF + "\n@prompt\ndef more():\n    return 'More.'\n")))
+        )
+
+        assert links(shown.page("/"))["more"] == "/prompts/more"
+        assert "<p>More.</p>" in shown.page("/prompts/more")
+
+
+class TestResource:
+    def test_a_template(self, preview):
+        """
+        It says what it is, and is read for no URI.
+        """
+        page = preview(shelf=SHELF).page("/resources?uri=style://{language}")
+
+        assert "How we write." in page
+        assert "Plain" not in page
+
+    def test_a_uri_is_read(self, preview):
+        """
+        Its document is shown.
+        """
+        page = preview(shelf=SHELF).page("/resources?uri=style://rust")
+
+        assert "# Plain rust" in page
+
+    def test_what_cannot_be_read(self, preview):
+        """
+        The reason is shown.
+        """
+        shown = preview(shelf=SHELF)
+
+        assert "did you mean &#39;rust&#39;" in shown.page("/resources?uri=style://rus")
+        assert "unknown resource" in shown.page("/resources?uri=no://where")
+
+    def test_a_great_many_messages(self, preview):
+        """
+        The first are shown, until somebody asks for all.
+        """
+        source = "from promptkit import prompt\n@prompt\ndef many(n: int):\n    return ['a'] * n\n"
+        shown = preview(many=source)
+
+        cut = shown.render("many", n="1000")
+        assert cut.count('<li class="turn') == 200
+        assert "1,000 messages" in text_of(cut)
+        assert "200 of 1,000 messages are shown." in text_of(cut)
+        whole = shown.client.post("/prompts/many/render", data={"n": "1000", "show-all": "-1"}).text
+        assert whole.count('<li class="turn') == 1000
+        assert "are shown" not in whole
+        assert "unknown" not in whole
+
+    def test_a_great_error(self, preview):
+        """
+        Its beginning is enough.
+        """
+        source = """
+        from promptkit import PromptError, prompt
+
+        @prompt
+        def fails(text: str = "x"):
+            raise PromptError(text * 10**6)
+        """
+        page = preview(fails=source).page("/prompts/fails")
+
+        assert len(page) < 40_000
+        assert "20,000 of 1,000,000 characters are shown." in page
+
+    def test_a_reload_waits_for_nothing_old(self, preview, recipes):
+        """
+        What hung before a change does not hold up what is shown now.
+        """
+        hangs = """
+        import threading
+        from promptkit import prompt
+
+        @prompt(timeout=0.05)
+        def one():
+            threading.Event().wait(5)
+            return "Late."
+        """
+        shown = preview(one=hangs)
+        said = [shown.render("one") for _ in range(5)]
+        assert ["4 calls of it still run" in each for each in said] == [False] * 4 + [True]
+        mended = "from promptkit import prompt\n@prompt\ndef one():\n    return 'Fine.'\n"
+        shown.live.publish(compile(load(recipes(one=mended))))
+
+        assert "<p>Fine.</p>" in shown.render("one")
+
+
+class TestCompletion:
+    SOURCE = """
+    from typing import Annotated
+    from promptkit import Arg, prompt
+
+    def names(typed, chosen):
+        if typed == "fail":
+            raise LookupError("no names")
+        return [f"{chosen.get('team', 'nobody')}-{n}" for n in range(3)]
+
+    @prompt
+    def greet(name: Annotated[str, Arg("A name", complete=names)], team: str = ""):
+        return f"Hello, {name}."
+    """
+
+    def test_values_follow_from_what_was_typed_and_chosen(self, preview):
+        """
+        They are options of a list.
+        """
+        answer = preview(greet=self.SOURCE).client.post(
+            "/prompts/greet/complete/name", data={"name": "blue", "team": "blue"}
+        )
+
+        assert re.findall('<option value="([^"]*)">', answer.text) == ["blue-0", "blue-1", "blue-2"]
+
+    def test_an_author_whose_function_fails_is_told(self, preview):
+        """
+        The form goes on to work.
+        """
+        answer = preview(greet=self.SOURCE).client.post("/prompts/greet/complete/name", data={"name": "fail"})
+
+        assert (answer.status_code, "<option" in answer.text) == (200, False)
+        assert "LookupError: no names" in answer.text
+
+
+class TestTabs:
+    def test_each_is_shown(self, preview):
+        """
+        Beside the conversation, for what is typed.
+        """
+        shown = preview(shelf=SHELF)
+        page = shown.page("/prompts/review?code=x")
+        tabs = re.findall(r'hx-post="(/prompts/review/tabs/[\w-]+)"', page)
+
+        assert len(tabs) == 5
+        for tab in tabs:
+            answer = shown.client.post(tab, data={"code": "a <b>"})
+            assert answer.status_code == 200
+            assert "<b>" not in answer.text
+        assert shown.client.post("/prompts/review/tabs/none").status_code == 404
+
+
+class TestSuperseded:
+    @pytest.mark.parametrize("arrived", [b"code=x", b"code=" + b"x" * 10], ids=["rendering", "sending"])
+    def test_nobody_waits_any_more(self, arrived, recipes):
+        """
+        A page that has gone, or has sent something newer, gets nothing; a prompt that waits is cancelled.
+        """
+        source = """
+        import asyncio
+        from promptkit import prompt
+
+        cancelled = []
+
+        @prompt
+        async def waits(code: str):
+            try:
+                await asyncio.sleep(50)
+            except asyncio.CancelledError:
+                cancelled.append(code)
+                raise
+        """
+        live = Live(compile(load(recipes(waits=source))))
+        headers = [(b"host", HOST.encode()), (b"cookie", f"promptkit-8137={TOKEN}".encode())]
+        headers += [(b"content-type", b"application/x-www-form-urlencoded")]
+        scope = {"type": "http", "method": "POST", "path": "/prompts/waits/render", "headers": headers}
+        scope |= {"query_string": b"", "root_path": "", "http_version": "1.1", "scheme": "http"}
+        is_whole = arrived == b"code=x"
+        coming = [{"type": "http.request", "body": arrived, "more_body": not is_whole}]
+        coming += [{"type": "http.disconnect"}]
+        sent = []
+
+        async def scenario():
+            async def receive():
+                await asyncio.sleep(0.05)
+                return coming.pop(0)
+
+            async def send(message):
+                sent.append(message)
+
+            await application(live, "recipes", TOKEN, [HOST])(scope, receive, send)
+            function = live.catalog["waits"].renderer.function
+            while is_whole and not function.__globals__["cancelled"]:  # noqa: ASYNC110 (on its thread)
+                await asyncio.sleep(0.01)
+
+        asyncio.run(scenario())
+        assert (sent[0]["status"], coming) == (499, [])

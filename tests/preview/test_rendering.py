@@ -1,0 +1,219 @@
+import asyncio
+import threading
+
+import pytest
+
+from promptkit import PromptError, prompt
+from promptkit.catalog.catalog import Catalog
+from promptkit.preview.calls import Calls, HangsError, call
+from promptkit.preview.rendering import render
+
+STILL_RUN = "does not return: 4 calls of it still run. Change the recipe, or start promptkit dev again"
+
+
+def catalog_of(function, **options):
+    """A catalog of one prompt."""
+    compiled, found = prompt(**options)(function).compile()
+    assert found == ()
+    return Catalog((compiled,))
+
+
+def rendered(function, given=None, **options):
+    """One rendering of a function that is made a prompt."""
+    catalog = catalog_of(function, **options)
+    return asyncio.run(render(Calls(), catalog, catalog.prompts[0], given or {}))
+
+
+class TestCall:
+    def test_what_is_raised_is_raised(self):
+        """
+        Even what would end a thread or a process.
+        """
+        for error in (SystemExit(3), KeyboardInterrupt(), ValueError("b")):
+
+            def fails(error=error):
+                raise error
+
+            with pytest.raises(type(error)) as raised:
+                asyncio.run(call(fails, 5))
+            assert raised.value is error
+
+    def test_what_no_coroutine_can_raise(self):
+        """
+        It is the cause of what is raised.
+        """
+        with pytest.raises(RuntimeError) as raised:
+            asyncio.run(call(lambda: next(iter(())), 5))
+        assert isinstance(raised.value.__cause__, StopIteration)
+
+    def test_a_cancellation_within_is_no_cancellation_of_who_waits(self):
+        """
+        An author's code that cancels itself has failed.
+        """
+
+        async def fails():
+            raise asyncio.CancelledError
+
+        with pytest.raises(RuntimeError, match="it was cancelled"):
+            asyncio.run(call(fails, 5))
+
+    def test_what_takes_too_long_is_left(self):
+        """
+        The caller goes on; the thread is told of when it ends.
+        """
+        go_on, ended = threading.Event(), []
+
+        async def scenario():
+            over = asyncio.Event()
+            with pytest.raises(HangsError, match=r"^took longer than its limit of 0\.02 s$"):
+                await call(go_on.wait, 0.02, lambda: (ended.append(1), over.set()))
+            assert ended == []
+            go_on.set()
+            await over.wait()
+
+        asyncio.run(scenario())
+        assert ended == [1]
+
+    def test_what_is_asynchronous_is_cancelled(self):
+        """
+        When nobody waits any more, and when time is over.
+        """
+        cancelled = []
+
+        async def waits():
+            try:
+                await asyncio.sleep(50)
+            except asyncio.CancelledError:
+                cancelled.append(1)
+                raise
+
+        async def scenario():
+            over = asyncio.Event()
+            waiting = asyncio.create_task(call(waits, 50, over.set))
+            await asyncio.sleep(0.02)
+            waiting.cancel()
+            await over.wait()
+            over.clear()
+            with pytest.raises(HangsError):
+                await call(waits, 0.02, over.set)
+            await over.wait()
+
+        asyncio.run(scenario())
+        assert len(cancelled) == 2
+
+
+class TestRendering:
+    def test_values_are_read_as_a_client_sends_them(self):
+        """
+        What is shown is what a client would receive.
+        """
+
+        def add(first: int, second: int):
+            return f"{first + second}"
+
+        assert str(rendered(add, {"first": "1", "second": "2"}).workflow) == "[user]\n3"
+
+    def test_faults(self):
+        """
+        All of them, each with its argument.
+        """
+
+        def add(first: int, second: int):
+            return f"{first + second}"
+
+        found = rendered(add, {"first": "one"})
+
+        assert [(fault.argument, fault.reason) for fault in found.faults] == [
+            ("first", "is 'one', not a whole number"),
+            ("second", "is missing"),
+        ]
+        assert (found.workflow, found.error, found.question) == (None, None, None)
+
+    def test_a_prompt_that_asks(self):
+        """
+        What a client would ask for is said, and the form's own fields answer it.
+        """
+
+        def release(version: str, notes: str = ""):
+            return f"Release {version}."
+
+        asks = rendered(release, {"notes": "x"}, elicit=True)
+
+        assert asks.question.names == ("version",)
+        assert "version" in asks.question.message
+        assert asks.question.requested_schema["required"] == ["version"]
+        assert rendered(release, {"version": "1"}, elicit=True).question is None
+
+    def test_errors_are_for_people(self):
+        """
+        What an author says is shown as it is; anything else with the line that has raised it.
+        """
+
+        def refuses():
+            raise PromptError("not today")
+
+        def returns():
+            return 3
+
+        def fails():
+            raise LookupError("nothing there")
+
+        assert rendered(refuses).error == "not today"
+        assert "returned an int" in rendered(returns).error
+        assert rendered(fails).error.endswith("LookupError: nothing there\n")
+        assert "Traceback" in rendered(fails).error
+
+    def test_the_time_limit_of_its_author(self):
+        """
+        A prompt that hangs does not let the page hang.
+        """
+
+        async def hangs():
+            await asyncio.sleep(50)
+
+        assert rendered(hangs, timeout=0.05).error == "prompt 'hangs' took longer than its limit of 0.05 s"
+
+    def test_secrets_are_hidden(self):
+        """
+        In what is raised, as in what is shown.
+        """
+        from typing import Annotated
+
+        from promptkit import Arg
+
+        def fails(key: Annotated[str, Arg("A key", secret=True)]):
+            raise PromptError(f"{key} is refused")
+
+        found = rendered(fails, {"key": "sesame-opens"})
+
+        assert found.error == "<secret> is refused"
+        assert found.redacted("all of sesame-opens") == "all of <secret>"
+
+    def test_few_renderings_of_one_prompt_run_at_once(self):
+        """
+        The next waits for one to end, no longer than the prompt may take; another prompt waits for none.
+        """
+        go_on, running = threading.Event(), []
+
+        def hangs():
+            running.append(1)
+            go_on.wait(20)
+            return "Done."
+
+        async def scenario():
+            catalog = catalog_of(hangs, timeout=0.2)
+            calls = Calls()
+            many = [render(calls, catalog, catalog["hangs"], {}) for _ in range(7)]
+            errors = {found.error for found in await asyncio.gather(*many)}
+            assert len(running) == 4
+            go_on.set()
+            last = await render(calls, catalog, catalog["hangs"], {})
+            return errors, last
+
+        errors, last = asyncio.run(scenario())
+
+        assert sorted(errors) == [
+            f"prompt 'hangs' {STILL_RUN}",
+            "prompt 'hangs' took longer than its limit of 0.2 s",
+        ]
+        assert str(last.workflow) == "[user]\nDone."
