@@ -70,4 +70,10 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest" });
+// Beside a page, its prompt is in sight among the others.
+
+const current = document.querySelector(".side [aria-current]")?.closest("li");
+if (current) {
+  const side = current.closest(".side");
+  side.scrollTop = current.offsetTop - side.offsetTop - side.clientHeight / 2;
+}
