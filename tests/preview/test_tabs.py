@@ -483,6 +483,21 @@ class TestPytest:
             ).replace("{module}", Path(target).name)
         ]
 
+    def test_a_long_call_has_lines(self, tmp_path):
+        """
+        Each argument has one then, whether they are typed or sent.
+        """
+        catalog, target = project(
+            tmp_path,
+            "from promptkit import prompt\n\n@prompt\ndef talk(one: str, two: int):\n    return one\n",
+        )
+        one = "x" * 80
+        typed = texts("test", rendering_of(catalog, "talk", {"one": one, "two": "2"}), target=target)[0]
+        sent = texts("test", rendering_of(catalog, "talk", {"one": one}), target=target)[0]
+
+        assert f'    said = talk.render(\n        one="{one}",\n        two=2,\n    )\n' in typed
+        assert f'        talk.render_wire({{\n            "one": "{one}",\n        }})\n' in sent
+
     @pytest.mark.parametrize("annotation", TYPES, ids=str)
     @settings(max_examples=share(16), suppress_health_check=[HealthCheck.too_slow], deadline=None)
     @given(data=st.data())
@@ -672,6 +687,19 @@ def test_no_tab_shows_a_secret(tab, sent):
     for choice in ("", *REVISIONS, *EXPORTS, *CLIENTS):
         shown = repr(content_of(tab, rendering, "recipes", choice))
         assert [word for word in ("hunter2", "three") if word in shown] == []
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_no_tab_shows_the_default_of_a_secret(tab):
+    """
+    Neither where another argument holds it.
+    """
+
+    @prompt
+    def defaulting(text: str, token: Annotated[str, Arg(secret=True)] = SECRET):
+        return f"{text} {token}"
+
+    assert "hunter2" not in repr(content_of(tab, rendered(defaulting, text=SECRET), "recipes"))
 
 
 @pytest.mark.parametrize("tab", TABS)
