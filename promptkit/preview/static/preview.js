@@ -10,9 +10,8 @@ function tell(text, lasts = false) {
   if (!lasts) tell.timer = setTimeout(() => (news.textContent = ""), 8000);
 }
 
-// The server tells each page when recipes have changed.
-
-// A page that nobody sees keeps no connection: browsers have few for one server.
+// The server tells each page when recipes have changed. A page that nobody sees keeps no connection:
+// browsers have few for one server.
 
 function follow() {
   if (document.hidden || follow.events) return;
