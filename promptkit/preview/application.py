@@ -3,7 +3,7 @@
 import json
 import re
 from asyncio import FIRST_COMPLETED, CancelledError, create_task, to_thread, wait
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -37,6 +37,7 @@ from promptkit.preview.uploads import FORM_LIMITS
 
 __all__ = ["Preview", "application"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 #: A longer address holds no arguments: neither servers nor people take it.
@@ -220,22 +221,24 @@ class Preview:
         uri = request.query_params.get("uri", "")
         reading = await _unless_gone(request, read(self._shown.calls, self._live.catalog, uri))
         is_whole = _SHOW_ALL in request.query_params
-        document = reading.document and document_of(
-            reading.document, self._media, reading.redacted, is_whole=is_whole
-        )
+        document = None
+        if reading.document is not None:
+            show = partial(document_of, media=self._media, redacted=reading.redacted, is_whole=is_whole)
+            document = await to_thread(show, reading.document)
+        resource, gallery = reading.resource, self._shown.gallery
         return self._page(
             "resource.html",
             uri=uri,
             reading=reading,
             document=document,
-            examples=example_uris(reading.resource) if reading.resource else (),
-            faults=self._shown.gallery.faults_beside(reading.resource.location) if reading.resource else [],
+            examples=_examples(example_uris, resource) if resource else (),
+            faults=gallery.faults_beside(resource.location) if resource else [],
         )
 
     async def _send_events(self, request: Request) -> Response:
         """Tell a page of each reload, from the version on that it shows."""
         seen = request.headers.get("last-event-id") or request.query_params.get("version", "")
-        version = int(seen) if seen.isdecimal() else self._live.version
+        version = _number(seen) if seen else self._live.version
 
         async def events() -> AsyncIterator[str]:
             yield "retry: 1000\n\n"
@@ -301,12 +304,16 @@ async def _gone(request: Request) -> None:
         pass
 
 
+def _examples(examples_of: Callable[[S], Iterable[T]], subject: S) -> tuple[T, ...]:
+    try:
+        return tuple(examples_of(subject))
+    except TypeError:  # a type of the author's that cannot be written
+        return ()
+
+
 def _example(prompt: CompiledPrompt) -> str | None:
     """The page with the author's first example; None if there is none."""
-    try:
-        examples = example_arguments(prompt.arguments)
-    except TypeError:  # a type of the author's that cannot be written
-        return None
+    examples = _examples(example_arguments, prompt.arguments)
     queries = (forms.query_of(prompt.arguments, one) for one in examples if one)
     return next((prompt_path(prompt.name, query) for query in queries if query), None)
 

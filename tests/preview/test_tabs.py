@@ -1,6 +1,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -526,6 +527,7 @@ def pytest_of(folder):
 class TestCommandLine:
     """The command to copy prints the same."""
 
+    @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
     @pytest.mark.parametrize(
         "text",
         [

@@ -10,9 +10,8 @@ function tell(text, lasts = false) {
   if (!lasts) tell.timer = setTimeout(() => (news.textContent = ""), 8000);
 }
 
-// The server tells each page when recipes have changed.
-
-// A page that nobody sees keeps no connection: browsers have few for one server.
+// The server tells each page when recipes have changed. A page that nobody sees keeps no connection:
+// browsers have few for one server.
 
 function follow() {
   if (document.hidden || follow.events) return;
@@ -70,4 +69,10 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest" });
+// Beside a page, its prompt is in sight among the others.
+
+const current = document.querySelector(".side [aria-current]")?.closest("li");
+if (current) {
+  const side = current.closest(".side");
+  side.scrollTop = current.offsetTop - side.offsetTop - side.clientHeight / 2;
+}
