@@ -29,7 +29,7 @@ def plan(steps: int):
         raise PromptError("nine steps are enough")
     return "step\\n" * (10 // steps)
 
-@resource("style://{language}")
+@resource("style://{language}", scopes=["review"])
 def style(language: Literal["python", "rust"]) -> str:
     """How we write."""
     return f"# Plain {language}"
@@ -119,6 +119,21 @@ class TestGallery:
         It says what to do.
         """
         assert "Save a recipe, and it appears here." in preview().page("/")
+
+
+class TestScopes:
+    def test_who_sees_it_is_said(self, preview):
+        """
+        The page shows all that there is, and says what others need to see it.
+        """
+        release = '@prompt(scopes=["ship", "review"])\ndef release():\n    return "Ship it."\n'
+        shown = preview(shelf=SHELF + release)
+
+        assert "Only callers with the scopes review and ship see it." in text_of(shown.page("/prompts/release"))
+        assert "Only callers with the scope review see it." in text_of(
+            shown.page("/resources?uri=style://python")
+        )
+        assert "Only callers" not in shown.page("/prompts/plan")
 
 
 class TestPrompt:

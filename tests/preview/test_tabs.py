@@ -413,7 +413,7 @@ class TestPytest:
                 return f"Send {text} with {token}, please"
 
             def make():
-                @prompt
+                @prompt(scopes=["deep"])
                 def hidden(depth: int):
                     return "x" * depth
                 return hidden

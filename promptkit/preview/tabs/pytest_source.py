@@ -96,7 +96,9 @@ def _client_call(rendering: Rendering, target: str) -> _Call:
     """A call of a prompt that no module has under a name."""
     sent, secrets = _sent(rendering)
     imports = ["from promptkit.testing import Client", *(["import os"] if secrets else [])]
-    left = f"Client({text_source(target)}).get_prompt({text_source(rendering.prompt.name)}, {{"
+    prompt = rendering.prompt
+    scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""
+    left = f"Client({text_source(target)}{scopes}).get_prompt({text_source(prompt.name)}, {{"
     return _Call(left, sent, "})", tuple(imports), secrets, "ProtocolError")
 
 
