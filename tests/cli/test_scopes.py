@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from http.client import HTTPConnection
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -11,6 +13,8 @@ from promptkit.cli import main
 from promptkit.cli.differences.changes import Kind, changes_between
 from promptkit.cli.differences.sides import side_of
 from promptkit.compiler.catalogs import catalog_of
+from tests.http_server import http_server
+from tests.posting import PLAIN, body_of, repeat
 from tests.wire import line, modern
 
 RECIPES = '''
@@ -103,6 +107,27 @@ class TestServing:
         assert names == ["greet"]
         assert "it was built with" in said
         assert "--scopes 'admin team'" in said
+
+    @pytest.mark.parametrize(
+        ("options", "seen", "said"),
+        [((), ["greet"], HIDDEN), (("--scopes", "team admin"), ["greet", "rotate"], "")],
+        ids=["none", "all"],
+    )
+    def test_over_http_without_tokens(self, place, capfd, options, seen, said):
+        """
+        There, too, all callers have those of the process.
+        """
+        with http_server(place / "recipes", *options) as url:
+            message = modern(1, "prompts/list")
+            fields = {**PLAIN, **repeat(message), "host": urlsplit(url).netloc}
+            connection = HTTPConnection(urlsplit(url).netloc, timeout=20)
+            connection.request("POST", "/mcp", body_of(message), fields)
+            with connection.getresponse() as reply:
+                listed = json.load(reply)["result"]["prompts"]
+            connection.close()
+
+        assert [one["name"] for one in listed] == seen
+        assert (HIDDEN in capfd.readouterr().err) is bool(said)
 
     @pytest.mark.parametrize("scopes", ['a"b', "é", "a\\b"])
     def test_what_is_no_scope(self, place, scopes, capsys):
