@@ -1,5 +1,6 @@
 """What a client may send, and how slowly."""
 
+import asyncio
 import json
 import socket
 import sys
@@ -7,6 +8,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -383,3 +385,46 @@ class TestReaders:
 
         wait_until(lambda: shared.get()["flooding"] == 0)
         assert "Traceback" not in shared.said()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "rest",
+        [b"transfer-encoding: chunked\r\n\r\nnonsense\r\n", b"nonsense\r\n"],
+        ids=["a body", "a head"],
+    )
+    def test_a_refused_client_that_stays(self, rest):
+        """
+        It has two seconds to read why. Then the connection ends, whatever of the request was there.
+        """
+        from promptkit.transports.http.connection import Connection
+        from promptkit.transports.http.connections import ConnectionLimits, Connections
+
+        async def waiting(_scope, receive, _send):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        async def closed():
+            done = []
+            transport = SimpleNamespace(
+                get_extra_info=lambda _name: None,
+                write=lambda data: done.append(data.split()[1]),
+                can_write_eof=lambda: False,
+                is_closing=lambda: b"close" in done,
+                close=lambda: done.append(b"close"),
+            )
+            connections = Connections(ConnectionLimits(), bool)
+            connection = Connection(waiting, connections, asyncio.get_running_loop())
+            connection.connection_made(transport)
+            connection.data_received(HEAD + rest)
+            await asyncio.sleep(0)
+            for now in (0.5, 1.5, 2.5):
+                connections.sweep(now)
+                yield [*done]
+            connections.sweep(3.5)
+            yield [*done]
+
+        async def all_of_it():
+            return [said async for said in closed()]
+
+        assert asyncio.run(all_of_it()) == [[b"400"]] * 3 + [[b"400", b"close"]]
