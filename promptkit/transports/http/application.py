@@ -15,7 +15,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.protocol.events import Event, Request
 from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
+from promptkit.protocol.http.guard import ENDPOINT, Guard
 from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head, refuse
 from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import InternalError, encode
@@ -220,7 +220,6 @@ class Application:
     def _post(self, posted: Posted, body: bytes) -> "asyncio.Future[Said | None]":
         """Have the server answer a message. Return what waits for the first that is said to it."""
         posted.body = body
-        _, posted.streams = accepts(posted.head.get(b"accept") or b"*/*")
         self._inbox.put(posted)
         if self._is_closed:  # nobody may be left to take it
             self._refuse_rest()

@@ -19,7 +19,7 @@ __all__ = ["JOINED_BYTES", "Cycle"]
 JOINED_BYTES: Final = 64 * 1024
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
-_CHUNKED: Final = (b"transfer-encoding", b"chunked")
+_CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
 #: How the field begins in a head that says how long the body is. No value has a line break.
 _LENGTH: Final = b"\ncontent-length: "
@@ -67,7 +67,7 @@ class Cycle:
     # These are what most requests never change, so none pays for them.
     body: bytes | bytearray = b""
     is_whole = is_begun = is_complete = is_gone = False
-    _has_news = _is_chunked = False
+    _is_read = _is_chunked = False
     _head = b""
     _waiter: "asyncio.Future[None] | None" = None
 
@@ -106,20 +106,21 @@ class Cycle:
             self.body += piece
         else:
             self.body = bytearray(self.body + piece)
-        self._tell()
+        if self._waiter is not None:
+            self._wake()
 
     def end_body(self) -> None:
         """Note that the body is whole."""
         self.is_whole = True
-        self._tell()
+        if self._waiter is not None:
+            self._wake()
 
     def leave(self) -> None:
         """Note that the client is gone."""
         self.is_gone = True
-        self._tell()
+        self._wake()
 
-    def _tell(self) -> None:
-        self._has_news = True
+    def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
@@ -130,15 +131,20 @@ class Cycle:
         if self._awaits_continue and not self._connection.transport.is_closing():
             self._awaits_continue = False
             self._connection.transport.write(_CONTINUE)
-        if not (self._has_news or self.is_gone or self.is_complete):
+        if not self.body and (self._is_read or not self.is_whole):
+            await self._news()
+        if self.is_gone or self.is_complete:
+            return {"type": "http.disconnect"}
+        self._is_read = self.is_whole
+        body, self.body = bytes(self.body), b""
+        return {"type": "http.request", "body": body, "more_body": not self.is_whole}
+
+    async def _news(self) -> None:
+        """Wait until something comes from the client, or nothing more is needed from it."""
+        if not (self.is_gone or self.is_complete):
             self._connection.resume_reading()
             self._waiter = self._connection.loop.create_future()
             await self._waiter
-        if self.is_gone or self.is_complete:
-            return {"type": "http.disconnect"}
-        self._has_news = False
-        body, self.body = bytes(self.body), b""
-        return {"type": "http.request", "body": body, "more_body": not self.is_whole}
 
     async def send(self, message: Event) -> None:
         """
@@ -169,14 +175,17 @@ class Cycle:
             self.keep_alive = False
         elif not self.keep_alive:
             headers = (*headers, CLOSE)
-        lines = [b"%b: %b\r\n" % header for header in headers]
-        head = b"".join((_status_line(status), self._connection.date, *lines))
-        if head.count(b"\n") != len(lines) + 2 or head.count(b"\r") != len(lines) + 2:
+        parts = [_status_line(status), self._connection.date]
+        for name, value in headers:
+            parts += (name, b": ", value, b"\r\n")
+        head = b"".join(parts)
+        lines = 2 + (len(parts) - 2) // 4
+        if head.count(b"\n") != lines or head.count(b"\r") != lines:
             msg = "a header has a line break"
             raise RuntimeError(msg)
         if _LENGTH not in head and status not in _EMPTY and self.scope["method"] != "HEAD":
             self._is_chunked = True
-            head += b"%b: %b\r\n" % _CHUNKED
+            head += _CHUNKED
         self._head = head + b"\r\n"
         self.is_begun, self._awaits_continue = True, False
 
@@ -194,7 +203,7 @@ class Cycle:
         transport.write(head + body if head else body)
         if not more:
             self.is_complete = True
-            self._tell()
+            self._wake()
             self._connection.end_cycle(self)
 
 
