@@ -1,6 +1,8 @@
 """What all connections of one process share: their limits, the time, and that they have to end."""
 
+import time
 from collections.abc import Callable
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -70,7 +72,7 @@ class Connections:
     def __init__(self, limits: ConnectionLimits, ended: Callable[[], object]) -> None:
         self.limits = limits
         self.now = 0.0
-        self.date = b""
+        self.date = _date_line()
         self.draining = False
         self._ended = ended
         self._open: set[Connection] = set()
@@ -88,9 +90,10 @@ class Connections:
         self._ended()
 
     def sweep(self, now: float) -> None:
-        """End what has taken too long at the time *now*."""
+        """End what has taken too long at the time *now*, by the clock of the event loop."""
         # Whatever is waited for began up to one sweep later than it says: nothing may end too early.
         before, self.now = self.now, now
+        self.date = _date_line()
         for connection in list(self._open):
             connection.check(before)
 
@@ -126,3 +129,7 @@ def refusal(status: int) -> bytes:
         f"HTTP/1.1 {status} {phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n{retry}"
         f"content-length: {len(phrase)}\r\nconnection: close\r\n\r\n{phrase}"
     ).encode()
+
+
+def _date_line() -> bytes:
+    return b"date: %b\r\n" % formatdate(time.time(), usegmt=True).encode()

@@ -6,10 +6,8 @@ import signal
 import socket
 import sys
 import threading
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from email.utils import formatdate
 from types import FrameType
 from typing import Final, Protocol
 
@@ -161,7 +159,6 @@ class Worker:
         self.end()
 
     async def _serve(self) -> None:
-        self._tick()
         for listening in self._sockets:
             listening.settimeout(0)
             self._loop.add_reader(listening, self._accept, listening)
@@ -170,7 +167,7 @@ class Worker:
         if self._lifeline is not None:
             self._loop.add_reader(self._lifeline, self._orphaned)
         while not self._is_ending:
-            self._tick()
+            self._connections.sweep(self._loop.time())
             await _wait(self._ended.wait(), _SWEEP_EVERY_S)
         await self._drain()
 
@@ -224,10 +221,6 @@ class Worker:
 
     def _connection(self) -> Connection:
         return Connection(self._application, self._connections, self._loop)
-
-    def _tick(self) -> None:
-        self._connections.date = b"date: %b\r\n" % formatdate(time.time(), usegmt=True).encode()
-        self._connections.sweep(self._loop.time())
 
     def _orphaned(self) -> None:
         if self._lifeline is not None:

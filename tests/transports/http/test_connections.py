@@ -12,6 +12,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from promptkit.transports.http.connection import Connection
+from promptkit.transports.http.connections import ConnectionLimits, Connections
 from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
 
 #: Short enough to wait for, and long enough for a busy machine.
@@ -44,6 +46,17 @@ def shared(tmp_path_factory):
     """One with the usual limits."""
     with serving(tmp_path_factory.mktemp("shared"), {}) as served:
         yield served
+
+
+def transport(done):
+    """A transport that notes the status of what is written, and that it is closed."""
+    return SimpleNamespace(
+        get_extra_info=lambda _name: None,
+        write=lambda data: done.append(data.split()[1]),
+        can_write_eof=lambda: False,
+        is_closing=lambda: b"close" in done,
+        close=lambda: done.append(b"close"),
+    )
 
 
 def wait_until(holds):
@@ -397,8 +410,6 @@ class TestRefusals:
         """
         It has two seconds to read why. Then the connection ends, whatever of the request was there.
         """
-        from promptkit.transports.http.connection import Connection
-        from promptkit.transports.http.connections import ConnectionLimits, Connections
 
         async def waiting(_scope, receive, _send):
             while (await receive())["type"] != "http.disconnect":
@@ -406,16 +417,9 @@ class TestRefusals:
 
         async def closed():
             done = []
-            transport = SimpleNamespace(
-                get_extra_info=lambda _name: None,
-                write=lambda data: done.append(data.split()[1]),
-                can_write_eof=lambda: False,
-                is_closing=lambda: b"close" in done,
-                close=lambda: done.append(b"close"),
-            )
             connections = Connections(ConnectionLimits(), bool)
             connection = Connection(waiting, connections, asyncio.get_running_loop())
-            connection.connection_made(transport)
+            connection.connection_made(transport(done))
             connection.data_received(HEAD + rest)
             await asyncio.sleep(0)
             for now in (0.5, 1.5, 2.5):
@@ -428,3 +432,31 @@ class TestRefusals:
             return [said async for said in closed()]
 
         assert asyncio.run(all_of_it()) == [[b"400"]] * 3 + [[b"400", b"close"]]
+
+
+class TestCosts:
+    def test_a_request_takes_few_calls(self):
+        """
+        From the bytes of a request to those of its response, beside what the application does.
+        """
+
+        async def constant(_scope, receive, send):
+            await receive()
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+            await send({"type": "http.response.body", "body": b"{}"})
+
+        done, tasks, calls = [], [], []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(constant, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(done))
+        before = sys.getprofile()
+        for _ in range(2):  # the first fills caches
+            calls.clear()
+            sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
+            connection.data_received(HEAD + b"content-length: 2\r\n\r\n{}")
+            waited_for = [*tasks.pop().__await__()]
+            sys.setprofile(before)
+
+        assert (done, waited_for) == ([b"200", b"200"], [])
+        own = [name for name in calls if name not in ("constant", "<lambda>")]
+        assert len(own) <= 24, own
