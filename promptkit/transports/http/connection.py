@@ -41,11 +41,14 @@ class Connection(asyncio.Protocol):
             The event loop.
 
     Attributes:
+        loop:
+            The event loop.
+
         transport:
             Where bytes are written.
 
         drained:
-            Set once the client has read what it was sent; None if it has.
+            Set once the client has read enough of what it was sent; None if nothing has to wait for that.
     """
 
     transport: Any  # asyncio.Transport has other bases than uvloop's
