@@ -14,7 +14,7 @@ from benchmarks.peers import OURS, RECIPES, SERVERS, Absent, Peer
 #: In a command: where the port, and the number of workers, are put.
 PORT, WORKERS = "PORT", "WORKERS"
 
-#: How uvicorn is told to do as little as it does in promptkit. Frameworks need its lifespan.
+#: How uvicorn is told to do as little as it can. Frameworks need its lifespan.
 _UVICORN = (
     *("--http", "httptools", "--loop", "uvloop", "--interface", "asgi3", "--ws", "none"),
     *("--no-access-log", "--log-level", "error", "--no-proxy-headers", "--no-server-header"),
@@ -82,7 +82,7 @@ def _application(name: str, server: str) -> Callable[[], HttpPeer]:
 
 def _constant() -> HttpPeer:
     if find_spec("uvicorn") is None:
-        reason = "uvicorn is not installed; pip install -e '.[http]' does it"
+        reason = "uvicorn is not installed; pip install -e '.[bench]' does it"
         raise Absent(reason)
     command = under_uvicorn("constant:application", "--lifespan", "off")
     return HttpPeer("asgi", "raw ASGI", command, workers=2, content=False)

@@ -37,7 +37,7 @@ GRACE_S: Final = 10.0
 _MAX_WORKERS: Final = 256
 
 #: The extra `http`, but for uvloop, which is not everywhere: asyncio's own loop does its work there.
-_EXTRA: Final = ("httptools", "uvicorn")
+_EXTRA: Final = "httptools"
 
 
 def application_factory(
@@ -125,8 +125,7 @@ def run(options: Namespace) -> int:
 def _unusable(options: Namespace) -> str | None:
     """Say why nothing can be served with these options; None if something can."""
     try:
-        for name in _EXTRA:
-            import_module(name)
+        import_module(_EXTRA)
     except ModuleNotFoundError as error:
         return f"--http needs {error.name}: pip install 'promptkit[http]'"
     if (options.workers or 1) > 1 and sys.platform == "win32":

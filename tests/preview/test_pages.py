@@ -144,7 +144,9 @@ class TestScopes:
         release = '@prompt(scopes=["ship", "review"])\ndef release():\n    return "Ship it."\n'
         shown = preview(shelf=SHELF + release)
 
-        assert "Only callers with the scopes review and ship see it." in text_of(shown.page("/prompts/release"))
+        assert "Only callers with the scopes review and ship see it." in text_of(
+            shown.page("/prompts/release")
+        )
         assert "Only callers with the scope review see it." in text_of(
             shown.page("/resources?uri=style://python")
         )

@@ -82,8 +82,14 @@ class Guard:
         Return the response to a request that is not served, or is answered by its head alone; else None.
         """
         fields = head.fields
-        form = fields.get(b"content-type"), fields.get(b"accept")
-        asks = (head.path, head.method, fields.get(b"host"), fields.get(b"origin"), *form)
+        asks = (
+            head.path,
+            head.method,
+            fields.get(b"host"),
+            fields.get(b"origin"),
+            fields.get(b"content-type"),
+            fields.get(b"accept"),
+        )
         if len(head.sent) > _HEAD_FIELDS or head.size > _HEAD_BYTES:
             most = f"{_HEAD_BYTES // 1024} KiB and {_HEAD_FIELDS} fields"
             return refuse(431, InvalidRequest(f"the head of a request has at most {most}"))

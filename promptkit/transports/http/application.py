@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.http.endpoint import Endpoint
-from promptkit.protocol.http.guard import ENDPOINT, Guard, accepts
+from promptkit.protocol.http.guard import ENDPOINT, Guard
 from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head
 from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import encode
@@ -224,7 +224,6 @@ class Application:
     def _post(self, posted: Posted, body: bytes) -> "asyncio.Future[Said | None]":
         """Have the server answer a message. Return what waits for the first that is said to it."""
         posted.body = body
-        _, posted.streams = accepts(posted.head.get(b"accept") or b"*/*")
         self._inbox.put(posted)
         return posted.next()
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import Struct
 
 from promptkit.protocol.events import Request, Send
+from promptkit.protocol.http.guard import accepts
 from promptkit.protocol.http.messages import Head, Response
 from promptkit.protocol.jsonrpc import RequestId
 from promptkit.transports.http.asgi_types import Receive
@@ -87,9 +88,6 @@ class Posted:
         body:
             The whole body, once it has arrived.
 
-        streams:
-            Whether the client takes a stream of events.
-
         principal:
             Who sends it; None if nobody asked.
 
@@ -133,7 +131,7 @@ class Posted:
     principal: "Principal | None" = None
     requests: Sequence[Request] = ()
     held = 0
-    streams = modern = gone = is_over = is_streamed = is_given_up = False
+    modern = gone = is_over = is_streamed = is_given_up = False
     streaming: asyncio.Task[object] | None = None
     reader: asyncio.Task[object] | None = None
     watch: asyncio.Task[None] | None = None
@@ -169,7 +167,8 @@ class Posted:
 
     def sender(self, _send: Send) -> Send:
         """Return what sends a line before the reply, if the client takes a stream."""
-        return self._send_earlier if self.streams else _drop
+        _, takes_stream = accepts(self.head.get(b"accept") or b"*/*")
+        return self._send_earlier if takes_stream else _drop
 
     def forget(self) -> None:
         """Let go of the requests, once they are answered or dropped."""

@@ -6,25 +6,22 @@ import signal
 import socket
 import sys
 import threading
-import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from email.utils import formatdate
 from types import FrameType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from msgspec.structs import replace
-from uvicorn.config import Config
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
+from promptkit.transports.http.asgi_types import Receive, Scope, Send
 from promptkit.transports.http.balance import Share
-from promptkit.transports.http.connections import BoundedConnection, ConnectionLimits, Connections
+from promptkit.transports.http.connection import Connection
+from promptkit.transports.http.connections import ConnectionLimits, Connections
 from promptkit.transports.stdio import exit_after
 
 __all__ = ["Application", "Worker", "die_of"]
-
-_Message: TypeAlias = MutableMapping[str, Any]
 
 #: How often deadlines are looked at, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
@@ -63,12 +60,7 @@ class Application(Protocol):
 
     draining: bool
 
-    async def __call__(
-        self,
-        scope: _Message,
-        receive: Callable[[], Awaitable[_Message]],
-        send: Callable[[_Message], Awaitable[None]],
-    ) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
 
     def start(self) -> object:
@@ -83,7 +75,7 @@ class Application(Protocol):
 
 class Worker:
     """
-    Serves one application in this process, with uvicorn's protocol.
+    Serves one application in this process.
 
     Args:
         application:
@@ -128,20 +120,6 @@ class Worker:
         self._accepted = 0  # connections that are open, or being opened
         self._connections = Connections(_within_descriptors(limits), self._closed)
         self._opening: set[asyncio.Task[object]] = set()
-        self._config = Config(
-            application,
-            workers=1,
-            http=BoundedConnection,
-            interface="asgi3",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            log_level="error",
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-        )
-        self._config.load()
         self._is_ending = False
 
     def run(self) -> None:
@@ -162,7 +140,11 @@ class Worker:
     def _new_loop(self) -> asyncio.AbstractEventLoop:
         if sys.platform == "win32":  # the usual loop there cannot wait for a socket to be readable
             return asyncio.SelectorEventLoop()
-        return (self._config.get_loop_factory() or asyncio.new_event_loop)()
+        try:
+            from uvloop import new_event_loop
+        except ModuleNotFoundError:
+            return asyncio.new_event_loop()
+        return new_event_loop()
 
     def end(self) -> None:
         """Begin to end. May be called in a signal handler."""
@@ -177,7 +159,6 @@ class Worker:
         self.end()
 
     async def _serve(self) -> None:
-        self._tick()
         for listening in self._sockets:
             listening.settimeout(0)
             self._loop.add_reader(listening, self._accept, listening)
@@ -186,7 +167,7 @@ class Worker:
         if self._lifeline is not None:
             self._loop.add_reader(self._lifeline, self._orphaned)
         while not self._is_ending:
-            self._tick()
+            self._connections.sweep(self._loop.time())
             await _wait(self._ended.wait(), _SWEEP_EVERY_S)
         await self._drain()
 
@@ -238,12 +219,8 @@ class Worker:
         if self._share is not None and not self._is_ending:
             self._share.note(self._accepted)
 
-    def _connection(self) -> BoundedConnection:
-        return BoundedConnection(self._config, self._connections, {}, self._loop)
-
-    def _tick(self) -> None:
-        self._connections.default_headers = [(b"date", formatdate(time.time(), usegmt=True).encode())]
-        self._connections.sweep(self._loop.time())
+    def _connection(self) -> Connection:
+        return Connection(self._application, self._connections, self._loop)
 
     def _orphaned(self) -> None:
         if self._lifeline is not None:
@@ -267,9 +244,8 @@ class Worker:
         await self._end_idle(min(until, self._loop.time() + _LINGER_S))
         await self._close_application(until)
         self._connections.end_idle()
-        await self._look_until(lambda: not self._connections.connections, _FLUSH_S)
-        for connection in list(self._connections.connections):
-            connection.transport.abort()
+        await self._look_until(lambda: not len(self._connections), _FLUSH_S)
+        self._connections.abort()
 
     async def _end_idle(self, until: float) -> None:
         """Let each connection send one more request, then end those that do not."""

@@ -1,5 +1,6 @@
 """What a client may send, and how slowly."""
 
+import asyncio
 import json
 import socket
 import sys
@@ -7,9 +8,12 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
+from promptkit.transports.http.connection import Connection
+from promptkit.transports.http.connections import ConnectionLimits, Connections
 from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
 
 #: Short enough to wait for, and long enough for a busy machine.
@@ -42,6 +46,17 @@ def shared(tmp_path_factory):
     """One with the usual limits."""
     with serving(tmp_path_factory.mktemp("shared"), {}) as served:
         yield served
+
+
+def transport(done):
+    """A transport that notes the status of what is written, and that it is closed."""
+    return SimpleNamespace(
+        get_extra_info=lambda _name: None,
+        write=lambda data: done.append(data.split()[1]),
+        can_write_eof=lambda: False,
+        is_closing=lambda: b"close" in done,
+        close=lambda: done.append(b"close"),
+    )
 
 
 def wait_until(holds):
@@ -383,3 +398,65 @@ class TestReaders:
 
         wait_until(lambda: shared.get()["flooding"] == 0)
         assert "Traceback" not in shared.said()
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        "rest",
+        [b"transfer-encoding: chunked\r\n\r\nnonsense\r\n", b"nonsense\r\n"],
+        ids=["a body", "a head"],
+    )
+    def test_a_refused_client_that_stays(self, rest):
+        """
+        It has two seconds to read why. Then the connection ends, whatever of the request was there.
+        """
+
+        async def waiting(_scope, receive, _send):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+
+        async def closed():
+            done = []
+            connections = Connections(ConnectionLimits(), bool)
+            connection = Connection(waiting, connections, asyncio.get_running_loop())
+            connection.connection_made(transport(done))
+            connection.data_received(HEAD + rest)
+            await asyncio.sleep(0)
+            for now in (0.5, 1.5, 2.5):
+                connections.sweep(now)
+                yield [*done]
+            connections.sweep(3.5)
+            yield [*done]
+
+        async def all_of_it():
+            return [said async for said in closed()]
+
+        assert asyncio.run(all_of_it()) == [[b"400"]] * 3 + [[b"400", b"close"]]
+
+
+class TestCosts:
+    def test_a_request_takes_few_calls(self):
+        """
+        From the bytes of a request to those of its response, beside what the application does.
+        """
+
+        async def constant(_scope, receive, send):
+            await receive()
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+            await send({"type": "http.response.body", "body": b"{}"})
+
+        done, tasks, calls = [], [], []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(constant, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(done))
+        before = sys.getprofile()
+        for _ in range(2):  # the first fills caches
+            calls.clear()
+            sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
+            connection.data_received(HEAD + b"content-length: 2\r\n\r\n{}")
+            waited_for = [*tasks.pop().__await__()]
+            sys.setprofile(before)
+
+        assert (done, waited_for) == ([b"200", b"200"], [])
+        own = [name for name in calls if name not in ("constant", "<lambda>")]
+        assert len(own) <= 24, own

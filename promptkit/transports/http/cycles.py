@@ -1,0 +1,216 @@
+"""Cycles: one request and its response, as an ASGI application reads the one and writes the other."""
+
+import asyncio
+from collections.abc import Iterable
+from functools import cache
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Final
+
+from promptkit.errors.standard_error import say
+from promptkit.protocol.http.messages import CLOSE
+from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
+
+if TYPE_CHECKING:
+    from promptkit.transports.http.connection import Connection
+
+__all__ = ["JOINED_BYTES", "Cycle"]
+
+#: Up to so many bytes are sent together with the head before them; to copy more takes longer than a call.
+JOINED_BYTES: Final = 64 * 1024
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_CHUNKED: Final = b"transfer-encoding: chunked\r\n"
+
+#: How the field begins in a head that says how long the body is. No value has a line break.
+_LENGTH: Final = b"\ncontent-length: "
+
+#: The statuses of responses that have no body.
+_EMPTY: Final = (204, 304)
+
+_FAILED: Final = b"Internal Server Error"
+
+
+class Cycle:
+    """
+    One request on a connection, and the response to it.
+
+    Args:
+        connection:
+            The connection.
+
+        scope:
+            The request's head, as ASGI has it.
+
+        keep_alive:
+            Whether the connection goes on after the response.
+
+        awaits_continue:
+            Whether the client wants to be told that it may send the body.
+
+    Attributes:
+        body:
+            What has arrived of the body, and was not read yet.
+
+        is_whole:
+            Whether all of the body has arrived.
+
+        is_begun:
+            Whether the head of the response is sent, or about to be.
+
+        is_complete:
+            Whether the response is sent.
+
+        is_gone:
+            Whether the client is.
+    """
+
+    # These are what most requests never change, so none pays for them.
+    body: bytes | bytearray = b""
+    is_whole = is_begun = is_complete = is_gone = False
+    _is_read = _is_chunked = False
+    _head = b""
+    _waiter: "asyncio.Future[None] | None" = None
+
+    def __init__(
+        self, connection: "Connection", scope: Scope, *, keep_alive: bool, awaits_continue: bool
+    ) -> None:
+        self.scope = scope
+        self.keep_alive = keep_alive
+        self._connection = connection
+        self._awaits_continue = awaits_continue
+
+    async def run(self, application: ASGIApplication) -> None:
+        """Have an application answer the request."""
+        try:
+            await application(self.scope, self.receive, self.send)
+        except BaseException as error:  # noqa: BLE001 (other requests go on)
+            from promptkit.errors.tracebacks import format_exception  # it should never come to this
+
+            say(f"a request was not answered:\n{format_exception(error).rstrip()}")
+        if self.is_complete or self.is_gone:
+            return
+        if self.is_begun:
+            self._connection.transport.close()
+        else:
+            length = (b"content-length", b"%d" % len(_FAILED))
+            self._begin(500, ((b"content-type", b"text/plain; charset=utf-8"), length, CLOSE))
+            self._write(_FAILED, more=False)
+
+    # What the client does.
+
+    def feed(self, piece: bytes) -> None:
+        """Take a piece of the body."""
+        if not self.body:
+            self.body = piece  # nearly always the only one
+        elif isinstance(self.body, bytearray):
+            self.body += piece
+        else:
+            self.body = bytearray(self.body + piece)
+        if self._waiter is not None:
+            self._wake()
+
+    def end_body(self) -> None:
+        """Note that the body is whole."""
+        self.is_whole = True
+        if self._waiter is not None:
+            self._wake()
+
+    def leave(self) -> None:
+        """Note that the client is gone."""
+        self.is_gone = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # What the application does.
+
+    async def receive(self) -> Event:
+        """Return what has arrived of the body, or say that the client is gone, or needs nothing more."""
+        if self._awaits_continue and not self._connection.transport.is_closing():
+            self._awaits_continue = False
+            self._connection.transport.write(_CONTINUE)
+        if not self.body and (self._is_read or not self.is_whole):
+            await self._news()
+        if self.is_gone or self.is_complete:
+            return {"type": "http.disconnect"}
+        self._is_read = self.is_whole
+        body, self.body = bytes(self.body), b""
+        return {"type": "http.request", "body": body, "more_body": not self.is_whole}
+
+    async def _news(self) -> None:
+        """Wait until something comes from the client, or nothing more is needed from it."""
+        if not (self.is_gone or self.is_complete):
+            self._connection.resume_reading()
+            self._waiter = self._connection.loop.create_future()
+            await self._waiter
+
+    async def send(self, message: Event) -> None:
+        """
+        Write a part of the response.
+
+        The names of headers are in small letters, and the length of a body, if it is said, is that of what
+        is sent of it.
+
+        Raises:
+            RuntimeError: If a header has a line break, or nothing more may be sent.
+        """
+        drained = self._connection.drained
+        if drained is not None:
+            await drained.wait()
+        if self.is_gone:
+            return
+        if not self.is_begun:
+            self._begin(message["status"], message["headers"])
+        elif self.is_complete:
+            msg = "the response is sent already"
+            raise RuntimeError(msg)
+        else:
+            self._write(message.get("body", b""), more=message.get("more_body", False))
+
+    def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Keep the head for the beginning of the body."""
+        if CLOSE in headers:
+            self.keep_alive = False
+        elif not self.keep_alive:
+            headers = (*headers, CLOSE)
+        parts = [_status_line(status), self._connection.date]
+        for name, value in headers:
+            parts += (name, b": ", value, b"\r\n")
+        head = b"".join(parts)
+        lines = 2 + (len(parts) - 2) // 4
+        if head.count(b"\n") != lines or head.count(b"\r") != lines:
+            msg = "a header has a line break"
+            raise RuntimeError(msg)
+        if _LENGTH not in head and status not in _EMPTY and self.scope["method"] != "HEAD":
+            self._is_chunked = True
+            head += _CHUNKED
+        self._head = head + b"\r\n"
+        self.is_begun, self._awaits_continue = True, False
+
+    def _write(self, body: bytes, *, more: bool) -> None:
+        """Write a part of the body, the first with the head before it."""
+        if self._is_chunked:
+            body = _chunk(body) if more else _chunk(body) + b"0\r\n\r\n"
+        elif self.scope["method"] == "HEAD":
+            body = b""
+        transport = self._connection.transport
+        head, self._head = self._head, b""
+        if head and len(body) > JOINED_BYTES:
+            transport.write(head)
+            head = b""
+        transport.write(head + body if head else body)
+        if not more:
+            self.is_complete = True
+            self._wake()
+            self._connection.end_cycle(self)
+
+
+@cache
+def _status_line(status: int) -> bytes:
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
+
+
+def _chunk(body: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(body), body) if body else b""
