@@ -39,7 +39,7 @@ _EVENTS: Final = (
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 )
-#: What one client is sent may be nothing to another one.
+#: What somebody is sent who was asked for a token is not for others.
 _PRIVATE: Final = (b"cache-control", b"no-store")
 _HEALTH: Final = frozenset(("/healthz", "/readyz"))
 
@@ -144,8 +144,9 @@ class Application:
                 return self._server
             server = self._make_server()
             self._offer(server)
+            # With metadata, clients know where to get a token that allows more.
             if self._authorizer is not None and self._authorizer.scheme.documents:
-                from promptkit.transports.authorization.step_up import StepUp  # most servers ask nobody
+                from promptkit.transports.authorization.step_up import StepUp
 
                 self._inbox.step_up = StepUp(self._authorizer.scheme, server)
             server.handle_from(self._inbox.next_events, bool, owns_process=self._owns_process)
