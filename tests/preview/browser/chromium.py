@@ -1,0 +1,91 @@
+"""Chromium, driven by Playwright, and everything that goes wrong in its pages."""
+
+import shutil
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+import pytest
+
+#: How Debian and others call it.
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+#: No name leads anywhere, and no address but the server's. As root, Chromium has no sandbox.
+ARGUMENTS = ("--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+
+#: A page that waits longer, in milliseconds, waits for ever.
+PATIENCE = 5_000
+
+#: Runs in each page, before any other script.
+LISTENS = """
+addEventListener("securitypolicyviolation", (event) =>
+  console.error(`Content-Security-Policy: ${event.violatedDirective} forbids ${event.blockedURI || event.sample}`));
+"""
+
+
+@contextmanager
+def chromium():
+    """A browser without a window, and without a network."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        driver.selectors.set_test_id_attribute("id")
+        browser = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Window:
+    """
+    A window of its own, with cookies of its own, that notes what should not happen.
+
+    Args:
+        browser:
+            Playwright's.
+
+        origin:
+            The only server that its pages may ask.
+
+        options:
+            Options of the window, as Playwright takes them.
+    """
+
+    def __init__(self, browser, origin, **options):
+        self.origin = origin
+        self.mishaps = []
+        self.context = browser.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        self.context.set_default_timeout(PATIENCE)
+        self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=origin)
+        self.context.add_init_script(LISTENS)
+        self.context.on("request", self._asked)
+        self.context.on("requestfailed", self._failed)
+        self.context.on("response", self._answered)
+        self.context.on("console", self._logged)
+        self.context.on("weberror", lambda error: self.mishaps.append(f"raised: {error.error}"))
+        self.context.on("dialog", self._interrupted)
+        self.page = self.context.new_page()
+
+    def _asked(self, request):
+        url = urlsplit(request.url)
+        if f"{url.scheme}://{url.netloc}" != self.origin:
+            self.mishaps.append(f"asked somebody else: {request.url[:200]}")
+
+    def _failed(self, request):
+        # A page cancels what it no longer waits for.
+        if request.failure != "net::ERR_ABORTED":
+            self.mishaps.append(f"failed: {request.url[:200]}: {request.failure}")
+
+    def _answered(self, response):
+        if response.status >= 400:
+            self.mishaps.append(f"refused: {response.url[:200]}: {response.status}")
+
+    def _logged(self, message):
+        if message.type in ("error", "warning"):
+            self.mishaps.append(f"logged: {message.text[:300]}")
+
+    def _interrupted(self, dialog):
+        self.mishaps.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
