@@ -16,6 +16,7 @@ from promptkit.cli.diagnostics import print_error
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks, configured_checks
+from promptkit.compiler.lints.catalogs import with_lints
 from promptkit.compiler.reloading import Reloader
 from promptkit.transports.http.listeners import CannotListen, Listener, listen_tcp
 
@@ -78,13 +79,14 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> None:
     checks = configured_checks(options.configuration)
 
     def report(faulty: Catalog) -> None:
-        report_faults(faulty, options.ignore)
-        live.report(_checked(checks, faulty))
+        checked = _checked(checks, faulty)
+        report_faults(checked)
+        live.report(checked)
 
-    reloader = Reloader(options.target, report)
-    catalog = reloader.load()
-    report_faults(catalog, options.ignore)
-    live = Live(_checked(checks, catalog))
+    reloader = Reloader(options.target, report, lint=True)
+    catalog = _checked(checks, reloader.load())
+    report_faults(catalog)
+    live = Live(catalog)
     token, (host, port) = secrets.token_urlsafe(24), listener.of(0).getsockname()
     pages = application(live, options.target, token, [f"{name}:{port}" for name in (host, "localhost")])
     address = f"http://{host}:{port}/?{TOKEN}={token}"
@@ -101,7 +103,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> None:
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:
     """The catalog with all that is found in it, as `check` says it, and without what is ignored."""
-    return attrs.evolve(catalog, diagnostics=checks.kept(checks.of_catalog(catalog)))
+    return attrs.evolve(catalog, diagnostics=checks.kept(checks.of_catalog(with_lints(catalog))))
 
 
 def _has_screen() -> bool:

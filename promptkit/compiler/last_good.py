@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from promptkit.compiler.composition import CompiledFile, Owners, owners_of, with_duplicates
+from promptkit.errors.diagnostics import printable
 
-__all__ = ["merge"]
+__all__ = ["merge", "summary"]
 
 
 def merge(
@@ -38,3 +39,18 @@ def merge(
         else:
             merged.append(now)
     return merged
+
+
+def summary(files: Sequence[CompiledFile]) -> str:
+    """
+    Return which files are not served as they are now, and which have errors; ``""`` if there are none.
+
+    Args:
+        files:
+            What is served of each file.
+    """
+    old = [printable(file.file.name) for file in files if file.file and file.age]
+    faulty = [printable(file.file.name) for file in files if file.file and not file.age and not file.is_sound]
+    parts = [f"still as before, until fixed: {', '.join(old)}"] if old else []
+    parts += [f"with errors: {', '.join(faulty)}"] if faulty else []
+    return f"reloaded; {'; '.join(parts)}" if parts else ""

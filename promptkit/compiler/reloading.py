@@ -19,7 +19,6 @@ from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.loading.watched_files import Stamps, WatchedFiles, compare, find_files, stamp_of
 from promptkit.compiler.recipes import Recipes
-from promptkit.errors.diagnostics import printable
 from promptkit.errors.standard_error import say
 
 __all__ = ["LoadedRecipes", "Reloader"]
@@ -73,14 +72,18 @@ class Reloader:
         report:
             Called with each catalog whose diagnostics differ from those of the one before.
 
+        lint:
+            Whether probable mistakes are among the diagnostics.
+
     Attributes:
         is_news:
             Called with the stamps of files, and what is said of them; tells whether nobody else has said it.
     """
 
-    def __init__(self, target: str | Path, report: Callable[[Catalog], None]) -> None:
+    def __init__(self, target: str | Path, report: Callable[[Catalog], None], *, lint: bool = False) -> None:
         name, attribute = split_target(str(target))
         self._report = report
+        self._lint = lint
         self.is_news: Callable[[Stamps, object], bool] = lambda _stamps, _said: True
         self._publish: Callable[[Catalog], None] = lambda _: None
         self._reloaded: Callable[[], object] = lambda: None
@@ -276,6 +279,8 @@ class Reloader:
             imports.restore()
             self._report_changes(catalog, "the previous recipes are still served, as nothing would be left")
             return False
+        from promptkit.compiler.last_good import summary
+
         old = [file for file in merged if file.age]
         serves = len(old) < len(merged) or bool(
             {file.file for file in self._served} - {file.file for file in merged}
@@ -287,7 +292,7 @@ class Reloader:
         else:
             imports.restore()
         self._served = merged
-        self._report_changes(catalog, _summary(merged))
+        self._report_changes(catalog, summary(merged))
         return serves
 
     def _load(self, importing: Callable[[Path], None]) -> LoadedRecipes:
@@ -302,7 +307,8 @@ class Reloader:
             imports = begin(self._target, importing)
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
-        return LoadedRecipes(imports, recipes, compile_files(recipes, compiling=importing, before=before))
+        files = compile_files(recipes, lint=self._lint, compiling=importing, before=before)
+        return LoadedRecipes(imports, recipes, files)
 
     def _keep(self, loaded: LoadedRecipes) -> None:
         """Keep what the next load starts from."""
@@ -332,15 +338,6 @@ class Reloader:
             self._skipped = watched.skipped
             for reason in watched.skipped:
                 say(f"changes are not seen in {reason}")
-
-
-def _summary(files: Sequence[CompiledFile]) -> str:
-    """Which files are not served as they are now, and which have errors."""
-    old = [printable(file.file.name) for file in files if file.file and file.age]
-    faulty = [printable(file.file.name) for file in files if file.file and not file.age and not file.is_sound]
-    parts = [f"still as before, until fixed: {', '.join(old)}"] if old else []
-    parts += [f"with errors: {', '.join(faulty)}"] if faulty else []
-    return f"reloaded; {'; '.join(parts)}" if parts else ""
 
 
 def _call(what: str, call: Callable[[Catalog], None], catalog: Catalog) -> None:

@@ -10,7 +10,7 @@ import attrs
 from starlette.applications import Starlette
 from starlette.datastructures import FormData, QueryParams
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -81,7 +81,8 @@ class Preview:
         self._target = target
         self._media = Media()
         self._calls = Calls()
-        self._newest: Gallery | None = None
+        self._newest = Gallery(live.catalog)
+        self._newest.cards()  # written before somebody waits for it
 
     def routed(self) -> Starlette:
         """Return the pages by their addresses."""
@@ -99,13 +100,13 @@ class Preview:
                 Route(f"{prompt}/tabs/{{tab}}", self._show_tab, methods=["POST"]),
                 Route(prompt, self._show_prompt),
             ],
-            exception_handlers={HTTPException: self._explain},
+            exception_handlers={HTTPException: self._explain, ClientDisconnect: _nothing},
         )
 
     @property
     def _gallery(self) -> Gallery:
-        if self._newest is None or self._newest.catalog is not self._live.catalog:
-            self._newest = Gallery(self._live.catalog)
+        if self._newest.catalog is not self._live.catalog:
+            self._newest = self._newest.of(self._live.catalog)
             self._calls.forget()
         return self._newest
 
@@ -153,7 +154,7 @@ class Preview:
             offered = await _unless_gone(
                 request, self._calls.call((prompt.name, argument), complete, time_limit())
             )
-        except (CancelledError, HTTPException):
+        except (CancelledError, ClientDisconnect):
             raise
         except BaseException as error:  # noqa: BLE001 (authors raise anything)
             failed = Redactor.of(prompt.arguments, chosen).redacted(said(f"completing {argument!r}", error))
@@ -242,7 +243,8 @@ class Preview:
 
     async def _explain(self, _request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
-        return self._page("error.html", error.status_code, reason=error.detail)
+        faults = [fault for fault in self._gallery.faults if fault.is_error]
+        return self._page("error.html", error.status_code, reason=error.detail, faults=faults)
 
 
 @attrs.frozen
@@ -259,11 +261,16 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
     try:
         await wait((task, gone), return_when=FIRST_COMPLETED)
         if not task.done():
-            raise HTTPException(499, "The page has gone.")
+            raise ClientDisconnect
         return task.result()
     finally:
         task.cancel()
         gone.cancel()
+
+
+async def _nothing(_request: Request, _error: Exception) -> Response:
+    """The response to a page that waits for none: it was superseded while it was sent, or made."""
+    return Response(status_code=499)
 
 
 async def _gone(request: Request) -> None:
@@ -289,4 +296,4 @@ def _address(rendering: Rendering) -> str:
 
 
 def _refused(target: str, reason: str) -> Response:
-    return HTMLResponse(page("error.html", target=target, version=None, reason=reason, gallery=None), 403)
+    return HTMLResponse(page("error.html", target=target, version=None, reason=reason, faults=()), 403)

@@ -5,97 +5,32 @@ A control shows a value only if the browser sends back what reads as the same va
 of the type is tried, and at last the value is kept unseen.
 """
 
-import math
-import re
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time
 from decimal import Decimal
 from functools import partial
-from types import MappingProxyType
-from typing import Any, Final, Literal, TypeAlias, get_args
+from typing import Any, Final, get_args
 
-import attrs
 import msgspec
 
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
-from promptkit.conversion.annotations import notes_of
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import core_of, is_closed, is_list, members_of
 from promptkit.conversion.readers import reader_of, split_list
 from promptkit.conversion.scalars import SCALARS
 from promptkit.conversion.unstructuring import text_of
+from promptkit.preview.control import Control, Kind, Option, Show, is_same, typeable, value_of
+from promptkit.preview.native_controls import date_control, moment_control, number_control
 
-__all__ = ["Control", "Option", "control_of", "is_by_line", "is_json", "is_upload", "takes_file", "typeable"]
-
-Kind: TypeAlias = Literal["line", "area", "radios", "select", "moment", "file", "kept"]
+__all__ = ["control_of", "is_by_line", "is_json", "is_upload", "takes_file"]
 
 #: A choice among more is a list that opens.
 _MOST_RADIOS: Final = 4
 
-#: What HTML takes for a number.
-_NUMBER: Final = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-
-#: What browsers change: they send each carriage return as part of a line end, and pages hold no NUL.
-_UNTYPEABLE: Final = re.compile("[\r\0\ud800-\udfff]")
-
 #: Keyboards of small devices, by the format in the JSON Schema.
 _KEYBOARDS: Final = {"uri": "url", "email": "email", "decimal": "decimal"}
-
-
-@attrs.frozen
-class Option:
-    """
-    One of several values to choose from.
-
-    Args:
-        value:
-            What is sent; ``""`` for nothing.
-
-        label:
-            What people see.
-
-        chosen:
-            Whether it is the value.
-    """
-
-    value: str
-    label: str
-    chosen: bool = False
-
-
-@attrs.frozen
-class Control:
-    """
-    What a form shows for an argument.
-
-    Args:
-        kind:
-            The macro of ``fields.html`` that draws it.
-
-        value:
-            The text in it.
-
-        attributes:
-            More attributes of the element.
-
-        options:
-            What to choose from.
-
-        offset:
-            The offset from UTC of a moment; None if it has no field for that.
-    """
-
-    kind: Kind
-    value: str = ""
-    attributes: Mapping[str, str] = MappingProxyType({})
-    options: tuple[Option, ...] = ()
-    offset: str | None = None
-
-
-#: Takes an argument and its value, ``""`` for none. Returns None if the control cannot show that value.
-Show: TypeAlias = Callable[[Argument, str], Control | None]
 
 
 def control_of(argument: Argument, given: str | None) -> Control:
@@ -112,13 +47,6 @@ def control_of(argument: Argument, given: str | None) -> Control:
     shows = (_password,) if argument.arg.secret else (*_shows_of(core_of(argument.annotation)), _line, _area)
     found = (show(argument, given or "") for show in shows)
     return next((control for control in found if control is not None), _kept(given or ""))
-
-
-def typeable(text: str) -> bool:
-    """
-    Tell whether browsers send a text unchanged.
-    """
-    return _UNTYPEABLE.search(text) is None
 
 
 def is_upload(argument: Argument) -> bool:
@@ -213,87 +141,9 @@ def _spelling(argument: Argument, given: str, values: Mapping[str, None]) -> str
     """How a choice is spelled among *values*; *given* itself if it is none of them."""
     if not given or given in values:
         return given
-    meant = _read(argument, given)
-    same = (value for value in values if _is_same(_read(argument, value), meant))
+    meant = value_of(argument, given)
+    same = (value for value in values if is_same(value_of(argument, value), meant))
     return given if meant is None else next(same, given)
-
-
-def _number(argument: Argument, given: str) -> Control | None:
-    value = given.strip()
-    if not _is_number(value):
-        written = _read(argument, given)
-        value = "" if written is None else str(written)
-    if given and not _is_number(value):
-        return None
-    schema = alternative_of(argument)
-    return Control("line", value, {"type": "number", **_bounds(schema)})
-
-
-def _is_number(text: str) -> bool:
-    # Browsers drop a number that is too large for them.
-    return _NUMBER.fullmatch(text) is not None and math.isfinite(float(text))
-
-
-def _bounds(schema: Mapping[str, Any]) -> dict[str, str]:
-    """The attributes for the bounds of a number. Browsers count steps from the lower bound."""
-    whole = schema.get("type") == "integer"
-    step = Decimal(str(schema.get("multipleOf", 1 if whole else 0)))
-    least, most = _lowest(schema, whole=whole), _highest(schema, whole=whole)
-    if step and least is not None:
-        least = math.ceil(least / step) * step
-    bounds = {"min": least, "max": most, "step": step or "any"}
-    return {name: str(bound) for name, bound in bounds.items() if bound is not None}
-
-
-def _lowest(schema: Mapping[str, Any], *, whole: bool) -> Decimal | None:
-    if "exclusiveMinimum" in schema:
-        return Decimal(str(schema["exclusiveMinimum"])) + whole
-    return Decimal(str(schema["minimum"])) if "minimum" in schema else None
-
-
-def _highest(schema: Mapping[str, Any], *, whole: bool) -> Decimal | None:
-    if "exclusiveMaximum" in schema:
-        return Decimal(str(schema["exclusiveMaximum"])) - whole
-    return Decimal(str(schema["maximum"])) if "maximum" in schema else None
-
-
-def _date(argument: Argument, given: str) -> Control | None:
-    found = _read(argument, given) if given else None
-    if given and found is None:
-        return None
-    return Control("line", found.isoformat() if found else "", {"type": "date"})
-
-
-def _moment(argument: Argument, given: str) -> Control | None:
-    """A date and time, or a time of day, with a field of its own for the offset."""
-    core = core_of(argument.annotation)
-    kind = "time" if core is time else "datetime-local"
-    asked = {note.tz for note in notes_of(argument.annotation) if isinstance(note, msgspec.Meta)}
-    may_have_offset = True in asked or (core is datetime and False not in asked)
-    if not given:
-        return Control("moment", "", {"type": kind, "step": "any"}, offset="" if may_have_offset else None)
-    try:
-        # As it is written: the reader of the argument may add a zone.
-        found: datetime | time = SCALARS[core].read(given)
-    except ConversionError:
-        return None
-    offset = _offset(found)
-    if found.microsecond % 1000 or offset is None:
-        return None
-    local = found.replace(tzinfo=None).isoformat(timespec="milliseconds" if found.microsecond else "auto")
-    shown = offset if offset or may_have_offset else None
-    return Control("moment", local, {"type": kind, "step": "any"}, offset=shown)
-
-
-def _offset(moment: datetime | time) -> str | None:
-    """The offset of a moment as text; None if it has parts of a minute."""
-    offset = moment.utcoffset()
-    if offset is None:
-        return ""
-    if offset % timedelta(minutes=1):
-        return None
-    sign, minutes = ("-" if offset < timedelta() else "+"), abs(offset) // timedelta(minutes=1)
-    return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
 
 
 def _lines(argument: Argument, given: str) -> Control | None:
@@ -323,21 +173,9 @@ def _by_line(argument: Argument, given: str) -> str | None:
         return None
     if not typeable(lines) or split(lines) != texts:
         return None
-    meant = _read(argument, given)
-    is_meant = meant is not None and _is_same(_read(argument, lines), meant)
+    meant = value_of(argument, given)
+    is_meant = meant is not None and is_same(value_of(argument, lines), meant)
     return lines if items == texts or is_meant else None
-
-
-def _read(argument: Argument, given: str) -> Any:
-    """The value that an argument reads; None if it refuses the text."""
-    try:
-        return argument.reader.read(given)
-    except ConversionError:
-        return None
-
-
-def _is_same(value: Any, other: Any) -> bool:
-    return type(value) is type(other) and bool(value == other)
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:
@@ -359,9 +197,9 @@ def _has_parts(core: Any) -> bool:
 _BY_TYPE: Final[tuple[tuple[Callable[[Any], bool], tuple[Show, ...]], ...]] = (
     (is_closed, (_choice,)),
     (_is(str), (_text,)),
-    (_is(int, float, Decimal), (_number,)),
-    (_is(date), (_date,)),
-    (_is(datetime, time), (_moment,)),
+    (_is(int, float, Decimal), (number_control,)),
+    (_is(date), (date_control,)),
+    (_is(datetime, time), (moment_control,)),
     (_is(bytes), (_file,)),
     (_is_lines, (_lines,)),
     (_has_parts, (_area,)),

@@ -287,7 +287,7 @@ def _notes(content: Content) -> Iterator[str]:
 @cache
 def _markdown() -> MarkdownIt:
     """Return what formats text: it takes no HTML, and shows the source of images and of unsafe links."""
-    made = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(
+    made = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer).enable(
         ["table", "strikethrough"]
     )
     made.disable(["image", "html_block", "html_inline"])

@@ -19,22 +19,15 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
-from promptkit.preview.controls import (
-    Control,
-    control_of,
-    is_by_line,
-    is_json,
-    is_upload,
-    takes_file,
-    typeable,
-)
-from promptkit.preview.json_places import place_of, syntax_fault
-from promptkit.preview.uploads import MAX_UPLOAD_SIZE, uploads_in
+from promptkit.preview.control import Control, typeable, value_of
+from promptkit.preview.controls import control_of, is_by_line, is_upload, takes_file
+from promptkit.preview.fault_places import told
+from promptkit.preview.uploads import uploads_in
+
+__all__ = ["Field", "Files", "Submission", "fields_of", "query_of", "read", "submission_of"]
 
 #: By argument name: what the file was called that it was read from, and how many there were so far.
 Files: TypeAlias = Mapping[str, tuple[str, int]]
-
-__all__ = ["Field", "Submission", "fields_of", "query_of", "read", "submission_of"]
 
 #: Characters of a value that a link still holds.
 _MAX_LINKED: Final = 4_000
@@ -88,6 +81,9 @@ class Field:
         uploads:
             How often a file was uploaded.
 
+        size:
+            The bytes of a value that is not shown.
+
         is_unknown:
             Whether the prompt has no such argument.
     """
@@ -106,6 +102,7 @@ class Field:
     takes_files: bool = False
     filename: str | None = None
     uploads: int = 0
+    size: int = 0
     is_unknown: bool = False
 
     @property
@@ -121,17 +118,6 @@ class Field:
         has_offset = control.offset is not None
         shape = (control.kind, dict(control.attributes), values, has_offset, self.uploads, self.takes_file)
         return f"{crc32(repr((shape, control.value if is_hidden else None)).encode()):08x}"
-
-    @property
-    def size(self) -> int:
-        """The bytes of what was uploaded, which base64 holds."""
-        text = "".join(self.control.value.split()).rstrip("=")
-        return len(text) * 3 // 4
-
-    @property
-    def max_size(self) -> int:
-        """The bytes that a file may have."""
-        return MAX_UPLOAD_SIZE
 
 
 @attrs.frozen
@@ -303,14 +289,23 @@ def _field(argument: Argument, given: str | None, faults: Iterable[Fault], file:
         required=argument.required,
         description=argument.description or argument.reader.hint or None,
         examples=_examples(argument),
-        faults=tuple(_told(argument, fault, given) for fault in faults if fault.argument == argument.name),
+        faults=tuple(told(argument, fault, given) for fault in faults if fault.argument == argument.name),
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
         takes_files=is_by_line(argument) and is_upload(argument),
         filename=file[0] or None,
         uploads=file[1],
+        size=_size(argument, control),
     )
+
+
+def _size(argument: Argument, control: Control) -> int:
+    """The bytes of a value that is not shown, as it is read."""
+    if control.kind == "kept":
+        return len(b64decode(control.value))
+    found = value_of(argument, control.value) if control.kind == "file" else None
+    return len(found) if isinstance(found, bytes) else len(control.value)
 
 
 def _unknown_field(name: str, given: str, faults: Iterable[Fault], number: int) -> Field:
@@ -346,26 +341,3 @@ def _examples(argument: Argument) -> tuple[str, ...]:
         except TypeError:  # as above
             continue
     return tuple(found)
-
-
-def _told(argument: Argument, fault: Fault, given: str | None) -> str:
-    """What is wrong, and where in the text."""
-    where = None if argument.arg.secret or not given else _where(argument, fault, given)
-    return f"{fault} ({where})" if where else str(fault)
-
-
-def _where(argument: Argument, fault: Fault, text: str) -> str | None:
-    if is_by_line(argument):
-        return _line_of(text, fault.path)
-    if not fault.path:
-        return syntax_fault(text) if is_json(argument) else None
-    place = place_of(text, fault.path)
-    return None if place is None else str(place)
-
-
-def _line_of(text: str, path: str) -> str | None:
-    """The line of an item of a list that has a line for each."""
-    number = path[1:-1]
-    lines = [at for at, line in enumerate(text.splitlines(), 1) if line.strip()]
-    is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
-    return f"line {lines[int(number)]}" if is_item else None

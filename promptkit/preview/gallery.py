@@ -1,7 +1,8 @@
 """The gallery: every prompt and resource of a catalog, what is wrong beside them, and search."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import Any, Final
 
 import attrs
 from markupsafe import Markup
@@ -15,7 +16,7 @@ from promptkit.preview.templating import environment
 __all__ = ["Fault", "Gallery"]
 
 #: Where a prompt keeps the tags that its author gave.
-_TAGS = "promptkit/tags"
+_TAGS: Final = "promptkit/tags"
 
 
 @attrs.frozen
@@ -67,7 +68,7 @@ class Fault:
 class _Row:
     """One prompt: what is looked for in it, and how it is listed."""
 
-    name: str
+    prompt: CompiledPrompt
     words: str
     card: Markup
     line: Markup
@@ -84,6 +85,12 @@ class Gallery:
     """
 
     catalog: Catalog
+    _written: Mapping[int, _Row] = attrs.field(factory=dict, repr=False)
+
+    def of(self, catalog: Catalog) -> "Gallery":
+        """Return the gallery of a newer catalog. Prompts that are still the same are not written again."""
+        written = {id(row.prompt): row for row in self._rows}
+        return Gallery(catalog, written)
 
     @cached_property
     def faults(self) -> tuple[Fault, ...]:
@@ -113,7 +120,7 @@ class Gallery:
         """Return the names of the prompts that match what was typed; *current* is the one that is shown."""
         marked = ("<a ", '<a aria-current="page" ')
         return Markup("").join(
-            Markup(str(row.line).replace(*marked, 1)) if row.name == current else row.line  # noqa: S704 (as it was)
+            Markup(str(row.line).replace(*marked, 1)) if row.prompt.name == current else row.line  # noqa: S704 (as it was)
             for row in self._matching(typed)
         )
 
@@ -125,12 +132,12 @@ class Gallery:
 
     @cached_property
     def _rows(self) -> Sequence[_Row]:
-        module = environment().get_template("rows.html").module
-        card, line = module.card, module.line  # type: ignore[attr-defined]
-        return [
-            _Row(prompt.name, _words(prompt), card(prompt, _tags(prompt)), line(prompt))
-            for prompt in self.catalog.prompts
-        ]
+        return [self._written.get(id(prompt)) or _row(prompt) for prompt in self.catalog.prompts]
+
+
+def _row(prompt: CompiledPrompt) -> _Row:
+    macros: Any = environment().get_template("rows.html").module
+    return _Row(prompt, _words(prompt), macros.card(prompt, _tags(prompt)), macros.line(prompt))
 
 
 def _tags(prompt: CompiledPrompt) -> tuple[str, ...]:

@@ -72,7 +72,8 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["type"] != "http":
+        if scope["type"] != "http":  # the start and the end of the server: nothing else is routed
+            await self._application(scope, receive, send)
             return
 
         async def send_guarded(message: Message) -> None:

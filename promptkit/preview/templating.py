@@ -27,9 +27,10 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
-        extensions=["jinja2.ext.do"],
     )
     made.filters |= {"as_typed": as_typed, "prompt_path": prompt_path, "resource_path": resource_path}
+    for name in made.list_templates():  # nobody waits now
+        made.get_template(name)
     return made
 
 

@@ -82,7 +82,7 @@ def test_a_recipe_that_prints_and_hangs(recipes):
     folder = recipes(
         noisy="import os, time\nfrom promptkit import prompt\nprint('imported')\n"
         "@prompt\ndef noisy():\n    print('rendered'); os.system('echo child')\n    return 'Done.'\n"
-        "@prompt(timeout=0.05)\ndef hangs():\n    time.sleep(50)\n"
+        "@prompt(timeout=0.05)\ndef hangs():\n    time.sleep(50)\n    return 'Late.'\n"
     )
     with running(folder, "--port", "0") as (process, page):
         assert b"<p>Done.</p>" in page.ask("/prompts/noisy").read()
@@ -107,7 +107,7 @@ def test_the_usual_port_and_another(recipes):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["x/y"], "promptkit: cannot load 'x/y': there is no such folder, file or module"),
+        (["x/y"], "promptkit: cannot load 'x/y': there is no such file or folder; did you mean 'recipes/'?"),
         (
             ["--port", "x"],
             "promptkit dev: error: argument --port: 'x' is not a port: write a number from 0 to 65535",

@@ -34,7 +34,7 @@ class TestCommands:
             ("version", "; did you mean '--version'?"),
             (
                 "frobnicate",
-                ": there are serve, list, render, check, complete, diff, build, new, install, uninstall",
+                ": there are serve, list, render, check, complete, dev, diff, build, new, install, uninstall",
             ),
             ("\x1b[31mlist", "; did you mean 'list'?"),
         ],
@@ -49,7 +49,7 @@ class TestCommands:
         """
         All of them are named.
         """
-        commands = "serve, list, render, check, complete, diff, build, new, install, uninstall"
+        commands = "serve, list, render, check, complete, dev, diff, build, new, install, uninstall"
         assert refused(capsys) == (f"promptkit: error: name a command: {commands}")
 
     @pytest.mark.parametrize(

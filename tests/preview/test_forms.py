@@ -309,7 +309,7 @@ class TestAccessibleNames:
         }
 
         assert control.get("id") in names
-        assert "".join(label.itertext()).split() == ["The", "value", "*"]
+        assert "".join(label.itertext()) == "The value"
         assert control.get("aria-describedby").split() == ["hint-of-value", "faults-of-value"]
         assert "What it is." in "".join(ids["hint-of-value"].itertext())
         assert control.get("aria-invalid") == "true"
@@ -512,6 +512,19 @@ class TestUploads:
 
         assert (second.given, second.files) == (first.given, first.files)
         assert ("a.bin" in html, "5 bytes" in html) == (True, annotation is bytes)
+
+    @pytest.mark.parametrize(
+        ("annotation", "sent", "size"),
+        [(bytes, "aGk=", 2), (bytes, "data:,h%69", 2), (str, "a\r\nb", 4), (bytes, "***", 3)],
+        ids=shown,
+    )
+    def test_the_size_of_what_is_kept(self, annotation, sent, size):
+        """
+        It is that of the value, however it is written.
+        """
+        (field,) = fields_of(arguments_of(annotation), {"value": sent})
+
+        assert field.size == size
 
     def test_an_unknown_field_takes_no_file(self):
         """

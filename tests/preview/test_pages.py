@@ -1,8 +1,14 @@
+import asyncio
 import re
 from html import unescape
 
+import pytest
+
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
+from promptkit.preview.application import application
+from promptkit.preview.live import Live
+from tests.preview.conftest import HOST, TOKEN
 
 SHELF = '''
 from typing import Annotated, Literal
@@ -245,3 +251,50 @@ class TestResource:
 
         assert "did you mean &#39;rust&#39;" in shown.page("/resources?uri=style://rus")
         assert "unknown resource" in shown.page("/resources?uri=no://where")
+
+
+class TestSuperseded:
+    @pytest.mark.parametrize("arrived", [b"code=x", b"code=" + b"x" * 10], ids=["rendering", "sending"])
+    def test_nobody_waits_any_more(self, arrived, recipes):
+        """
+        A page that has gone, or has sent something newer, gets nothing; a prompt that waits is cancelled.
+        """
+        source = """
+        import asyncio
+        from promptkit import prompt
+
+        cancelled = []
+
+        @prompt
+        async def waits(code: str):
+            try:
+                await asyncio.sleep(50)
+            except asyncio.CancelledError:
+                cancelled.append(code)
+                raise
+        """
+        live = Live(compile(load(recipes(waits=source))))
+        headers = [(b"host", HOST.encode()), (b"cookie", f"promptkit-8137={TOKEN}".encode())]
+        headers += [(b"content-type", b"application/x-www-form-urlencoded")]
+        scope = {"type": "http", "method": "POST", "path": "/prompts/waits/render", "headers": headers}
+        scope |= {"query_string": b"", "root_path": "", "http_version": "1.1", "scheme": "http"}
+        is_whole = arrived == b"code=x"
+        coming = [{"type": "http.request", "body": arrived, "more_body": not is_whole}]
+        coming += [{"type": "http.disconnect"}]
+        sent = []
+
+        async def scenario():
+            async def receive():
+                await asyncio.sleep(0.05)
+                return coming.pop(0)
+
+            async def send(message):
+                sent.append(message)
+
+            await application(live, "recipes", TOKEN, [HOST])(scope, receive, send)
+            function = live.catalog["waits"].renderer.function
+            while is_whole and not function.__globals__["cancelled"]:  # noqa: ASYNC110 (on its thread)
+                await asyncio.sleep(0.01)
+
+        asyncio.run(scenario())
+        assert (sent[0]["status"], coming) == (499, [])

@@ -67,13 +67,21 @@ def _cut(words: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 
 
 def _arguments(client: Client, rendering: Rendering) -> Iterator[Arrival]:
-    arguments, given = rendering.prompt.arguments, rendering.given
+    arguments, given = rendering.prompt.arguments, _shown(rendering)
     sent = sent_by(client, arguments, given)
     for argument in arguments.ordered:
         text, meant = sent.get(argument.name), given.get(argument.name)
         if text is not None or meant is not None:
-            shown = "…" if argument.arg.secret else rendering.redacted(text or "")
-            yield Arrival(argument.name, shown, text == meant)
+            yield Arrival(argument.name, rendering.redacted(text or ""), text == meant)
+
+
+def _shown(rendering: Rendering) -> dict[str, str]:
+    """What is typed, with as many words for a secret as it has."""
+    secret = rendering.prompt.arguments.secret
+    return {
+        name: " ".join("…" for _ in value.split()) if name in secret else value
+        for name, value in rendering.given.items()
+    }
 
 
 def _messages(client: Client, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
@@ -90,8 +98,8 @@ def _notes(name: str, client: Client, rendering: Rendering) -> Iterator[str]:
     for sentence in dict.fromkeys(f"{one.message}: {one.remedy}" for one in found):
         yield rendering.redacted(sentence)
     sent = sent_by(client, prompt.arguments, rendering.given)
-    if sent != dict(rendering.given) and (refusal := _refusal(prompt.arguments, sent)):
-        yield rendering.redacted(f"What {client.title} sends would be refused: {refusal}")
+    if _shown(rendering) == rendering.given != sent and (refusal := _refusal(prompt.arguments, sent)):
+        yield f"What {client.title} sends would be refused: {refusal}"
 
 
 def _refusal(arguments: Arguments, sent: Mapping[str, str]) -> str | None:

@@ -96,7 +96,8 @@ def _sent(rendering: Rendering) -> tuple[str, tuple[str, ...]]:
         name: f'os.environ["{variable(name)}"]' if name in secrets else text_source(rendering.redacted(value))
         for name, value in rendering.given.items()
     }
-    return "{" + ", ".join(f"{text_source(name)}: {value}" for name, value in values.items()) + "}", secrets
+    pairs = (f"{text_source(rendering.redacted(name))}: {value}" for name, value in values.items())
+    return f"{{{', '.join(pairs)}}}", secrets
 
 
 def _importable(prompt: CompiledPrompt) -> tuple[str, str] | None:
@@ -155,23 +156,26 @@ def _expected(rendering: Rendering) -> list[str]:
     lines = []
     if len(roles) > 1:
         lines = [f"    assert [message.role for message in said] == [{', '.join(map(text_source, roles))}]"]
-    text = rendering.redacted(rendering.workflow.text)
-    pieces = [piece for piece in text.split(HIDDEN) if piece]
-    if rendering.prompt.arguments.secret and HIDDEN in text:
-        return [*lines, *(f"    assert {text_source(piece)} in said.text" for piece in pieces)]
-    return [*lines, *_equal("said.text", text)]
+    return [*lines, *_says(rendering, "said.text", rendering.workflow.text)]
 
 
 def _refused(rendering: Rendering, call: _Call) -> list[str]:
     errors = ArgumentErrors(rendering.prompt.name, tuple(rendering.faults))
+    said = "str(refused.value)" if call.refusal == "ArgumentErrors" else "refused.value.message"
     return [
         f"    with pytest.raises({call.refusal}) as refused:",
         f"        {call.expression}",
         "",
-        *_equal(
-            "str(refused.value)" if call.refusal == "ArgumentErrors" else "refused.value.message", str(errors)
-        ),
+        *_says(rendering, said, str(errors)),
     ]
+
+
+def _says(rendering: Rendering, expression: str, text: str) -> list[str]:
+    """What the test expects of a text; of one that holds secrets, what stands around them."""
+    shown = rendering.redacted(text)
+    if shown == text:
+        return _equal(expression, text)
+    return [f"    assert {text_source(piece)} in {expression}" for piece in shown.split(HIDDEN) if piece]
 
 
 def _equal(expression: str, text: str) -> list[str]:

@@ -1,6 +1,8 @@
 """Python source for values: the expression that makes one, and the imports that it needs."""
 
+import dataclasses
 import datetime as dt
+import inspect
 import json
 import math
 import uuid
@@ -17,6 +19,9 @@ import msgspec
 from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["Source", "UnwritableError", "text_source"]
+
+
+_STARRED: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 class UnwritableError(ValueError):
@@ -126,6 +131,8 @@ def _dict(source: Source, value: dict[Any, Any]) -> str:
 
 
 def _member(source: Source, value: Enum) -> str:
+    if value.name not in type(value).__members__:  # several flags
+        raise UnwritableError
     return f"{source.named(type(value))}.{value.name}"
 
 
@@ -133,12 +140,20 @@ def _record(names: Callable[[type], list[tuple[str, str]]]) -> Callable[[Source,
     """Write the call of a class, with the names of parameters and those of the attributes for them."""
 
     def write(source: Source, value: Any) -> str:
-        members = ", ".join(
-            f"{parameter}={source.of(getattr(value, name))}" for parameter, name in names(type(value))
-        )
+        found = names(type(value))
+        if not _takes(type(value), {parameter for parameter, _ in found}):
+            raise UnwritableError
+        members = ", ".join(f"{parameter}={source.of(getattr(value, name))}" for parameter, name in found)
         return f"{source.named(type(value))}({members})"
 
     return write
+
+
+def _takes(kind: type, given: set[str]) -> bool:
+    """Whether a class is made of these parameters: it may have a constructor of its own."""
+    parameters = inspect.signature(kind).parameters.values()
+    needed = {one.name for one in parameters if one.default is one.empty and one.kind not in _STARRED}
+    return needed <= given <= {one.name for one in parameters}
 
 
 def _struct_names(kind: Any) -> list[tuple[str, str]]:
@@ -150,7 +165,7 @@ def _attrs_names(kind: Any) -> list[tuple[str, str]]:
 
 
 def _dataclass_names(kind: Any) -> list[tuple[str, str]]:
-    return [(name, name) for name, field in kind.__dataclass_fields__.items() if field.init]
+    return [(field.name, field.name) for field in dataclasses.fields(kind) if field.init]
 
 
 def _named_tuple_names(kind: Any) -> list[tuple[str, str]]:

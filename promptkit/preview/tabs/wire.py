@@ -38,7 +38,7 @@ def _replied(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
             return (), (f"The prompt has text that cannot be sent: {error}.",)
         return (json_block(title, rendering.redactor.redacted_json(result)),), ()
     if rendering.faults:
-        refusal = _refusal(rendering)
+        refusal = rendering.redactor.redacted_json(_refusal(rendering))
         asks = "A client that can show forms is asked for what is missing. " if rendering.question else ""
         others = (
             "Any other client gets this error." if asks else "The arguments do not fit: this is an error."

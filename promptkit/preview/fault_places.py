@@ -1,17 +1,20 @@
-"""Where a part of a JSON text stands, by the path that faults have: ``.points[2].x``."""
+"""Where in the text of an argument a fault is, by the path that it has: ``.points[2].x``."""
 
 import json
 import re
 from collections.abc import Iterator
 from itertools import islice
-from json.decoder import scanstring  # type: ignore[attr-defined] (typeshed leaves it out)
+from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Final
 
 from msgspec import Struct
 
+from promptkit.catalog.arguments import Argument
 from promptkit.conversion.leaves import step
+from promptkit.errors.exceptions import Fault
+from promptkit.preview.controls import is_by_line, is_json
 
-__all__ = ["Place", "place_of", "syntax_fault"]
+__all__ = ["Place", "place_of", "told"]
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _INDEX: Final = re.compile(r"\[(\d+)\]")
@@ -37,6 +40,24 @@ class Place(Struct, frozen=True):
         return f"line {self.line}, column {self.column}"
 
 
+def told(argument: Argument, fault: Fault, given: str | None) -> str:
+    """
+    Return what is wrong with an argument, and where in its text.
+
+    Args:
+        argument:
+            The argument.
+
+        fault:
+            What is wrong.
+
+        given:
+            The text; None for nothing.
+    """
+    where = None if argument.arg.secret or not given else _where(argument, fault, given)
+    return f"{fault} ({where})" if where else str(fault)
+
+
 def place_of(text: str, path: str) -> Place | None:
     """
     Return where the part at *path* begins; of a part that is missing, where its owner does.
@@ -59,19 +80,6 @@ def place_of(text: str, path: str) -> Place | None:
     except (ValueError, IndexError, RecursionError):
         return None
     return _place(text, at)
-
-
-def syntax_fault(text: str) -> str | None:
-    """
-    Return why a text is no JSON, and where; None if it is JSON.
-    """
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
-    except (RecursionError, ValueError):
-        return "is nested too deeply, or has a number of too many digits"
-    return None
 
 
 def _place(text: str, at: int) -> Place:
@@ -122,3 +130,31 @@ def _next(text: str, at: int) -> int:
     _, at = _DECODER.raw_decode(text, at)
     at = _skip(text, at)
     return _skip(text, at + 1) if text[at] == "," else at
+
+
+def _where(argument: Argument, fault: Fault, text: str) -> str | None:
+    if is_by_line(argument):
+        return _line_of(text, fault.path)
+    if not fault.path:
+        return _syntax_fault(text) if is_json(argument) else None
+    place = place_of(text, fault.path)
+    return None if place is None else str(place)
+
+
+def _line_of(text: str, path: str) -> str | None:
+    """The line of an item of a list that has a line for each."""
+    number = path[1:-1]
+    lines = [at for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+    is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
+    return f"line {lines[int(number)]}" if is_item else None
+
+
+def _syntax_fault(text: str) -> str | None:
+    """Why a text is no JSON, and where; None if it is JSON."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
+    except (RecursionError, ValueError):
+        return "is nested too deeply, or has a number of too many digits"
+    return None

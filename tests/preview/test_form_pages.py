@@ -1,0 +1,125 @@
+"""Forms and tabs through the pages: what htmx sends, and what it is answered with."""
+
+import re
+from html import unescape
+from urllib.parse import unquote
+
+from starlette.datastructures import QueryParams
+
+from tests.preview import submission
+
+SHELF = '''
+from typing import Annotated
+from promptkit import Arg, prompt
+
+def branches(typed, chosen):
+    return [f"{chosen.get('code', 'none')}/{typed}", "main"]
+
+@prompt
+def look(
+    code: str,
+    image: bytes | None = None,
+    branch: Annotated[str, Arg(complete=branches)] = "main",
+    token: Annotated[str, Arg(secret=True)] = "",
+):
+    """Look at it."""
+    return f"{code} on {branch}: {image!r} {token}"
+'''
+
+
+def form_of(page):
+    """What the form on a page sends, as pairs."""
+    return dict(submission.submission_of(page).multi_items())
+
+
+def faults_of(page, name):
+    return unescape(re.search(rf'id="faults-of-{name}"[^>]*>(.*?)</div>', page, re.DOTALL)[1])
+
+
+class TestForms:
+    def test_a_file_stays_with_the_form(self, preview):
+        """
+        It fills the argument when it is sent, and again each time that the form is, until it is removed.
+        """
+        shown = preview(shelf=SHELF)
+        file = {"image.file": ("dot.png", b"\x89PNG", "image/png")}
+
+        first = shown.client.post("/prompts/look/render", data={"code": "x"}, files=file)
+        sent = form_of(first.text)
+        second = shown.client.post("/prompts/look/render", data=sent)
+
+        assert (sent["image"], sent["image.filename"]) == ("iVBORw==", "dot.png")
+        assert "b&#39;\\x89PNG&#39;" in second.text
+        assert form_of(second.text) == sent
+        assert "image" not in second.headers["hx-replace-url"]
+
+    def test_a_file_that_is_no_text_is_a_fault_at_its_field(self, preview):
+        """
+        The page says so there, and shows no conversation.
+        """
+        shown = preview(shelf=SHELF)
+        page = shown.client.post(
+            "/prompts/look/render", data={"image": "aGk="}, files={"code.file": ("a.bin", b"\xff")}
+        ).text
+
+        assert "it is no UTF-8 text (byte 1)" in faults_of(page, "code")
+        assert "on main" not in page
+
+    def test_the_address_is_read_back(self, preview):
+        """
+        The address of a rendering shows the page with the same form, but for secrets.
+        """
+        shown = preview(shelf=SHELF)
+        answer = shown.client.post(
+            "/prompts/look/render", data={"code": "a&b\r\nc", "branch.empty": "on", "token": "hunter2"}
+        )
+        address = answer.headers["hx-replace-url"]
+
+        assert dict(QueryParams(address.partition("?")[2])) == {"code": "a&b\nc", "branch.empty": "on"}
+        assert "hunter2" not in unquote(address)
+        sent = form_of(shown.page(address))
+        assert (sent["code"], sent["branch.empty"], sent["token"]) == ("a&b\r\nc", "on", "")
+
+    def test_unknown_arguments_of_a_link_have_fields(self, preview):
+        """
+        A misspelt argument is shown with what was meant.
+        """
+        page = preview(shelf=SHELF).page("/prompts/look?code=x&brnach=next")
+
+        assert "did you mean 'branch'?" in faults_of(page, "unknown-1")
+        assert form_of(page)["brnach"] == "next"
+
+    def test_values_are_offered(self, preview):
+        """
+        A function that completes gets what was typed, and what the other fields hold.
+        """
+        shown = preview(shelf=SHELF)
+        page = shown.client.post("/prompts/look/complete/branch", data={"code": "x", "branch": "x/"}).text
+
+        assert re.findall(r'<option value="([^"]*)">', page) == ["x/x/"]
+
+
+class TestTabs:
+    def test_each_tab_is_shown_for_the_values_of_the_form(self, preview):
+        """
+        What is chosen is in the address, the values come with the form.
+        """
+        shown = preview(shelf=SHELF)
+
+        def tab(name, **values):
+            return shown.client.post(f"/prompts/look/tabs/{name}", data=values).text
+
+        assert "on main: None" in tab("wire?choice=2024-11-05", code="choice")
+        assert (
+            'aria-pressed="true"'
+            in tab("vendors?choice=gemini", code="x").partition('id="choice-gemini"')[2][:40]
+        )
+        assert "def test_look_says_the_same():" in tab("test", code="x")
+        assert "promptkit render recipes look code=x" in tab("command-line", code="x")
+        assert "does not offer this prompt" in tab("clients?choice=zed", code="x")
+
+    def test_an_unknown_tab(self, preview):
+        """
+        It is not found.
+        """
+        assert preview(shelf=SHELF).client.post("/prompts/look/tabs/other").status_code == 404

@@ -1,0 +1,673 @@
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+from typing import Annotated, Literal
+
+import pytest
+
+pytest.importorskip("starlette")
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from promptkit import (
+    Arg,
+    ArgumentErrors,
+    Audio,
+    EmbeddedResource,
+    Image,
+    PromptError,
+    assistant,
+    prompt,
+    user,
+)
+from promptkit.cli import main
+from promptkit.cli.command_options import VENDORS
+from promptkit.compiler.catalogs import catalog_of
+from promptkit.compiler.lints.client_profiles import CLIENTS
+from promptkit.compiler.lints.client_profiles import Client as Profile
+from promptkit.preview.rendering import Rendering
+from promptkit.preview.tabs import TABS, content_of
+from promptkit.preview.tabs.clients import sent_by
+from promptkit.preview.tabs.python_source import Source
+from promptkit.preview.tabs.vendors import EXPORTS
+from promptkit.preview.templating import environment
+from promptkit.protocol.revisions import REVISIONS
+from promptkit.testing import Client, ProtocolError
+from tests.laws.test_types import TYPES
+from tests.preview import submission
+
+SECRET = "hunter2-hunter2"  # noqa: S105 (of a test)
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000002000001"
+    "e221bc330000000049454e44ae426082"
+)
+WAV = b"RIFF\x24\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0@\x1f\0\0@\x1f\0\0\x01\0\x08\0data\0\0\0\0"
+
+
+@prompt(title="A word", tags=["x"])
+def media(
+    code: Annotated[str, Arg("The code", title="Code")], language: Literal["python", "rust"] = "python"
+):
+    """Say many things."""
+    yield user(f"Review this {language}:", code)
+    yield assistant("Of course.")
+    yield user(Image(PNG), Audio(WAV), EmbeddedResource("note://x", text="A note"))
+
+
+@prompt
+def whisper(token: Annotated[str, Arg(secret=True)], text: str = "", times: int = 1):
+    return f"Send {text} with {token}, please"
+
+
+@prompt
+def failing(text: str):
+    raise PromptError(text)
+
+
+def rendered(made, **sent):
+    """A prompt with the values of a form."""
+    catalog = catalog_of(made)
+    compiled = made.compiled
+    try:
+        return Rendering(compiled, catalog, sent, compiled.render(sent))
+    except ArgumentErrors as errors:
+        return Rendering(compiled, catalog, sent, faults=errors.faults)
+    except PromptError as error:
+        return Rendering(compiled, catalog, sent, error=str(error))
+
+
+def texts(tab, rendering, choice="", target="recipes"):
+    return [block.text for block in content_of(tab, rendering, target, choice).blocks]
+
+
+class TestWire:
+    """What a client of each revision receives."""
+
+    @pytest.mark.parametrize("date", REVISIONS)
+    def test_it_is_what_the_client_receives(self, date):
+        """
+        The result and the entry of the list are those that a client gets through the protocol.
+        """
+        shown, listed = map(json.loads, texts("wire", rendered(media, code="è"), date))
+
+        with Client(media, revision=date) as client:
+            assert shown == client.request("prompts/get", {"name": "media", "arguments": {"code": "è"}})
+            assert listed == client.request("prompts/list")["prompts"][0]
+
+    @pytest.mark.parametrize("date", REVISIONS)
+    def test_so_is_an_error(self, date):
+        """
+        Arguments that do not fit are the client's error, with its data.
+        """
+        sent = {"code": "x", "language": "pyhton"}
+        shown = json.loads(texts("wire", rendered(media, **sent), date)[0])
+
+        with Client(media, revision=date) as client, pytest.raises(ProtocolError) as refused:
+            client.request("prompts/get", {"name": "media", "arguments": sent})
+        error = refused.value
+        assert shown == {"code": error.code, "message": error.message, "data": error.data}
+
+    def test_the_newest_revision_is_first(self):
+        """
+        An unknown choice is the newest.
+        """
+        content = content_of("wire", rendered(media, code="x"), "recipes", "2000-01-01")
+
+        assert [one.key for one in content.choices] == list(reversed(REVISIONS))
+        assert [one.chosen for one in content.choices] == [True, False, False, False, False]
+
+    def test_what_nobody_would_see_is_escaped(self):
+        """
+        It is the same JSON, and shows what is in it.
+        """
+        text = texts("wire", rendered(media, code="a\u202eb\x7f"))[0]
+
+        assert "\\u202e" in text
+        assert json.loads(text)["messages"][0]["content"]["text"].endswith("a\u202eb\x7f")
+
+    def test_a_prompt_that_fails_has_no_result(self):
+        """
+        The tab says so.
+        """
+        content = content_of("wire", rendered(failing, text="no"), "recipes")
+
+        assert [block.title for block in content.blocks] == ["The prompt in the list"]
+        assert content.notes == ("The prompt failed: a client gets an error, and no messages.",)
+
+
+class TestVendors:
+    """What each vendor's SDK takes."""
+
+    def test_there_is_a_tab_for_each_form_of_render(self):
+        """
+        They are called as `promptkit render --format` calls them.
+        """
+        assert {name: export.__name__ for name, export in EXPORTS.items()} == VENDORS
+
+    @pytest.mark.parametrize("form", EXPORTS)
+    def test_it_is_what_render_prints(self, form, tmp_path, monkeypatch, capfd):
+        """
+        The tab and the command say the same.
+        """
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "recipe.py").write_text(
+            "from promptkit import prompt, user, assistant\n@prompt\ndef talk(a: str):\n"
+            "    return [user(a), assistant('b'), user('c')]\n"
+        )
+        made = catalog_of("recipe.py")["talk"]
+        rendering = Rendering(made, catalog_of("recipe.py"), {"a": "x"}, made.render({"a": "x"}))
+
+        assert main(["render", "recipe.py", "talk", "a=x", "--format", form]) == 0
+        assert json.loads(texts("vendors", rendering, form)[0]) == json.loads(capfd.readouterr().out)
+
+    def test_what_a_vendor_cannot_take_is_said(self):
+        """
+        The request is then shown with text in its place, if that is chosen.
+        """
+        rendering = rendered(media, code="x")
+        strict = content_of("vendors", rendering, "recipes", "anthropic")
+        lossy = content_of("vendors", rendering, "recipes", "anthropic-lossy")
+
+        assert (strict.blocks, strict.notes) == ((), lossy.notes)
+        assert [note.partition(":")[0] for note in strict.notes] == ["Anthropic cannot take it"]
+        assert "audio/wav" in strict.notes[0]
+        assert [(one.key, one.chosen) for one in lossy.choices if "anthropic" in one.key] == [
+            ("anthropic", False),
+            ("anthropic-lossy", True),
+        ]
+        assert "<audio/wav 44 B" in lossy.blocks[0].text
+
+    def test_faults_have_no_request(self):
+        """
+        There is nothing to send.
+        """
+        content = content_of("vendors", rendered(media), "recipes", "gemini")
+
+        assert (content.blocks, len(content.choices)) == ((), 4)
+
+
+def project(folder, source):
+    """A project with one recipe, and the rendering of a prompt of it."""
+    (folder / "pyproject.toml").write_text("[tool.promptkit]\n")
+    # Modules that were imported under one name keep it: each project has another one.
+    target = folder / f"{folder.name}_recipes"
+    target.mkdir()
+    (target / "talk.py").write_text(dedent(source), encoding="utf-8")
+    return catalog_of(str(target)), str(target)
+
+
+def rendering_of(catalog, name, sent):
+    made = catalog[name]
+    try:
+        return Rendering(made, catalog, sent, made.render(sent))
+    except ArgumentErrors as errors:
+        return Rendering(made, catalog, sent, faults=errors.faults)
+
+
+#: A recipe with a prompt for each sample type; {} is a value's text.
+SAMPLES = """
+import datetime as dt
+import enum
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NotRequired, TypedDict
+from uuid import UUID
+
+import attrs
+import msgspec
+
+from promptkit import Arg, assistant, prompt, register_type, user
+
+
+class Tone(enum.Enum):
+    WARM = "warm"
+    COLD = "Cold"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+@dataclass
+class Scaled:
+    x: int = 0
+    known: ClassVar[int] = 3
+
+
+@attrs.define(init=False)
+class Doubled:
+    x: int
+
+    def __init__(self, half=0, x=None):
+        self.x = 2 * half if x is None else x
+
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.0
+    _seen: int = field(default=0, init=False)
+
+
+@attrs.define
+class Place:
+    name: str
+    points: list[Point]
+    _hidden: int = 0
+
+
+class Circle(msgspec.Struct, tag="circle"):
+    radius: float
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str = "r"
+
+
+class Options(TypedDict):
+    depth: int
+    tags: NotRequired[list[str]]
+
+
+class Money:
+    def __init__(self, cents):
+        self.cents = cents
+
+    def __repr__(self):
+        return f"Money({self.cents})"
+
+
+register_type(
+    Money, lambda text: Money(int(text)), expected="an amount", write=lambda money: str(money.cents)
+)
+
+
+def shown(value):
+    return str(sorted(map(repr, value)) if isinstance(value, set | frozenset) else value)
+
+
+"""
+PROMPTS = {
+    "str": ['x = \\\'1\\\'\\n\\u202e\\t"""\\\\', "", "two\r\nlines"],
+    "int": ["1_000"],
+    "float": ["1e3"],
+    "bool": ["yes"],
+    "Decimal": ["2.50"],
+    "dt.date": ["2026-01-31"],
+    "dt.datetime": ["2026-01-31T12:00", "2026-01-31T12:00+01:00", "2026-01-31T12:00Z"],
+    'Annotated[dt.datetime, Arg(timezone="Europe/Berlin")]': ["2026-07-01T12:00"],
+    "dt.time": ["12:30:01.5"],
+    "dt.timedelta": ["1h 30m"],
+    "UUID": ["12345678123456781234567812345678"],
+    "bytes": ["AP8="],
+    "Path": ["a b/c.md"],
+    "Tone": ["COLD"],
+    "Level": ["low"],
+    'Literal["a", 1]': ["A", "1"],
+    "int | None": ["5"],
+    'float | Literal["auto"]': ["auto"],
+    "Annotated[int, msgspec.Meta(ge=1)]": ["5"],
+    "list[str]": ["a, b", '["b, c"]'],
+    "list[Tone]": ["warm, cold"],
+    "set[int]": ["3, 1, 2", "[]"],
+    "frozenset[str]": ["a"],
+    "tuple[int, ...]": ["1"],
+    "tuple[int, str]": ['[1, "a"]'],
+    "dict[str, list[Point]]": ['{"a": [{"x": 1}]}'],
+    "dict[dt.date, int]": ['{"2026-01-31": 1}'],
+    "dict[str, Any]": ['{"a": [1, null, true, 2.5]}'],
+    "Point": ['{"x": 1, "y": 2.5}'],
+    "Place": ['{"name": "n", "points": [{"x": 1}]}'],
+    "Circle": ['{"type": "circle", "radius": 1}'],
+    "Pair": ["[1]"],
+    "Options": ['{"depth": 1, "tags": ["a"]}'],
+    "Scaled": ['{"x": 2}'],
+    "Doubled": ['{"x": 2}'],
+    "Money": ["300"],
+    "list[Money]": ["3, 4"],
+}
+
+
+class TestPytest:
+    """The test to copy: saved in the project and run, it passes."""
+
+    def test_every_sample_type(self, tmp_path):
+        """
+        Saved in the project, the tests of all sample types pass, with typed values or as a client calls.
+        """
+        source = SAMPLES
+        for number, kind in enumerate(PROMPTS):
+            source += f"@prompt\ndef p{number}(value: {kind}):\n    return user('Got', shown(value))\n\n\n"
+        catalog, target = project(tmp_path, source)
+        tests = tmp_path / "tests"
+        tests.mkdir()
+        calls = {}
+        for number, (kind, sent) in enumerate(PROMPTS.items()):
+            for position, text in enumerate(sent):
+                rendering = rendering_of(catalog, f"p{number}", {"value": text})
+                (block,) = content_of("test", rendering, target).blocks
+                assert block.title == f"test_p{number}.py"
+                (tests / f"test_p{number}_{position}.py").write_text(block.text, encoding="utf-8")
+                calls[kind] = ".render_wire(" in block.text or "Client(" in block.text
+
+        assert [kind for kind, is_wire in calls.items() if is_wire] == ["Money", "list[Money]"]
+        assert pytest_of(tmp_path) == f"{sum(map(len, PROMPTS.values()))} passed"
+
+    def test_other_calls(self, tmp_path, monkeypatch):
+        """
+        So do those of faults, of secrets, of prompts that no module has a name for, and of conversations.
+        """
+        monkeypatch.setenv("TOKEN", SECRET)
+        catalog, target = project(
+            tmp_path,
+            """
+            import asyncio
+            from typing import Annotated
+            from promptkit import Arg, Context, assistant, prompt, user
+
+            @prompt(name="say-it")
+            async def say(context: Context, depth: int = 1):
+                yield user("first\\n\\nsecond\\n")
+                await asyncio.sleep(0)
+                yield assistant("third")
+
+            @prompt
+            def whisper(token: Annotated[str, Arg(secret=True)], text: str):
+                return f"Send {text} with {token}, please"
+
+            def make():
+                @prompt
+                def hidden(depth: int):
+                    return "x" * depth
+                return hidden
+
+            many = [make()]
+            """,
+        )
+        sent = [
+            ("say-it", {}),
+            ("say-it", {"depth": "2"}),
+            ("say-it", {"depth": "x"}),
+            ("whisper", {"token": SECRET, "text": "it"}),
+            ("whisper", {"token": SECRET}),
+            ("hidden", {"depth": "3"}),
+            ("hidden", {"depth": "x", "other": "1"}),
+        ]
+        for number, (name, given_) in enumerate(sent):
+            content = content_of("test", rendering_of(catalog, name, given_), target)
+            (block,) = content.blocks
+            assert "hunter2" not in block.text
+            assert [note for note in content.notes if "TOKEN" in note] or "token" not in given_
+            (tmp_path / f"test_it{number}.py").write_text(block.text, encoding="utf-8")
+
+        assert pytest_of(tmp_path) == "7 passed"
+
+    def test_a_prompt_that_fails_has_no_test(self):
+        """
+        The tab says why.
+        """
+        content = content_of("test", rendered(failing, text="no"), "recipes")
+
+        assert content.blocks == ()
+        assert content.notes == ("The prompt failed, so there is nothing that a test could expect.",)
+
+    def test_it_reads_well(self, tmp_path):
+        """
+        The test is what one would have written.
+        """
+        catalog, target = project(
+            tmp_path,
+            """
+            import datetime
+            from promptkit import prompt
+
+            @prompt
+            def review(code: str, since: datetime.date | None = None):
+                return f"Review this:\\n{code}"
+            """,
+        )
+        rendering = rendering_of(catalog, "review", {"code": "x = 1", "since": "2026-01-31"})
+
+        assert texts("test", rendering) == [
+            dedent(
+                """\
+                import datetime
+
+                from {module}.talk import review
+
+
+                def test_review_says_the_same():
+                    said = review.render(code="x = 1", since=datetime.date(2026, 1, 31))
+
+                    assert said.text == (
+                        "Review this:\\n"
+                        "x = 1"
+                    )
+                """
+            ).replace("{module}", Path(target).name)
+        ]
+
+    @pytest.mark.parametrize("annotation", TYPES, ids=str)
+    @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+    @given(data=st.data())
+    def test_an_expression_is_its_value(self, annotation, data):
+        """
+        Evaluated with its imports, the source of a value is equal to it.
+        """
+        value = data.draw(TYPES[annotation])
+        source = Source()
+        expression = source.of(value)
+        names = {}
+        exec("\n".join(source.imports.values()), names)  # noqa: S102 (what a test would import)
+
+        assert eval(expression, names) == value  # noqa: S307 (what a test would say)
+
+
+def pytest_of(folder):
+    """What pytest says at the end of a run in a project."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "promptkit.testing.pytest_plugin"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return ran.stdout.splitlines()[-1].partition(" in ")[0] if ran.returncode == 0 else ran.stdout
+
+
+class TestCommandLine:
+    """The command to copy prints the same."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "x",
+            "",
+            "a b",
+            'it\'s "$HOME" `ls` !! \\ %PATH% *',
+            "@file",
+            "@@file",
+            "line\nline\n",
+            "-x=y",
+            "è\u202e\x1b[31m\U000e0041\t",
+        ],
+        ids=ascii,
+    )
+    def test_it_runs_and_prints_the_same(self, text, tmp_path, monkeypatch, capfd):
+        """
+        Whatever the value is, the shell hands it over as it is.
+        """
+        monkeypatch.chdir(tmp_path)
+        project(
+            tmp_path,
+            "from promptkit import prompt\n@prompt\ndef talk(value: str):\n    return f'<{value}>'\n",
+        )
+        (tmp_path / "my recipes").mkdir()
+        next(tmp_path.glob("*/talk.py")).rename(tmp_path / "my recipes" / "talk.py")
+        rendering = rendering_of(catalog_of("my recipes"), "talk", {"value": text})
+        (command,) = texts("command-line", rendering, target="my recipes")
+        words = ["bash", "-c", command.replace("promptkit", 'printf "%s\\0"', 1)]
+        arguments = subprocess.run(words, capture_output=True, check=True).stdout.decode().split("\0")[:-1]
+
+        assert arguments[:3] == ["render", "my recipes", "talk"]
+        assert main([*arguments, "--format", "json"]) == 0
+        said = json.loads(capfd.readouterr().out)["messages"][0]["content"]["text"]
+        assert said == f"<{text}>"
+
+    def test_a_plain_command_is_plain(self):
+        """
+        Nothing is quoted that need not be.
+        """
+        (command,) = texts("command-line", rendered(media, code="x", language="rust"))
+
+        assert command == "promptkit render recipes media code=x language=rust"
+        assert shlex.split(command)[0] == "promptkit"
+
+    def test_a_target_with_blanks(self):
+        """
+        The target is quoted, too.
+        """
+        (command,) = texts("command-line", rendered(media, code="x"), target="my recipes")
+
+        assert command == "promptkit render 'my recipes' media code=x"
+
+    def test_a_secret_is_left_out(self):
+        """
+        A variable of the shell stands for it, and the tab says why.
+        """
+        content = content_of("command-line", rendered(whisper, token=SECRET), "recipes")
+
+        assert content.blocks[0].text == 'promptkit render recipes whisper token="$TOKEN"'
+        assert content.notes == (
+            "The value of token is a secret, and left out: set the variable TOKEN to it.",
+        )
+
+    def test_uploads_are_read_from_files(self):
+        """
+        What no command line holds is to be saved first.
+        """
+
+        @prompt
+        def look(image: bytes, text: str):
+            return text
+
+        content = content_of("command-line", rendered(look, image="aGk=", text="x" * 40_000), "recipes")
+
+        assert content.blocks[0].text == "promptkit render recipes look image=@image.bin text=@text.txt"
+        assert len(content.notes) == 2
+
+
+class TestClients:
+    """A rendering as a client shows it, from what is known of the client alone."""
+
+    @pytest.mark.parametrize("name", CLIENTS)
+    def test_every_client_has_a_view(self, name):
+        """
+        What is offered, what arrives and what is lost follow from the profile.
+        """
+        client = CLIENTS[name]
+        content = content_of("clients", rendered(media, code="a b", language="rust"), "recipes", name)
+        view = content.view
+
+        assert view.title == client.title
+        assert [one.key for one in content.choices if one.chosen] == [name]
+        assert view.is_offered == (client.has_prompts and client.most_arguments is None)
+        lost = [not one.arrives for one in view.messages]
+        kinds = ["text", "text", "image", "recording", "document"]
+        assert view.messages == () or lost == [
+            kind in client.lost or (client.sends_first_only and number > 0)
+            for number, kind in enumerate(kinds)
+        ]
+
+    def test_what_gets_in_the_way_is_said(self):
+        """
+        As the lints of the client say it.
+        """
+        rendering = rendered(media, code="a b", language="rust")
+
+        def notes(name):
+            return " ".join(content_of("clients", rendering, "recipes", name).notes)
+
+        assert "Zed hides it, as it has 2 arguments" in notes("zed")
+        assert "Gemini CLI leaves out an image" in notes("gemini-cli")
+        assert "Gemini CLI sends the first message alone" in notes("gemini-cli")
+        assert "Claude Code cuts arguments at blanks" in notes("claude-code")
+        assert "What Claude Code sends would be refused" in notes("claude-code")
+        assert "Codex offers people no prompts" in notes("codex")
+        assert notes("cursor") == ""
+
+    @pytest.mark.parametrize(
+        ("profile", "sent"),
+        [
+            (Profile("a"), {"code": "x y", "language": "rust"}),
+            (Profile("b", cuts_at_blanks=True), {"code": "x", "language": "y rust"}),
+            (Profile("c", joins_words=True), {"code": "x y rust"}),
+        ],
+    )
+    def test_what_a_client_sends_for_what_is_typed(self, profile, sent):
+        """
+        Blanks cut, or join, as the profile says.
+        """
+        given_ = {"language": "rust", "code": "x y"}
+
+        assert sent_by(profile, media.compiled.arguments, given_) == sent
+
+    def test_secrets_are_not_shown(self):
+        """
+        Neither as arguments nor in messages.
+        """
+        for name in CLIENTS:
+            shown = repr(content_of("clients", rendered(whisper, token=SECRET), "recipes", name))
+            assert "hunter2" not in shown
+
+
+@pytest.mark.parametrize("tab", TABS)
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"token": SECRET, "text": SECRET},
+        {"token": SECRET, "text": "x", "times": SECRET},
+        {"token": f"three {SECRET} words", "text": "x", SECRET: "1"},
+    ],
+    ids=["in a text", "in a fault", "in a name"],
+)
+def test_no_tab_shows_a_secret(tab, sent):
+    """
+    It stands neither in texts nor in notes, also where another argument holds it.
+    """
+    rendering = rendered(whisper, **sent)
+    for choice in ("", *REVISIONS, *EXPORTS, *CLIENTS):
+        shown = repr(content_of(tab, rendering, "recipes", choice))
+        assert [word for word in ("hunter2", "three") if word in shown] == []
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_hostile_text_is_text(tab):
+    """
+    Whatever a prompt says, no element and no attribute comes of it.
+    """
+    evil = '"></pre><script>alert(1)</script><hx-partial></hx-partial><img src=x onerror=alert(1)>'
+    content = content_of(tab, rendered(media, code=evil), evil)
+    html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content))
+    tree = submission.parsed(html)
+
+    assert {one.tag for one in tree.iter()} & {"script", "img", "hx-partial"} == set()
+    assert [key for one in tree.iter() for key in one.attrib if key.startswith("on")] == []
+    shown = ["".join(one.itertext()) for one in tree.iter("pre") if one.get("id")]
+    assert shown == [block.text for block in content.blocks]
+
+
+def test_the_list_of_tabs_is_one_of_tabs():
+    """
+    Each is a button with its panel; the first one is reached by the tab key.
+    """
+    tree = submission.parsed(str(environment().get_template("tabs.html").module.tabs("/prompts/x", TABS)))
+    tabs = [one for one in tree.iter("button") if one.get("role") == "tab"]
+
+    assert ["".join(one.itertext()) for one in tabs] == list(TABS.values())
+    assert {one.get("aria-controls") for one in tabs} <= {one.get("id") for one in tree.iter()}
+    assert [one.get("tabindex") for one in tabs] == ["0", "-1", "-1", "-1", "-1"]
