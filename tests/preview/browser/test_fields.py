@@ -56,7 +56,7 @@ TYPES = [
     ("Decimal", "type", "2.50", "Decimal('2.50')"),
     ("bool", "check", "yes", "True"),
     ("Tone", "check", "cold", "<Tone.COLD: 'cold'>"),
-    ("Level", "check", "HIGH", "<Level.HIGH: 2>"),
+    ("Level", "check", "2", "<Level.HIGH: 2>"),
     ("Literal['python', 'rust']", "check", "rust", "'rust'"),
     ("Literal['a', 'b', 'c', 'd', 'e']", "select", "d", "'d'"),
     ("date", "fill", "2026-01-31", "datetime.date(2026, 1, 31)"),
@@ -71,7 +71,7 @@ TYPES = [
     ),
     ("Path", "fill", "notes/today.md", "PosixPath('notes/today.md')"),
     ("bytes", "upload", "h\u00e9", "b'h\\xc3\\xa9'"),
-    ("list[bytes]", "upload", "hi", "[b'hi']"),
+    ("list[bytes]", "read", "hi", "[b'hi']"),
     ("list[str]", "fill", "one, and\ntwo", "['one, and', 'two']"),
     ("list[int]", "fill", "1\n2", "[1, 2]"),
     ("list[Tone]", "fill", "cold\nwarm", "[<Tone.COLD: 'cold'>, <Tone.WARM: 'warm'>]"),
@@ -85,10 +85,10 @@ TYPES = [
     ("list[Point]", "fill", '[{"x": 1}]', "[Point(x=1, y=0.0)]"),
     ("Place", "fill", '{"name": "here"}', "Place(name='here', points=[])"),
     ("Options", "fill", '{"depth": 2}', "{'depth': 2}"),
-    ("Pair", "fill", '{"left": 1, "right": "r"}', "Pair(left=1, right='r')"),
+    ("Pair", "fill", '[1, "r"]', "Pair(left=1, right='r')"),
     ("Circle", "fill", '{"radius": 3}', "Circle(radius=3)"),
     ("int | str", "fill", "5", "5"),
-    ("float | Literal['auto']", "fill", "AUTO", "'auto'"),
+    ("float | Literal['auto']", "complete", "AUTO", "'auto'"),
     ("int | None", "type", "5", "5"),
 ]
 
@@ -129,7 +129,15 @@ def examples(
 
 
 #: The control of each way to enter a value, as assistive technology has it.
-ROLES = {"fill": "textbox", "type": "spinbutton", "check": "radiogroup", "select": "combobox", "upload": "button"}
+ROLES = {
+    "fill": "textbox",
+    "type": "spinbutton",
+    "check": "radiogroup",
+    "select": "combobox",
+    "complete": "combobox",
+    "upload": "button",
+    "read": "button",
+}
 
 
 def field(page, name, role="textbox"):
@@ -139,12 +147,12 @@ def field(page, name, role="textbox"):
 
 def enter(page, how, value):
     """Enter a value as a person does."""
-    control = field(page, "value", ROLES[how])
+    control = field(page, "Read a file into value" if how == "read" else "value", ROLES[how])
     if how == "check":
         control.get_by_role("radio", name=value, exact=True).check()
     elif how == "select":
         control.select_option(value)
-    elif how == "upload":
+    elif how in ("upload", "read"):
         control.set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": value.encode()})
     elif how == "type":
         control.press_sequentially(value)
