@@ -1,8 +1,9 @@
 """The pages of the preview, and where they are."""
 
 import json
-from asyncio import FIRST_COMPLETED, CancelledError, create_task, wait
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
+import re
+from asyncio import FIRST_COMPLETED, CancelledError, create_task, to_thread, wait
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -22,19 +23,21 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.preview import forms
-from promptkit.preview.calls import Calls
-from promptkit.preview.conversation import document_of, turns_of
+from promptkit.preview.calls import Calls, HangsError
+from promptkit.preview.conversation import ALL_TURNS, document_of, turns_of
 from promptkit.preview.gallery import Gallery
 from promptkit.preview.guard import Guard
 from promptkit.preview.live import Live
 from promptkit.preview.media import Media
 from promptkit.preview.rendering import Rendering, read, render, said, time_limit
 from promptkit.preview.tabs import TABS, content_of
+from promptkit.preview.tabs.content import TabContent
 from promptkit.preview.templating import FOLDER, page, prompt_path
 from promptkit.preview.uploads import FORM_LIMITS
 
 __all__ = ["Preview", "application"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 #: A longer address holds no arguments: neither servers nor people take it.
@@ -80,9 +83,8 @@ class Preview:
         self._live = live
         self._target = target
         self._media = Media()
-        self._calls = Calls()
-        self._newest = Gallery(live.catalog)
-        self._newest.cards()  # written before somebody waits for it
+        self._newest = _Shown(Gallery(live.catalog), Calls())
+        self._newest.gallery.cards()  # written before somebody waits for it
 
     def routed(self) -> Starlette:
         """Return the pages by their addresses."""
@@ -104,15 +106,16 @@ class Preview:
         )
 
     @property
-    def _gallery(self) -> Gallery:
-        if self._newest.catalog is not self._live.catalog:
-            self._newest = self._newest.of(self._live.catalog)
-            self._calls.forget()
+    def _shown(self) -> "_Shown":
+        """What the newest catalog is shown with. What hung in an older one holds up nothing of it."""
+        catalog = self._live.catalog
+        if self._newest.gallery.catalog is not catalog:
+            self._newest = _Shown(self._newest.gallery.of(catalog), Calls())
         return self._newest
 
     def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
         text = page(
-            template, gallery=self._gallery, target=self._target, version=self._live.version, **values
+            template, gallery=self._shown.gallery, target=self._target, version=self._live.version, **values
         )
         return HTMLResponse(text, status)
 
@@ -126,7 +129,9 @@ class Preview:
 
     async def _show_prompt(self, request: Request) -> Response:
         submitted = await self._submitted(request, self._prompt(request), request.query_params)
-        return self._page("prompt.html", tabs=TABS, **self._shown(submitted))
+        whole = _number(request.query_params.get(_SHOW_ALL))
+        parts = await to_thread(self._parts, submitted, whole)
+        return self._page("prompt.html", tabs=TABS, **parts)
 
     async def _render(self, request: Request) -> Response:
         """What a form changes of the page of its prompt."""
@@ -136,9 +141,9 @@ class Preview:
             return self._page("gone.html", reason=gone.detail)
         async with request.form(**FORM_LIMITS) as form:
             submitted = await self._submitted(request, prompt, form)
-            whole = str(form.get(_SHOW_ALL, ""))
-        shown = self._shown(submitted, int(whole) if whole.isdecimal() else 0)
-        response = self._page("rendered.html", **shown)
+            whole = _number(form.get(_SHOW_ALL))
+        parts = await to_thread(self._parts, submitted, whole)
+        response = self._page("rendered.html", **parts)
         response.headers["HX-Replace-Url"] = _address(submitted.rendering)
         return response
 
@@ -152,7 +157,7 @@ class Preview:
         offered, failed = Completion(), ""
         try:
             offered = await _unless_gone(
-                request, self._calls.call((prompt.name, argument), complete, time_limit())
+                request, self._shown.calls.call((prompt.name, argument), complete, time_limit())
             )
         except (CancelledError, ClientDisconnect):
             raise
@@ -169,7 +174,12 @@ class Preview:
             submitted = await self._submitted(request, prompt, form)
         choice = request.query_params.get("choice", "")
         made = partial(content_of, tab, submitted.rendering, self._target, choice)
-        content = await _unless_gone(request, self._calls.call((prompt.name, tab), made, time_limit(prompt)))
+        try:
+            content = await _unless_gone(
+                request, self._shown.calls.call((prompt.name, tab), made, time_limit(prompt))
+            )
+        except HangsError as error:
+            content = TabContent(tab, notes=(f"prompt {prompt.name!r} {error}",))
         return self._page("tab.html", prompt=prompt, content=content)
 
     async def _submitted(
@@ -177,14 +187,15 @@ class Preview:
     ) -> "_Submitted":
         own = FormData([pair for pair in form.multi_items() if pair[0] != _SHOW_ALL])
         submission = forms.submission_of(prompt.arguments, own)
-        rendered = render(self._calls, self._live.catalog, prompt, submission.given)
+        rendered = render(self._shown.calls, self._live.catalog, prompt, submission.given)
         rendering = await _unless_gone(request, rendered)
         if submission.faults:
             faults = (*submission.faults, *rendering.faults)
             rendering = attrs.evolve(rendering, workflow=None, question=None, faults=faults)
         return _Submitted(rendering, submission.files)
 
-    def _shown(self, submitted: "_Submitted", whole: int = 0) -> Mapping[str, Any]:
+    def _parts(self, submitted: "_Submitted", whole: int) -> Mapping[str, Any]:
+        """What the page of a prompt is made of. It takes a while for a text that is long."""
         rendering = submitted.rendering
         prompt, workflow = rendering.prompt, rendering.workflow
         turns = [] if workflow is None else turns_of(workflow, self._media, rendering.redacted, whole)
@@ -193,8 +204,8 @@ class Preview:
             "prompt": prompt,
             "fields": forms.fields_of(prompt.arguments, rendering.given, rendering.faults, submitted.files),
             "turns": turns,
-            "tokens": sum(turn.tokens for turn in turns),
-            "faults": self._gallery.faults_beside(prompt.location),
+            "all_turns": ALL_TURNS,
+            "faults": self._shown.gallery.faults_beside(prompt.location),
             "example": None if rendering.given else _example(prompt),
         }
 
@@ -208,24 +219,26 @@ class Preview:
     async def _show_resource(self, request: Request) -> Response:
         """A resource, read if it has this URI, and described if it is a template."""
         uri = request.query_params.get("uri", "")
-        reading = await _unless_gone(request, read(self._calls, self._live.catalog, uri))
+        reading = await _unless_gone(request, read(self._shown.calls, self._live.catalog, uri))
         is_whole = _SHOW_ALL in request.query_params
-        document = reading.document and document_of(
-            reading.document, self._media, reading.redacted, is_whole=is_whole
-        )
+        document = None
+        if reading.document is not None:
+            show = partial(document_of, media=self._media, redacted=reading.redacted, is_whole=is_whole)
+            document = await to_thread(show, reading.document)
+        resource, gallery = reading.resource, self._shown.gallery
         return self._page(
             "resource.html",
             uri=uri,
             reading=reading,
             document=document,
-            examples=example_uris(reading.resource) if reading.resource else (),
-            faults=self._gallery.faults_beside(reading.resource.location) if reading.resource else [],
+            examples=_examples(example_uris, resource) if resource else (),
+            faults=gallery.faults_beside(resource.location) if resource else [],
         )
 
     async def _send_events(self, request: Request) -> Response:
         """Tell a page of each reload, from the version on that it shows."""
         seen = request.headers.get("last-event-id") or request.query_params.get("version", "")
-        version = int(seen) if seen.isdecimal() else self._live.version
+        version = _number(seen) if seen else self._live.version
 
         async def events() -> AsyncIterator[str]:
             yield "retry: 1000\n\n"
@@ -243,8 +256,16 @@ class Preview:
 
     async def _explain(self, _request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
-        faults = [fault for fault in self._gallery.faults if fault.is_error]
+        faults = [fault for fault in self._shown.gallery.faults if fault.is_error]
         return self._page("error.html", error.status_code, reason=error.detail, faults=faults)
+
+
+@attrs.frozen
+class _Shown:
+    """A catalog as the pages list it, and what runs for them."""
+
+    gallery: Gallery
+    calls: Calls
 
 
 @attrs.frozen
@@ -268,6 +289,11 @@ async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
         gone.cancel()
 
 
+def _number(text: object) -> int:
+    """The number that a form or an address has sent; 0 if it is none."""
+    return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,9}", text) else 0
+
+
 async def _nothing(_request: Request, _error: Exception) -> Response:
     """The response to a page that waits for none: it was superseded while it was sent, or made."""
     return Response(status_code=499)
@@ -278,12 +304,16 @@ async def _gone(request: Request) -> None:
         pass
 
 
+def _examples(examples_of: Callable[[S], Iterable[T]], subject: S) -> tuple[T, ...]:
+    try:
+        return tuple(examples_of(subject))
+    except TypeError:  # a type of the author's that cannot be written
+        return ()
+
+
 def _example(prompt: CompiledPrompt) -> str | None:
     """The page with the author's first example; None if there is none."""
-    try:
-        examples = example_arguments(prompt.arguments)
-    except TypeError:  # a type of the author's that cannot be written
-        return None
+    examples = _examples(example_arguments, prompt.arguments)
     queries = (forms.query_of(prompt.arguments, one) for one in examples if one)
     return next((prompt_path(prompt.name, query) for query in queries if query), None)
 

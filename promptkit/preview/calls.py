@@ -26,10 +26,6 @@ class Calls:
     def __init__(self) -> None:
         self._free: defaultdict[Hashable, asyncio.Semaphore] = defaultdict(_places)
 
-    def forget(self) -> None:
-        """Wait no more for what still runs: recipes have changed, and may be mended."""
-        self._free = defaultdict(_places)
-
     async def call(
         self, thing: Hashable, function: Callable[[], T | Coroutine[Any, Any, T]], seconds: float
     ) -> T:

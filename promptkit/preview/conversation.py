@@ -1,7 +1,7 @@
 """The conversation that a prompt starts: its turns, as the page shows them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,13 +20,19 @@ from promptkit.language.mime import canonical_type, human_size
 from promptkit.preview.media import Media, is_audio, is_image
 from promptkit.preview.tokens import estimated
 
-__all__ = ["Document", "Link", "Medium", "Turn", "Writing", "document_of", "turns_of"]
+__all__ = ["ALL_TURNS", "Document", "Link", "Medium", "Turn", "Writing", "document_of", "turns_of"]
 
 #: A longer text is cut, until somebody asks for all of it; in characters.
 _SHORT: Final = 20_000
 
 #: A longer text is shown as it is, since nobody waits for its Markdown.
-_MARKDOWN: Final = 200_000
+_MARKDOWN: Final = 50_000
+
+#: So many messages are shown, until somebody asks for all of them.
+_MOST_TURNS: Final = 200
+
+#: What asks for all messages, in place of the number of one.
+ALL_TURNS: Final = -1
 
 #: The schemes of links that may be followed.
 _SCHEMES: Final = frozenset({"http", "https", "mailto"})
@@ -185,11 +191,15 @@ def turns_of(
             Hides what is secret in text.
 
         whole:
-            The number of a turn that is shown whole, however long; 0 for none.
+            The number of a turn that is shown whole, however long; 0 for none, `ALL_TURNS` for all turns.
+
+    Returns:
+        Its turns; of a great many, the first.
     """
+    shown = workflow.messages if whole == ALL_TURNS else workflow.messages[:_MOST_TURNS]
     return [
         _turn(number, message, media, redacted, is_whole=number == whole)
-        for number, message in enumerate(workflow, 1)
+        for number, message in enumerate(shown, 1)
     ]
 
 
@@ -257,6 +267,7 @@ def _writing(text: str, *, is_whole: bool, is_markdown: bool = True) -> Writing:
     return Writing(raw, formatted, len(text))
 
 
+@lru_cache(maxsize=64)  # while people type, most turns stay as they are
 def _formatted(text: str) -> Markup:
     return Markup(_markdown().render(escape_invisible(text)))  # noqa: S704 (made by a renderer that escapes)
 

@@ -205,7 +205,7 @@ def submission_of(arguments: Arguments, form: Any) -> Submission:
             Starlette's ``FormData`` or ``QueryParams``.
     """
     given = {name: value for name in _names(form) if (value := _value(form, name)) is not None}
-    files = {name: (form.get(f"{name}.filename", ""), _uploads(form, name)) for name in given}
+    files = {name: (str(form.get(f"{name}.filename", "")), _uploads(form, name)) for name in given}
     faults: list[Fault] = []
     for name, upload in uploads_in(arguments, form).items():
         faults += upload.faults

@@ -35,6 +35,7 @@ _HEADERS: Final = {
 
 _FOREIGN_HOST: Final = "This page is not called {!r}. Open the address that promptkit dev has printed."
 _FOREIGN_ORIGIN: Final = "A page of {!r} has sent this request, and only this page itself may."
+_FOREIGN_PAGE: Final = "Another page has sent this request, and only this page itself may."
 _UNKNOWN_BROWSER: Final = (
     "This browser has not shown the token of promptkit dev. Open the address that it has printed, "
     "with all that follows the question mark. Each start has another token."
@@ -101,6 +102,8 @@ class Guard:
         for name, value in query:
             if name == TOKEN and self._is_token(value):
                 return self._welcome(scope["path"], [pair for pair in query if pair[0] != TOKEN], host)
+        if _is_from_elsewhere(headers):
+            return self._refuse(_FOREIGN_PAGE)
         cookie = cookie_parser(headers.get("cookie", "")).get(_cookie_name(host), "")
         return None if self._is_token(cookie) else self._refuse(_UNKNOWN_BROWSER)
 
@@ -113,6 +116,12 @@ class Guard:
         response = RedirectResponse(place, status_code=303)
         response.set_cookie(_cookie_name(host), self._token, httponly=True, samesite="strict")
         return response
+
+
+def _is_from_elsewhere(headers: Headers) -> bool:
+    """Whether another page asks in the background; a link that somebody follows is no such request."""
+    site, purpose = headers.get("sec-fetch-site"), headers.get("sec-fetch-dest")
+    return site in ("same-site", "cross-site") and purpose != "document"
 
 
 def _cookie_name(host: str) -> str:

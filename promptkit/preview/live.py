@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import attrs
 
+from promptkit.catalog.arguments import short
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 
@@ -179,7 +180,12 @@ def _messages(diagnostics: Iterable[Any]) -> set[tuple[str, str, str]]:
 
 def _fingerprint(prompt: CompiledPrompt) -> tuple[object, ...]:
     """What a prompt is made of, wherever it stands in its file."""
-    seen = [(one.name, repr(one.annotation), repr(one.default), one.arg) for one in prompt.arguments.ordered]
+    # Values of authors may fail to be shown or compared; this takes any.
+    show = short.repr
+    seen = [
+        (one.name, one.title, one.description, show(one.annotation), show(one.default))
+        for one in prompt.arguments.ordered
+    ]
     code = getattr(unwrap(prompt.renderer.function), "__code__", None)
     said = (prompt.title, prompt.description, prompt.meta, prompt.timeout, prompt.elicit)
     return (said, seen, _written(code) if isinstance(code, CodeType) else None)

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from hashlib import sha256
+from threading import Lock
 from typing import Final
 
 from starlette.responses import Response
@@ -28,29 +29,32 @@ def is_audio(mime_type: str) -> bool:
 
 
 class Media:
-    """Bytes by their digest, so that what is shown again has the same address."""
+    """Bytes by their digest, so that what is shown again has the same address. Any thread may use it."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
         self._size = 0
+        self._lock = Lock()
 
     def keep(self, data: bytes, mime_type: str) -> str:
         """Keep something, and return its address."""
         digest = sha256(mime_type.encode(errors="replace") + b"\0" + data).hexdigest()[:32]
-        if digest not in self._kept:
-            self._kept[digest] = data, mime_type
-            self._size += len(data)
-        self._kept.move_to_end(digest)
-        while self._size > _MOST_BYTES and len(self._kept) > 1:
-            _, (dropped, _) = self._kept.popitem(last=False)
-            self._size -= len(dropped)
+        with self._lock:
+            if digest not in self._kept:
+                self._kept[digest] = data, mime_type
+                self._size += len(data)
+            self._kept.move_to_end(digest)
+            while self._size > _MOST_BYTES and len(self._kept) > 1:
+                _, (dropped, _) = self._kept.popitem(last=False)
+                self._size -= len(dropped)
         return f"/media/{digest}"
 
     def response(self, digest: str) -> Response:
         """Return what a browser is sent for an address: to show if it is media, else to save."""
-        if digest not in self._kept:
+        kept = self._kept.get(digest)
+        if kept is None:
             return Response("This is not kept any more. Render the prompt again.", 404)
-        data, mime_type = self._kept[digest]
+        data, mime_type = kept
         headers = {"content-security-policy": _POLICY, "cache-control": "private, max-age=3600"}
         if not (is_image(mime_type) or is_audio(mime_type)):
             headers["content-disposition"] = "attachment"

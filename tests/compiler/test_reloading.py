@@ -15,6 +15,7 @@ import pytest
 from promptkit.compiler.loading.loader import load
 from promptkit.compiler.loading.watched_files import find_files
 from promptkit.compiler.reloading import Reloader
+from promptkit.errors.diagnostics import Rule
 
 PATIENCE = 10
 
@@ -1255,3 +1256,21 @@ if child: sys.imported.put(child)
         child = sys.imported.get(timeout=PATIENCE)
 
         assert os.waitpid(child, 0) == (child, 0)
+
+
+def test_lints(recipes):
+    """
+    Who asks for them is told of probable mistakes, too, at first and after a change.
+    """
+    silent = "from promptkit import prompt\n@prompt\ndef {}():\n    print('Hello.')\n"
+    folder = recipes(greet=silent.format("one"))
+    catalogs = Queue()
+    reloader = Reloader(folder, catalogs.put, lint=True)
+    first = reloader.load()
+    reloader.start(catalogs.put)
+    (folder / "greet.py").write_text(silent.format("other"))
+    catalog = catalogs.get(timeout=PATIENCE)
+    reloader.close()
+
+    assert [found.rule for found in Reloader(folder, bool).load().diagnostics] == []
+    assert [found.rule for found in (*first.diagnostics, *catalog.diagnostics)] == [Rule.SAYS_NOTHING] * 2

@@ -173,13 +173,14 @@ def test_what_browsers_would_run_is_saved():
     assert response.headers["content-disposition"] == "attachment"
 
 
-def test_media_are_bounded():
+def test_media_are_bounded(monkeypatch):
     """
     The oldest are forgotten.
     """
+    monkeypatch.setattr("promptkit.preview.media._MOST_BYTES", 256)
     media = Media()
-    first = media.keep(bytes(200 * 1024 * 1024), "image/png")
-    last = media.keep(b"1" * 100 * 1024 * 1024, "image/png")
+    first = media.keep(bytes(200), "image/png")
+    last = media.keep(b"1" * 100, "image/png")
 
     assert media.response(first.removeprefix("/media/")).status_code == 404
     assert media.response(last.removeprefix("/media/")).status_code == 200

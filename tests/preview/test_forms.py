@@ -18,7 +18,7 @@ from promptkit.preview.uploads import MAX_UPLOAD_SIZE
 from promptkit.testing import wire_arguments
 from tests.conversion.test_type_table import FAULTS, VALUES
 from tests.ids import shown
-from tests.laws.test_types import TYPES
+from tests.laws.test_types import TYPES, share
 from tests.preview import submission
 from tests.sample_types import Corner, Level, Point, Tone
 
@@ -87,7 +87,7 @@ class TestTheLaw:
         assert outcome(arguments, back) == outcome(arguments, {"value": sent})
 
     @TYPED
-    @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+    @settings(max_examples=share(16), suppress_health_check=[HealthCheck.too_slow], deadline=None)
     @given(data=st.data())
     def test_of_every_type(self, annotation, data):
         """
@@ -102,7 +102,7 @@ class TestTheLaw:
 
         assert outcome(arguments, back) == outcome(arguments, sent)
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=share(100), deadline=None)
     @given(text=st.text(st.characters() | st.sampled_from("\r\n\0\ud800\u2028<>&\"' \t"), max_size=12))
     @example(text="\n")
     @example(text="\nx")
@@ -119,7 +119,7 @@ class TestTheLaw:
 
             assert back == {"value": text} or (secret and not text)
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=share(60), deadline=None)
     @given(text=st.text(st.characters() | st.sampled_from("\r\n\0\ud800&=+%"), max_size=12))
     @example(text="")
     def test_of_links(self, text):

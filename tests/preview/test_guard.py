@@ -93,6 +93,20 @@ def test_a_foreign_origin_is_refused(browser, origin):
     assert "only this page itself may" in answer.text
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_a_foreign_page_asks_nothing_in_the_background(browser, site):
+    """
+    Neither with an image nor with a frame: it would have prompts rendered. A link may be followed.
+    """
+    browser.get(f"/?access-token={TOKEN}")
+    background = {"sec-fetch-site": site, "sec-fetch-dest": "image"}
+
+    assert browser.get("/", headers=background).status_code == 403
+    assert browser.get("/", headers={**background, "sec-fetch-dest": "iframe"}).status_code == 403
+    assert browser.get("/", headers={**background, "sec-fetch-dest": "document"}).status_code == 200
+    assert browser.get("/", headers={**background, "sec-fetch-site": "same-origin"}).status_code == 200
+
+
 def test_the_page_itself_may_post(browser):
     """
     Browsers name the page's own origin in what it posts.

@@ -47,6 +47,29 @@ class TestChange:
 
         assert change_between(before, after, 1).changed == ("x",)
 
+    def test_values_that_cannot_be_shown(self, recipes):
+        """
+        An author's default that fails in whatever way stops no reload.
+        """
+        odd = """
+        from promptkit import prompt, register_type
+
+        class Odd:
+            __hash__ = None
+            def __repr__(self): raise LookupError
+            def __eq__(self, other): raise LookupError
+
+        register_type(Odd, lambda text: Odd(), expected="anything odd", write=lambda odd: "odd")
+
+        @prompt
+        def x(odd: Odd = Odd()):
+            return 'a'
+        """
+        before, after = catalog(recipes, a=odd), catalog(recipes, a=odd)
+
+        assert list(before) == ["x"]
+        assert change_between(before, after, 1).added == ()
+
     def test_faults(self, recipes):
         """
         How many are new, and how many are mended, wherever their lines have moved.

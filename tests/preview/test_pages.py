@@ -252,6 +252,111 @@ class TestResource:
         assert "did you mean &#39;rust&#39;" in shown.page("/resources?uri=style://rus")
         assert "unknown resource" in shown.page("/resources?uri=no://where")
 
+    def test_a_great_many_messages(self, preview):
+        """
+        The first are shown, until somebody asks for all.
+        """
+        source = "from promptkit import prompt\n@prompt\ndef many(n: int):\n    return ['a'] * n\n"
+        shown = preview(many=source)
+
+        cut = shown.render("many", n="1000")
+        assert cut.count('<li class="turn') == 200
+        assert "1,000 messages" in text_of(cut)
+        assert "200 of 1,000 messages are shown." in text_of(cut)
+        whole = shown.client.post("/prompts/many/render", data={"n": "1000", "show-all": "-1"}).text
+        assert whole.count('<li class="turn') == 1000
+        assert "are shown" not in whole
+        assert "unknown" not in whole
+
+    def test_a_great_error(self, preview):
+        """
+        Its beginning is enough.
+        """
+        source = """
+        from promptkit import PromptError, prompt
+
+        @prompt
+        def fails(text: str = "x"):
+            raise PromptError(text * 10**6)
+        """
+        page = preview(fails=source).page("/prompts/fails")
+
+        assert len(page) < 40_000
+        assert "20,000 of 1,000,000 characters are shown." in page
+
+    def test_a_reload_waits_for_nothing_old(self, preview, recipes):
+        """
+        What hung before a change does not hold up what is shown now.
+        """
+        hangs = """
+        import threading
+        from promptkit import prompt
+
+        @prompt(timeout=0.05)
+        def one():
+            threading.Event().wait(5)
+            return "Late."
+        """
+        shown = preview(one=hangs)
+        said = [shown.render("one") for _ in range(5)]
+        assert ["4 calls of it still run" in each for each in said] == [False] * 4 + [True]
+        mended = "from promptkit import prompt\n@prompt\ndef one():\n    return 'Fine.'\n"
+        shown.live.publish(compile(load(recipes(one=mended))))
+
+        assert "<p>Fine.</p>" in shown.render("one")
+
+
+class TestCompletion:
+    SOURCE = """
+    from typing import Annotated
+    from promptkit import Arg, prompt
+
+    def names(typed, chosen):
+        if typed == "fail":
+            raise LookupError("no names")
+        return [f"{chosen.get('team', 'nobody')}-{n}" for n in range(3)]
+
+    @prompt
+    def greet(name: Annotated[str, Arg("A name", complete=names)], team: str = ""):
+        return f"Hello, {name}."
+    """
+
+    def test_values_follow_from_what_was_typed_and_chosen(self, preview):
+        """
+        They are options of a list.
+        """
+        answer = preview(greet=self.SOURCE).client.post(
+            "/prompts/greet/complete/name", data={"name": "blue", "team": "blue"}
+        )
+
+        assert re.findall('<option value="([^"]*)">', answer.text) == ["blue-0", "blue-1", "blue-2"]
+
+    def test_an_author_whose_function_fails_is_told(self, preview):
+        """
+        The form goes on to work.
+        """
+        answer = preview(greet=self.SOURCE).client.post("/prompts/greet/complete/name", data={"name": "fail"})
+
+        assert (answer.status_code, "<option" in answer.text) == (200, False)
+        assert "LookupError: no names" in answer.text
+
+
+class TestTabs:
+    def test_each_is_shown(self, preview):
+        """
+        Beside the conversation, for what is typed.
+        """
+        shown = preview(shelf=SHELF)
+        page = shown.page("/prompts/review?code=x")
+        tabs = re.findall(r'hx-post="(/prompts/review/tabs/[\w-]+)"', page)
+
+        assert len(tabs) == 5
+        for tab in tabs:
+            answer = shown.client.post(tab, data={"code": "a <b>"})
+            assert answer.status_code == 200
+            assert "<b>" not in answer.text
+        assert shown.client.post("/prompts/review/tabs/none").status_code == 404
+
 
 class TestSuperseded:
     @pytest.mark.parametrize("arrived", [b"code=x", b"code=" + b"x" * 10], ids=["rendering", "sending"])

@@ -217,28 +217,3 @@ class TestRendering:
             "prompt 'hangs' took longer than its limit of 0.2 s",
         ]
         assert str(last.workflow) == "[user]\nDone."
-
-    def test_a_reload_waits_for_nothing_old(self):
-        """
-        What hung before a change does not hold up what is served now.
-        """
-        go_on = threading.Event()
-
-        def hangs():
-            go_on.wait(20)
-
-        def mended():
-            return "Fine."
-
-        async def scenario():
-            old, new = catalog_of(hangs, timeout=0.02, name="one"), catalog_of(mended, name="one")
-            calls = Calls()
-            for _ in range(4):
-                await render(calls, old, old["one"], {})
-            calls.forget()
-            return await render(calls, new, new["one"], {})
-
-        try:
-            assert str(asyncio.run(scenario()).workflow) == "[user]\nFine."
-        finally:
-            go_on.set()

@@ -1,6 +1,7 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 pytest.importorskip("starlette")
 
+import attrs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -30,7 +32,7 @@ from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.catalogs import catalog_of
 from promptkit.compiler.lints.client_profiles import CLIENTS
 from promptkit.compiler.lints.client_profiles import Client as Profile
-from promptkit.preview.rendering import Rendering
+from promptkit.preview.rendering import Question, Rendering
 from promptkit.preview.tabs import TABS, content_of
 from promptkit.preview.tabs.clients import sent_by
 from promptkit.preview.tabs.python_source import Source
@@ -38,7 +40,7 @@ from promptkit.preview.tabs.vendors import EXPORTS
 from promptkit.preview.templating import environment
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.testing import Client, ProtocolError
-from tests.laws.test_types import TYPES
+from tests.laws.test_types import TYPES, share
 from tests.preview import submission
 
 SECRET = "hunter2-hunter2"  # noqa: S105 (of a test)
@@ -62,6 +64,11 @@ def media(
 @prompt
 def whisper(token: Annotated[str, Arg(secret=True)], text: str = "", times: int = 1):
     return f"Send {text} with {token}, please"
+
+
+@prompt(elicit=True)
+def asking(tones: list[Literal["warm", "cold"]], text: str):
+    return f"{tones} {text}"
 
 
 @prompt
@@ -111,6 +118,29 @@ class TestWire:
             client.request("prompts/get", {"name": "media", "arguments": sent})
         error = refused.value
         assert shown == {"code": error.code, "message": error.message, "data": error.data}
+
+    @pytest.mark.parametrize("date", REVISIONS)
+    def test_so_is_a_question(self, date):
+        """
+        A prompt that asks shows what a client of the revision is asked; an older one gets the error alone.
+        """
+        catalog = catalog_of(asking)
+        compiled = asking.compiled
+        with pytest.raises(ArgumentErrors) as refused:
+            compiled.render({})
+        rendering = Rendering(compiled, catalog, {}, faults=refused.value.faults)
+        rendering = attrs.evolve(rendering, question=Question("?", ("tones", "text"), {}))
+        asked = []
+
+        class Person(Client):
+            def _answer(self, params):
+                asked.append(params)
+                return super()._answer(params)
+
+        with Person(asking, revision=date, answers={}) as client, pytest.raises(ProtocolError):
+            client.request("prompts/get", {"name": "asking"})
+        *questions, _error, _listed = map(json.loads, texts("wire", rendering, date))
+        assert questions == asked
 
     def test_the_newest_revision_is_first(self):
         """
@@ -454,8 +484,23 @@ class TestPytest:
             ).replace("{module}", Path(target).name)
         ]
 
+    def test_a_long_call_has_lines(self, tmp_path):
+        """
+        Each argument has one then, whether they are typed or sent.
+        """
+        catalog, target = project(
+            tmp_path,
+            "from promptkit import prompt\n\n@prompt\ndef talk(one: str, two: int):\n    return one\n",
+        )
+        one = "x" * 80
+        typed = texts("test", rendering_of(catalog, "talk", {"one": one, "two": "2"}), target=target)[0]
+        sent = texts("test", rendering_of(catalog, "talk", {"one": one}), target=target)[0]
+
+        assert f'    said = talk.render(\n        one="{one}",\n        two=2,\n    )\n' in typed
+        assert f'        talk.render_wire({{\n            "one": "{one}",\n        }})\n' in sent
+
     @pytest.mark.parametrize("annotation", TYPES, ids=str)
-    @settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+    @settings(max_examples=share(16), suppress_health_check=[HealthCheck.too_slow], deadline=None)
     @given(data=st.data())
     def test_an_expression_is_its_value(self, annotation, data):
         """
@@ -482,6 +527,7 @@ def pytest_of(folder):
 class TestCommandLine:
     """The command to copy prints the same."""
 
+    @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
     @pytest.mark.parametrize(
         "text",
         [
@@ -643,6 +689,19 @@ def test_no_tab_shows_a_secret(tab, sent):
     for choice in ("", *REVISIONS, *EXPORTS, *CLIENTS):
         shown = repr(content_of(tab, rendering, "recipes", choice))
         assert [word for word in ("hunter2", "three") if word in shown] == []
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_no_tab_shows_the_default_of_a_secret(tab):
+    """
+    Neither where another argument holds it.
+    """
+
+    @prompt
+    def defaulting(text: str, token: Annotated[str, Arg(secret=True)] = SECRET):
+        return f"{text} {token}"
+
+    assert "hunter2" not in repr(content_of(tab, rendered(defaulting, text=SECRET), "recipes"))
 
 
 @pytest.mark.parametrize("tab", TABS)

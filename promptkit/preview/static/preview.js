@@ -10,10 +10,12 @@ function tell(text, lasts = false) {
   if (!lasts) tell.timer = setTimeout(() => (news.textContent = ""), 8000);
 }
 
-// The server tells each page when recipes have changed.
+// The server tells each page when recipes have changed. A page that nobody sees keeps no connection:
+// browsers have few for one server.
 
-function follow(version) {
-  const events = new EventSource(`/events?version=${version}`);
+function follow() {
+  if (document.hidden || follow.events) return;
+  const events = (follow.events = new EventSource(`/events?version=${document.body.dataset.version}`));
   events.addEventListener("reload", (event) => {
     const change = JSON.parse(event.data);
     document.body.dataset.version = change.version;
@@ -30,11 +32,19 @@ function follow(version) {
     const ended = events.readyState === EventSource.CLOSED;
     tell(ended ? "promptkit dev was started anew: open the address that it has printed." : "promptkit dev does not answer.", true);
   });
-  addEventListener("pagehide", () => events.close());
-  addEventListener("pageshow", (event) => event.persisted && follow(document.body.dataset.version));
 }
 
-if (document.body.dataset.version !== undefined) follow(document.body.dataset.version);
+function unfollow() {
+  follow.events?.close();
+  follow.events = null;
+}
+
+if (document.body.dataset.version !== undefined) {
+  follow();
+  document.addEventListener("visibilitychange", () => (document.hidden ? unfollow() : follow()));
+  addEventListener("pagehide", unfollow);
+  addEventListener("pageshow", follow);
+}
 
 // How text is shown stays the same from page to page.
 
@@ -59,4 +69,10 @@ document.addEventListener("click", async (event) => {
   }
 });
 
-document.querySelector(".side [aria-current]")?.scrollIntoView({ block: "nearest" });
+// Beside a page, its prompt is in sight among the others.
+
+const current = document.querySelector(".side [aria-current]")?.closest("li");
+if (current) {
+  const side = current.closest(".side");
+  side.scrollTop = current.offsetTop - side.offsetTop - side.clientHeight / 2;
+}

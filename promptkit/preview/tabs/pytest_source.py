@@ -19,6 +19,9 @@ from promptkit.preview.tabs.python_source import Source, UnwritableError, text_s
 
 __all__ = ["content"]
 
+#: Characters of a line, as formatters have them.
+_WIDTH: Final = 88
+
 _ENDED: Final = "The prompt failed, so there is nothing that a test could expect."
 
 
@@ -46,12 +49,22 @@ def content(rendering: Rendering, target: str, _choice: str) -> TabContent:
 
 @attrs.frozen
 class _Call:
-    """An expression that renders the prompt, and what it needs."""
+    """An expression that renders the prompt: what is around its arguments, these, and what it needs."""
 
-    expression: str
+    left: str
+    arguments: tuple[str, ...]
+    right: str
     imports: tuple[str, ...]
     secrets: tuple[str, ...] = ()
     refusal: str = "ArgumentErrors"
+
+    def lines(self, before: str, indent: str) -> list[str]:
+        """The statement that *before* begins, on one line if it is not too long."""
+        line = f"{indent}{before}{self.left}{', '.join(self.arguments)}{self.right}"
+        if len(line) <= _WIDTH:
+            return [line]
+        arguments = (f"{indent}    {argument}," for argument in self.arguments)
+        return [f"{indent}{before}{self.left}", *arguments, f"{indent}{self.right}"]
 
 
 def _call(rendering: Rendering, target: str) -> _Call:
@@ -66,30 +79,32 @@ def _call(rendering: Rendering, target: str) -> _Call:
             pass
     sent, secrets = _sent(rendering)
     imports = [f"from {module} import {name}", *(["import os"] if secrets else [])]
-    return _Call(f"{name}.render_wire({sent})", tuple(imports), secrets)
+    return _Call(f"{name}.render_wire({{", sent, "})", tuple(imports), secrets)
 
 
 def _typed_call(rendering: Rendering, module: str, name: str) -> _Call:
     source = Source({name: f"from {module} import {name}"})
     values = rendering.prompt.arguments.read(rendering.given)
     given = {key: value for key, value in values.items() if key in rendering.given}
-    written = ", ".join(f"{key}={source.of(value)}" for key, value in given.items())
-    return _Call(f"{name}.render({written})", tuple(source.imports.values()))
+    written = tuple(f"{key}={source.of(value)}" for key, value in given.items())
+    if rendering.redacted(str(written)) != str(written):  # the default of a secret, for example
+        raise UnwritableError
+    return _Call(f"{name}.render(", written, ")", tuple(source.imports.values()))
 
 
 def _client_call(rendering: Rendering, target: str) -> _Call:
     """A call of a prompt that no module has under a name."""
     sent, secrets = _sent(rendering)
     imports = ["from promptkit.testing import Client", *(["import os"] if secrets else [])]
-    expression = f"Client({text_source(target)}).get_prompt({text_source(rendering.prompt.name)}, {sent})"
-    return _Call(expression, tuple(imports), secrets, "ProtocolError")
+    left = f"Client({text_source(target)}).get_prompt({text_source(rendering.prompt.name)}, {{"
+    return _Call(left, sent, "})", tuple(imports), secrets, "ProtocolError")
 
 
 def _secrets(rendering: Rendering) -> tuple[str, ...]:
     return tuple(name for name in rendering.given if name in rendering.prompt.arguments.secret)
 
 
-def _sent(rendering: Rendering) -> tuple[str, tuple[str, ...]]:
+def _sent(rendering: Rendering) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The arguments as a client sends them, and the names of those that are read from the environment."""
     secrets = _secrets(rendering)
     values = {
@@ -97,7 +112,7 @@ def _sent(rendering: Rendering) -> tuple[str, tuple[str, ...]]:
         for name, value in rendering.given.items()
     }
     pairs = (f"{text_source(rendering.redacted(name))}: {value}" for name, value in values.items())
-    return f"{{{', '.join(pairs)}}}", secrets
+    return tuple(pairs), secrets
 
 
 def _importable(prompt: CompiledPrompt) -> tuple[str, str] | None:
@@ -146,7 +161,7 @@ def _test(rendering: Rendering, call: _Call, said: list[str]) -> list[str]:
     head = f"def test_{_identifier(rendering.prompt.name)}_says_the_same():"
     if rendering.workflow is None:
         return [head, *said]
-    return [head, f"    said = {call.expression}", "", *said]
+    return [head, *call.lines("said = ", "    "), "", *said]
 
 
 def _expected(rendering: Rendering) -> list[str]:
@@ -164,7 +179,7 @@ def _refused(rendering: Rendering, call: _Call) -> list[str]:
     said = "str(refused.value)" if call.refusal == "ArgumentErrors" else "refused.value.message"
     return [
         f"    with pytest.raises({call.refusal}) as refused:",
-        f"        {call.expression}",
+        *call.lines("", "        "),
         "",
         *_says(rendering, said, str(errors)),
     ]

@@ -9,7 +9,8 @@ from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.content import Block, TabContent, choices_of, json_block
 from promptkit.protocol.jsonrpc import encode_error
 from promptkit.protocol.lowering import Lowering, lowering_for
-from promptkit.protocol.revisions import REVISIONS
+from promptkit.protocol.revisions import REVISIONS, Revision
+from promptkit.server.elicitation.forms import elicitation
 from promptkit.server.server import PROMPTKIT
 
 __all__ = ["content"]
@@ -37,14 +38,23 @@ def _replied(rendering: Rendering, lowering: Lowering) -> tuple[tuple[Block, ...
         except ValueError as error:  # half of a surrogate pair, which UTF-8 cannot encode
             return (), (f"The prompt has text that cannot be sent: {error}.",)
         return (json_block(title, rendering.redactor.redacted_json(result)),), ()
-    if rendering.faults:
-        refusal = rendering.redactor.redacted_json(_refusal(rendering))
-        asks = "A client that can show forms is asked for what is missing. " if rendering.question else ""
-        others = (
-            "Any other client gets this error." if asks else "The arguments do not fit: this is an error."
-        )
-        return (json_block("The error of prompts/get", refusal),), (asks + others,)
-    return (), ("The prompt failed: a client gets an error, and no messages.",)
+    if not rendering.faults:
+        return (), ("The prompt failed: a client gets an error, and no messages.",)
+    refusal = json_block("The error of prompts/get", rendering.redactor.redacted_json(_refusal(rendering)))
+    question = _question(rendering, lowering.revision)
+    if question is None:
+        return (refusal,), ("The arguments do not fit: a client gets this error.",)
+    return (question, refusal), ("A client that can show forms gets the question, any other one the error.",)
+
+
+def _question(rendering: Rendering, revision: Revision) -> Block | None:
+    """What a client is asked for that lacks arguments, if the prompt and the revision let it."""
+    if rendering.question is None or not revision.elicitation:
+        return None
+    wanted = [rendering.prompt.arguments.by_name[name] for name in rendering.question.names]
+    modes = revision.elicitation_modes
+    params = elicitation(rendering.prompt, wanted, modes=modes, multi_select=modes)
+    return json_block("The params of elicitation/create", rendering.redactor.redacted_json(params))
 
 
 def _refusal(rendering: Rendering) -> Any:
