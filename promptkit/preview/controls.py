@@ -131,10 +131,9 @@ def _left_out(argument: Argument, values: Mapping[str, None]) -> str:
     """The option that chooses nothing."""
     if argument.required:
         return "Choose…"
-    has_default = argument.has_default and argument.default is not None
-    return (
-        f"Default: {_spelling(argument, text_of(argument.default), values)}" if has_default else "Not given"
-    )
+    if not argument.has_default or argument.default is None:
+        return "Not given"
+    return f"Default: {_spelling(argument, text_of(argument.default), values)}"
 
 
 def _spelling(argument: Argument, given: str, values: Mapping[str, None]) -> str:
@@ -161,11 +160,8 @@ def _by_line(argument: Argument, given: str) -> str | None:
         items = split(given)
     except ConversionError:
         return None
-    if (
-        not items
-        or not isinstance(items, list)
-        or not all(isinstance(one, str | int | float) for one in items)
-    ):
+    is_flat = isinstance(items, list) and all(isinstance(one, str | int | float) for one in items)
+    if not (items and is_flat):
         return None
     texts = [one if isinstance(one, str) else msgspec.json.encode(one).decode() for one in items]
     lines = "\n".join(texts)

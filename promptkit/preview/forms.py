@@ -170,13 +170,8 @@ def fields_of(
     ]
     names = [*given, *(fault.argument for fault in faults)]
     unknown = [name for name in dict.fromkeys(names) if name not in arguments.by_name]
-    return (
-        *known,
-        *(
-            _unknown_field(name, given.get(name, ""), faults, number)
-            for number, name in enumerate(unknown, 1)
-        ),
-    )
+    others = [_unknown_field(name, given.get(name, ""), faults, at) for at, name in enumerate(unknown, 1)]
+    return (*known, *others)
 
 
 def read(arguments: Arguments, form: Any) -> dict[str, str]:
@@ -230,9 +225,8 @@ def query_of(arguments: Arguments, given: Mapping[str, str]) -> str:
         given:
             The values, as a client sends them.
     """
-    return urlencode(
-        [_linked(name, value) for name, value in given.items() if _is_linked(arguments, name, value)]
-    )
+    linked = [(name, value) for name, value in given.items() if _is_linked(arguments, name, value)]
+    return urlencode([_linked(name, value) for name, value in linked])
 
 
 def _is_linked(arguments: Arguments, name: str, value: str) -> bool:
@@ -313,9 +307,7 @@ def _unknown_field(name: str, given: str, faults: Iterable[Fault], number: int) 
         name,
         name,
         f"unknown-{number}",
-        Control("line", given, {"type": "text"})
-        if typeable(given) and "\n" not in given
-        else Control("area", given),
+        Control("area" if "\n" in given else "line", given, {} if "\n" in given else {"type": "text"}),
         faults=tuple(str(fault) for fault in faults if fault.argument == name),
         description="The prompt has no such argument: empty the field to leave it out.",
         is_unknown=True,
