@@ -1,6 +1,6 @@
 """The gallery: every prompt and resource of a catalog, what is wrong beside them, and search."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ __all__ = ["Fault", "Gallery"]
 
 #: Where a prompt keeps the tags that its author gave.
 _TAGS: Final = "promptkit/tags"
+
+#: A search shows so many prompts: while somebody types, each key lists them anew.
+_MOST_FOUND: Final = 100
 
 
 @attrs.frozen
@@ -114,17 +117,25 @@ class Gallery:
 
     def cards(self, typed: str = "") -> Markup:
         """Return the prompts that match what was typed, with all that clients are told of them."""
-        return Markup("").join(row.card for row in self._matching(typed))
+        return Markup("").join(row.card for row in self._listed(typed))
 
     def lines(self, typed: str = "", current: str = "") -> Markup:
         """Return the names of the prompts that match what was typed; *current* is the one that is shown."""
         marked = ("<a ", '<a aria-current="page" ')
         return Markup("").join(
             Markup(str(row.line).replace(*marked, 1)) if row.prompt.name == current else row.line  # noqa: S704 (as it was)
-            for row in self._matching(typed)
+            for row in self._listed(typed)
         )
 
-    def _matching(self, typed: str) -> Iterable[_Row]:
+    def left_out(self, typed: str = "") -> int:
+        """Return how many prompts match what was typed, and are not shown, as they are so many."""
+        return len(self._matching(typed)) - len(self._listed(typed))
+
+    def _listed(self, typed: str) -> Sequence[_Row]:
+        found = self._matching(typed)
+        return found[:_MOST_FOUND] if typed.strip() else found
+
+    def _matching(self, typed: str) -> Sequence[_Row]:
         words = typed.casefold().split()
         return (
             [row for row in self._rows if all(word in row.words for word in words)] if words else self._rows

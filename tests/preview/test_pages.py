@@ -88,6 +88,21 @@ class TestGallery:
         }
         assert "No prompt matches nothing" in text_of(shown.page("/gallery?q=nothing"))
 
+    def test_a_search_that_finds_many(self, preview):
+        """
+        It shows the first ones, so that each key is quick; without a search, all are shown.
+        """
+        source = "from promptkit import prompt\n" + "".join(
+            f"@prompt\ndef many_{n}():\n    return 'a'\n" for n in range(130)
+        )
+        shown = preview(many=source)
+
+        assert len(re.findall('href="/prompts/', shown.page("/"))) == 130
+        for path in ("/gallery?q=many", "/gallery?q=many&current=many_1"):
+            found = shown.page(path)
+            assert len(re.findall('href="/prompts/', found)) == 100
+            assert "And 30 more: type on to find fewer." in text_of(found)
+
     def test_beside_a_page_the_current_prompt_is_marked(self, preview):
         """
         A search there lists names alone.
