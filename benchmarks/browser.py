@@ -13,8 +13,8 @@ from playwright.sync_api import Browser, sync_playwright
 #: How Debian and others call it.
 _NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 
-#: As root, Chromium has no sandbox. No name leads anywhere, and no address but that of this machine. Text has the
-#: same edges wherever pictures are made.
+#: As root, Chromium has no sandbox. No name leads anywhere, and no address but that of this machine. Text has
+#: the same edges wherever pictures are made.
 _ARGUMENTS: Final = (
     "--no-sandbox",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",

@@ -30,7 +30,7 @@ def prompt_{number}(
     text: Annotated[str, Arg("What it is about")], depth: int = 3, tone: Literal["warm", "cold"] = "warm"
 ):
     """Say something about a subject, to a depth and in a tone."""
-    return f"# Say\\n\\nSay something about **{{text}}** to a depth of {{depth}} in a {{tone}} tone.\\n\\n" + RULES
+    return f"# Say\\n\\nSay something about **{{text}}** to {{depth}} in a {{tone}} tone.\\n\\n" + RULES
 '''
 _RULES: Final = "\nRULES = '\\n'.join(f'- Rule {number}: say it in *other* words' for number in range(20))\n"
 
@@ -48,8 +48,9 @@ _PAINTED: Final = """
 _TYPED: Final = """
 ([character]) => new Promise((done) => {
   const conversation = document.getElementById("conversation");
+  const field = document.getElementById("argument-text");
   let begun = 0;
-  document.getElementById("argument-text").addEventListener("input", (event) => (begun = event.timeStamp), { once: true });
+  field.addEventListener("input", (event) => (begun = event.timeStamp), { once: true });
   const observer = new MutationObserver(() => {
     if (!begun || !conversation.textContent.includes(character)) return;
     observer.disconnect();
@@ -94,7 +95,7 @@ def main() -> int:
     Measure, print, and return the exit code.
     """
     parser = ArgumentParser("python -m benchmarks.preview", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often each is measured (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often (default: %(default)s)")
     rounds = parser.parse_args().rounds
     with TemporaryDirectory() as scratch:
         folder = Path(scratch) / "recipes"
@@ -155,9 +156,9 @@ def _keys(page: Page, rounds: int) -> list[tuple[float, float]]:
 def _print(figures: list[Figure]) -> None:
     table = Table("in a browser", "median ms", "best", "worst", "budget", title=None)
     for figure in figures:
-        times = [f"{each:.0f}" for each in (median(figure.milliseconds), min(figure.milliseconds), max(figure.milliseconds))]
-        budget = "" if figure.budget is None else f"{figure.budget:.0f}" + ("" if figure.is_kept else " MISSED")
-        table.add_row(figure.title, *times, budget)
+        times = (each(figure.milliseconds) for each in (median, min, max))
+        budget = "" if figure.budget is None else f"{figure.budget:.0f}{'' if figure.is_kept else ', MISSED'}"
+        table.add_row(figure.title, *(f"{time:.0f}" for time in times), budget)
     Console(width=100).print(table)
 
 

@@ -1,24 +1,29 @@
 """`promptkit dev` as people have it: a process, and a browser that has opened its address."""
 
-import re
-import subprocess
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.preview.browser.chromium import PATIENCE, Window, chromium
-from tests.terminal import COMMAND, environment
+from tests.preview.browser.window import PATIENCE, Window
+
+pytest.importorskip("playwright", reason="Playwright is not installed")
+
+from playwright.sync_api import expect
+
+from benchmarks.browser import NoBrowser, chromium, served
 
 
 @pytest.fixture(scope="module")
 def browser():
     """Chromium; for a module, since asyncio belongs to Playwright while it runs."""
-    with chromium() as started:
-        playwright = pytest.importorskip("playwright.sync_api")
-        playwright.expect.set_options(timeout=PATIENCE)
-        yield started
+    expect.set_options(timeout=PATIENCE)
+    try:
+        with chromium() as started:
+            yield started
+    except NoBrowser as error:
+        pytest.skip(str(error))
 
 
 class Visit:
@@ -56,27 +61,6 @@ class Visit:
         return self.open(f"/prompts/{name}{query}")
 
 
-@contextmanager
-def serving(folder: Path, **more):
-    """The address of a preview of *folder*."""
-    process = subprocess.Popen(
-        [*COMMAND, "dev", folder.name, "--port", "0", "--no-open"],
-        cwd=folder.parent,
-        env=environment(**more),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        address = process.stdout.readline().strip()
-        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?access-token=\S+", address)
-        yield address
-    finally:
-        process.kill()
-        process.communicate()
-
-
 @pytest.fixture
 def servers():
     """What a test starts, which ends after its windows."""
@@ -108,7 +92,7 @@ def visiting(recipes, windows, servers):
 
     def show(**files):
         folder = recipes(**files)
-        address = servers.enter_context(serving(folder))
+        address = servers.enter_context(served(folder))
         return Visit(windows(address), folder, address)
 
     return show
@@ -121,7 +105,7 @@ def shown(request, tmp_path_factory):
     folder.mkdir()
     for name, source in request.module.RECIPES.items():
         (folder / name).write_text(source, encoding="utf-8")
-    with serving(folder) as address:
+    with served(folder) as address:
         yield folder, address
 
 

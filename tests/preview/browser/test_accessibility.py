@@ -6,30 +6,18 @@ from pathlib import Path
 import pytest
 
 from tests.clients.node_clients import INSTALLING, install
+from tests.preview.browser.sources import MEDIA
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING)]
 
 RECIPES = {
-    "good.py": '''
-import struct, zlib, wave, io
+    "good.py": MEDIA
+    + r'''
 from datetime import date, datetime
 from typing import Annotated, Literal
-from promptkit import Arg, Audio, EmbeddedResource, Image, PromptError, ResourceLink, assistant, prompt, resource, user
-
-def png():
-    chunk = lambda kind, body: struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-    header = struct.pack(">IIBBBBB", 3, 2, 8, 2, 0, 0, 0)
-    pixels = zlib.compress(b"".join(b"\\\\0" + b"\\\\xff\\\\0\\\\0" * 3 for _ in range(2)))
-    return b"\\\\x89PNG\\\\r\\\\n\\\\x1a\\\\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-def wav():
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1); file.setsampwidth(2); file.setframerate(8000)
-        file.writeframes(b"\\\\0\\\\0" * 800)
-    return buffer.getvalue()
+from promptkit import Arg, Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, resource, user
 
 @prompt(title="Everything there is", tags=["all", "long"])
 def everything(
@@ -46,8 +34,12 @@ def everything(
     is_short: bool = False,
 ):
     """Say all there is."""
-    yield user("# A heading\\\\n\\\\n*Text* `code` [link](https://example.com)\\\\n\\\\n> quoted\\\\n\\\\n| a | b |\\\\n| - | - |\\\\n| 1 | 2 |", text)
-    yield assistant("```python\\\\nprint(1)\\\\n```\\\\n\\\\n1. one\\\\n2. two")
+    yield user(
+        "# A heading\n\n*Text* `code` [link](https://example.com)\n\n> quoted",
+        "| a | b |\n| - | - |\n| 1 | 2 |",
+        text,
+    )
+    yield assistant("```python\nprint(1)\n```\n\n1. one\n2. two")
     yield user(Image(png()), Audio(wav()), EmbeddedResource("notes://x", text="A note"))
     yield user(EmbeddedResource("notes://y", blob=b"x", mime_type="application/x-y"))
     yield user(ResourceLink("https://example.com/", name="elsewhere"))
@@ -71,7 +63,7 @@ def today():
 @resource("notes://{day}/all")
 def notes(day: str):
     return day
-'''.replace("\\\\", "\\"),
+''',
     "faulty.py": "from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n",
 }
 
@@ -111,9 +103,7 @@ def test_axe_finds_nothing(scheme, width, axe, shown, windows):
     """
     _, address = shown
     # axe-core runs in the page itself, whose policy allows no other scripts.
-    window = windows(
-        address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True
-    )
+    window = windows(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
     window.allow(": 404", "404 (Not Found)")
     window.page.goto(address)
     found = {}

@@ -2,27 +2,17 @@
 
 import pytest
 
+from tests.preview.browser.sources import MEDIA
+
 expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = pytest.mark.installs
 
-HEAD = """
-import asyncio, io, struct, time, wave, zlib
+HEAD = f"""
+import asyncio, time
 from typing import Annotated
-from promptkit import Arg, Audio, Context, EmbeddedResource, Image, PromptError, ResourceLink, assistant, prompt, resource, user
-
-def png():
-    chunk = lambda kind, body: struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-    header = struct.pack(">IIBBBBB", 3, 2, 8, 2, 0, 0, 0)
-    pixels = zlib.compress(b"".join(b"\\0" + b"\\xff\\0\\0" * 3 for _ in range(2)))
-    return b"\\x89PNG\\r\\n\\x1a\\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-
-def wav():
-    buffer = io.BytesIO()
-    with wave.open(buffer, "wb") as file:
-        file.setnchannels(1); file.setsampwidth(2); file.setframerate(8000)
-        file.writeframes(b"\\0\\0" * 8000)
-    return buffer.getvalue()
+from promptkit import Arg, Audio, EmbeddedResource, Image, PromptError, ResourceLink, assistant, prompt, user
+{MEDIA}
 """
 
 RECIPES = {
@@ -31,7 +21,10 @@ RECIPES = {
 @prompt
 def everything():
     """Say all there is."""
-    yield user("# A heading\\n\\nSome *text* and `code`.\\n\\n- one\\n- two\\n\\n| a | b |\\n| - | - |\\n| 1 | 2 |")
+    yield user(
+        "# A heading\\n\\nSome *text* and `code`.\\n\\n- one\\n- two",
+        "| a | b |\\n| - | - |\\n| 1 | 2 |",
+    )
     yield assistant("Of course.")
     yield user(Image(png()))
     yield user(Audio(wav()))
@@ -95,7 +88,9 @@ def test_markdown_and_raw(visit):
 
     page.get_by_role("button", name="Raw").click()
     expect(first.locator(".raw")).to_be_visible()
-    expect(first.locator(".raw")).to_contain_text("# A heading\n\nSome *text* and `code`.", use_inner_text=True)
+    expect(first.locator(".raw")).to_contain_text(
+        "# A heading\n\nSome *text* and `code`.", use_inner_text=True
+    )
     expect(first.locator(".formatted")).to_be_hidden()
     page.reload()
     expect(page.get_by_role("button", name="Raw")).to_have_attribute("aria-pressed", "true")
@@ -109,7 +104,8 @@ def test_an_image_is_seen(visit):
     image = turns(visit.prompt("everything")).nth(2).get_by_role("img")
 
     expect(image).to_have_accessible_name("image of turn 3")
-    assert image.evaluate("async (img) => (await img.decode(), [img.naturalWidth, img.naturalHeight])") == [3, 2]
+    size = "async (image) => (await image.decode(), [image.naturalWidth, image.naturalHeight])"
+    assert image.evaluate(size) == [3, 2]
 
 
 def test_a_recording_can_be_played(visit):

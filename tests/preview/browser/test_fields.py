@@ -101,11 +101,12 @@ RECIPES = {
     ),
     "forms.py": HEAD
     + '''
-WORDS = ["python", "perl", "php", "rust"]
+def words(typed):
+    return [word for word in ("python", "perl", "php", "rust") if word.startswith(typed)]
 
 @prompt
 def review(
-    language: Annotated[str, Arg("What it is written in", complete=lambda typed: [w for w in WORDS if w.startswith(typed)])],
+    language: Annotated[str, Arg("What it is written in", complete=words)],
     depth: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3,
     where: Annotated[Point | None, Arg("Where", title="The place")] = None,
     lines: list[int] | None = None,

@@ -7,7 +7,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.installs
 
 RECIPES = {
-    "files.py": '''
+    "files.py": """
 from typing import Annotated
 from promptkit import Arg, Image, prompt, user
 
@@ -22,7 +22,7 @@ def read(text: Annotated[str, Arg(title="The text")]):
 @prompt
 def many(files: list[bytes]):
     return f"{[len(file) for file in files]}"
-''',
+""",
 }
 
 #: Drops files on an element, as a file manager does.

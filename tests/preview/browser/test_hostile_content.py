@@ -21,7 +21,7 @@ TEXTS = {
     "style": "<style>@import url(https://evil.example/x.css);body{background:url(https://evil.example/y)}</style>",
     "htmx": '<div hx-get="https://evil.example/" hx-trigger="load" hx-on:load="alert(1)">x</div>',
     "partial": '<hx-partial hx-target="body" hx-swap="innerHTML">gone</hx-partial>',
-    "markdown-script": "[link](javascript:alert(1)) <javascript:alert(1)> [d](data:text/html,<script>alert(1)</script>)",
+    "markdown-script": "[link](javascript:alert(1)) <javascript:alert(1)> [d](data:text/html,<b>x</b>)",
     "markdown-image": "![x](https://evil.example/x.png) ![y](//evil.example/y.png) ![z](/media/z)",
     "markdown-fence": "```\n</code></pre><script>alert(1)</script>\n```",
     "template": "{{ 7 * 7 }} {% raw %} ${alert(1)}",
@@ -34,15 +34,16 @@ TEXTS = {
 ALL = "\n".join(TEXTS.values()).replace("\0", "").replace("\r", "")
 
 SVG = (
-    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="40" height="20" '
-    'onload="alert(1)"><script>alert(1)</script><image href="https://evil.example/x.png" width="9" height="9"/>'
+    '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+    'width="40" height="20" onload="alert(1)"><script>alert(1)</script>'
+    '<image href="https://evil.example/x.png" width="9" height="9"/>'
     '<a xlink:href="javascript:alert(1)"><rect width="40" height="20" fill="red"/></a></svg>'
 )
 
 RECIPES = {
-    "hostile.py": f'''
+    "hostile.py": f"""
 from typing import Annotated, Literal
-from promptkit import Arg, EmbeddedResource, Image, PromptError, ResourceLink, assistant, prompt, resource, user
+from promptkit import Arg, EmbeddedResource, PromptError, ResourceLink, assistant, prompt, resource, user
 
 TEXTS = {TEXTS!r}
 SVG = {SVG!r}
@@ -52,7 +53,7 @@ LINE = " ".join(BAD.split())
 
 @prompt(title=LINE[:900], description=BAD, tags=["<script>alert(1)</script>", '"onclick="alert(1)'])
 def told(
-    text: Annotated[str, Arg(BAD, title='<img src=x onerror=alert(1)>" autofocus onfocus="alert(1)', examples=[BAD])] = "",
+    text: Annotated[str, Arg(BAD, title='<img src=x onerror=alert(1)>" onfocus="x', examples=[BAD])] = "",
     choice: Annotated[Literal['"><script>alert(1)</script>', "b"], Arg("x")] = "b",
     offered: Annotated[str, Arg(complete=lambda typed: list(TEXTS.values()))] = "",
 ):
@@ -90,7 +91,7 @@ def attaches():
 @resource("notes://bad", title="<script>alert(1)</script>", description=BAD, mime_type="text/html")
 def bad():
     return "<script>alert(1)</script>"
-'''
+"""
 }
 
 #: What of a page could run: attributes and addresses of elements.
@@ -109,8 +110,7 @@ def is_harmless(page):
     """Nothing on the page could run, and nothing is from elsewhere."""
     assert page.evaluate(DANGEROUS) == []
     expect(page.locator(FOREIGN)).to_have_count(0)
-    assert page.evaluate("[...document.images].map((image) => new URL(image.src).origin !== origin)").count(True) == 0
-    return True
+    return all(page.evaluate("[...document.images].map((image) => new URL(image.src).origin === origin)"))
 
 
 @pytest.mark.parametrize("which", TEXTS)

@@ -41,6 +41,21 @@ def test_a_save_is_shown_in_place(visiting):
     expect(page.locator("#conversation")).to_contain_text("Criticise x = 21 to 3.")
 
 
+def test_a_field_that_was_left_stays_left(visiting):
+    """
+    A reload moves no focus, so that nothing scrolls while one reads.
+    """
+    visit = visiting(review=REVIEW)
+    page = visit.prompt("review")
+    page.get_by_role("textbox", name="code").fill("x = 1")
+    page.get_by_role("textbox", name="code").blur()
+
+    visit.save("review.py", REVIEW.replace("Review {", "Criticise {"))
+
+    expect(page.locator("#conversation")).to_contain_text("Criticise x = 1 to 3.")
+    assert page.evaluate("document.activeElement === document.body")
+
+
 def test_another_signature(visiting):
     """
     The form changes with its arguments; the others keep what was typed, and one that is gone says so.

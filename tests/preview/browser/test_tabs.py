@@ -114,7 +114,8 @@ def test_the_copied_test_passes(path, visit, shown, tmp_path):
 
     assert passed()[0], passed()[1]
     changed = (folder / "reviews.py").read_text()
-    for said, other in (("Review this", "Criticise"), ("Say ", "Sing "), ("depth: int = 3", "depth: str = ''")):
+    edits = (("Review this", "Criticise"), ("Say ", "Sing "), ("depth: int = 3", "depth: str = ''"))
+    for said, other in edits:
         changed = changed.replace(said, other)
     (tmp_path / "recipes" / "reviews.py").write_text(changed)
     assert not passed()[0]

@@ -1,41 +1,15 @@
-"""Chromium, driven by Playwright, and everything that goes wrong in its pages."""
+"""A window of a browser, and everything that goes wrong in its pages."""
 
-import shutil
-from contextlib import contextmanager
 from urllib.parse import urlsplit
-
-import pytest
-
-#: How Debian and others call it.
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-
-#: No name leads anywhere, and no address but the server's. As root, Chromium has no sandbox.
-ARGUMENTS = ("--no-sandbox", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
 
 #: A page that waits longer, in milliseconds, waits for ever.
 PATIENCE = 5_000
 
 #: Runs in each page, before any other script.
 LISTENS = """
-addEventListener("securitypolicyviolation", (event) =>
-  console.error(`Content-Security-Policy: ${event.violatedDirective} forbids ${event.blockedURI || event.sample}`));
+addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI, sample }) =>
+  console.error(`Content-Security-Policy: ${violatedDirective} forbids ${blockedURI || sample}`));
 """
-
-
-@contextmanager
-def chromium():
-    """A browser without a window, and without a network."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip("Chromium is not installed")
-    with playwright.sync_playwright() as driver:
-        driver.selectors.set_test_id_attribute("id")
-        browser = driver.chromium.launch(executable_path=program, args=list(ARGUMENTS))
-        try:
-            yield browser
-        finally:
-            browser.close()
 
 
 class Window:
