@@ -8,6 +8,7 @@ packages `chromium`, `fonts-inter` and `fonts-jetbrains-mono`.
 import os
 import shutil
 import sys
+from argparse import ArgumentParser
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -96,9 +97,7 @@ def _test(page: Page) -> None:
     expect(page.locator("#conversation > ol")).to_be_visible()
     page.get_by_role("tab", name="Test").click()
     expect(page.locator(".panel")).to_be_visible()
-    page.locator(".tabs").evaluate("(tabs) => tabs.scrollIntoView()")
-    page.mouse.wheel(0, -140)
-    page.wait_for_timeout(300)
+    page.locator(".tabs").evaluate("(tabs) => scrollBy(0, tabs.getBoundingClientRect().top - 220)")
 
 
 PICTURES: Final = (
@@ -112,17 +111,20 @@ PICTURES: Final = (
 
 def main() -> int:
     """
-    Make the pictures.
+    Make the pictures, and return the exit code.
     """
+    parser = ArgumentParser("python -m docs.screenshots", description="Make the pictures of the preview.")
+    parser.add_argument("--output", type=Path, default=FIGURES, metavar="FOLDER", help="where they go")
+    output = parser.parse_args().output
     with TemporaryDirectory() as scratch:
         fonts = Path(scratch) / "fonts.conf"
         matches = "".join(_MATCH.format(name=name, font=font) for name, font in FONTS.items())
         fonts.write_text(f"<fontconfig><include>/etc/fonts/fonts.conf</include>{matches}</fontconfig>")
-        os.environ["FONTCONFIG_FILE"] = str(fonts)
+        os.environ["FONTCONFIG_FILE"] = str(fonts)  # Chromium's
         recipes = shutil.copytree(ROOT / "recipes", Path(scratch) / "recipes")
         with served(recipes) as address, chromium() as browser:
             for picture in PICTURES:
-                (FIGURES / f"{picture.name}.png").write_bytes(_made(browser, address, picture))
+                (output / f"{picture.name}.png").write_bytes(_made(browser, address, picture))
     return 0
 
 
