@@ -22,3 +22,11 @@ docs:
 # The measurements that docs/performance.md shows.
 bench *arguments:
     python -m benchmarks {{arguments}}
+
+# First paint and keys of the preview, in a browser.
+bench-preview *arguments:
+    python -m benchmarks.preview {{arguments}}
+
+# The pictures of the preview in the documentation.
+screenshots:
+    python -m docs.screenshots

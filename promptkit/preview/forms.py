@@ -29,6 +29,9 @@ __all__ = ["Field", "Files", "Submission", "fields_of", "query_of", "read", "sub
 #: By argument name: what the file was called that it was read from, and how many there were so far.
 Files: TypeAlias = Mapping[str, tuple[str, int]]
 
+#: Controls in which people see what they can enter.
+_PLAIN: Final = frozenset({"radios", "select", "moment", "file"})
+
 #: Characters of a value that a link still holds.
 _MAX_LINKED: Final = 4_000
 
@@ -281,7 +284,7 @@ def _field(argument: Argument, given: str | None, faults: Iterable[Fault], file:
         argument.name,
         attrs.evolve(control, attributes={**control.attributes, **_placeholder(argument)}),
         required=argument.required,
-        description=argument.description or argument.reader.hint or None,
+        description=_described(argument, control),
         examples=_examples(argument),
         faults=tuple(told(argument, fault, given) for fault in faults if fault.argument == argument.name),
         completes=argument.completer is not None and is_line,
@@ -292,6 +295,17 @@ def _field(argument: Argument, given: str | None, faults: Iterable[Fault], file:
         uploads=file[1],
         size=_size(argument, control),
     )
+
+
+def _described(argument: Argument, control: Control) -> str | None:
+    """The author's words, and what to enter if the control does not show that. Examples have buttons."""
+    arg = argument.arg
+    if arg.env:
+        return argument.description
+    hint = None if control.kind in _PLAIN else argument.reader.hint
+    if not arg.description:
+        return hint or None
+    return f"{arg.description} ({hint})" if hint else arg.description
 
 
 def _size(argument: Argument, control: Control) -> int:

@@ -17,9 +17,12 @@
   const form = by("arguments");
   if (form) new MutationObserver(markControls).observe(form, { childList: true, subtree: true });
 
-  // A control that was written anew, after an upload, is focused as the old one was.
+  // A control that was written anew, after an upload, is focused as the old one was. One that people have left is not.
   let focused = null;
-  document.addEventListener("focusin", (event) => { if (event.target.id) focused = event.target.id; });
+  document.addEventListener("focusin", (event) => (focused = event.target.id));
+  document.addEventListener("focusout", (event) => queueMicrotask(() => {
+    if (event.target.isConnected && document.activeElement === document.body) focused = null;
+  }));
   document.addEventListener("htmx:after:swap", (event) => {
     // The form holds by now what was read from files: they are sent once.
     if (event.target === form) for (const chooser of form.querySelectorAll("input[type=file]")) chooser.value = "";

@@ -1,0 +1,166 @@
+"""
+The preview in a browser: the first paint of many prompts, and what a key takes.
+
+`python -m benchmarks.preview` prints medians, and ends with 1 if one of them is over its budget.
+"""
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import attrs
+from playwright.sync_api import Browser, Page
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.browser import NoBrowser, chromium, served
+
+PROMPTS: Final = 1_000
+ROUNDS: Final = 20
+
+#: Some prompts of one folder: a file has ten of them.
+_FILE: Final = "from typing import Annotated, Literal\nfrom promptkit import Arg, prompt\n"
+_PROMPT: Final = '''
+@prompt(title="Prompt {number}", tags=["group-{group}"])
+def prompt_{number}(
+    text: Annotated[str, Arg("What it is about")], depth: int = 3, tone: Literal["warm", "cold"] = "warm"
+):
+    """Say something about a subject, to a depth and in a tone."""
+    return f"# Say\\n\\nSay something about **{{text}}** to {{depth}} in a {{tone}} tone.\\n\\n" + RULES
+'''
+_RULES: Final = "\nRULES = '\\n'.join(f'- Rule {number}: say it in *other* words' for number in range(20))\n"
+
+#: From the request for the page until something of it is seen, in milliseconds.
+_PAINTED: Final = """
+() => new Promise((done) => new PerformanceObserver((list, observer) => {
+  for (const entry of list.getEntriesByName("first-contentful-paint")) {
+    observer.disconnect();
+    done(entry.startTime - performance.getEntriesByType("navigation")[0].fetchStart);
+  }
+}).observe({ type: "paint", buffered: true }))
+"""
+
+#: From the event of a key until the conversation holds its character, and until that is painted.
+_TYPED: Final = """
+([character]) => new Promise((done) => {
+  const conversation = document.getElementById("conversation");
+  const field = document.getElementById("argument-text");
+  let begun = 0;
+  field.addEventListener("input", (event) => (begun = event.timeStamp), { once: true });
+  const observer = new MutationObserver(() => {
+    if (!begun || !conversation.textContent.includes(character)) return;
+    observer.disconnect();
+    const changed = performance.now() - begun;
+    requestAnimationFrame(() => setTimeout(() => done([changed, performance.now() - begun])));
+  });
+  observer.observe(conversation, { childList: true, subtree: true, characterData: true });
+})
+"""
+
+
+@attrs.frozen
+class Figure:
+    """
+    A median, and what it may be at most.
+
+    Args:
+        title:
+            What was measured.
+
+        milliseconds:
+            Every measurement.
+
+        budget:
+            What the median may be, in milliseconds; None for no budget.
+    """
+
+    title: str
+    milliseconds: list[float]
+    budget: float | None = None
+
+    @property
+    def is_kept(self) -> bool:
+        """
+        Whether the median is within the budget.
+        """
+        return self.budget is None or median(self.milliseconds) <= self.budget
+
+
+def main() -> int:
+    """
+    Measure, print, and return the exit code.
+    """
+    parser = ArgumentParser("python -m benchmarks.preview", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="how often (default: %(default)s)")
+    rounds = parser.parse_args().rounds
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "recipes"
+        _write(folder)
+        try:
+            with served(folder) as address, chromium() as browser:
+                figures = list(_measure(browser, address, rounds))
+        except NoBrowser as error:
+            Console(stderr=True).print(str(error), markup=False)
+            return 2
+    _print(figures)
+    return 0 if all(figure.is_kept for figure in figures) else 1
+
+
+def _write(folder: Path) -> None:
+    folder.mkdir()
+    for group in range(PROMPTS // 10):
+        prompts = (_PROMPT.format(number=10 * group + one, group=group) for one in range(10))
+        (folder / f"group_{group}.py").write_text(_FILE + _RULES + "".join(prompts))
+
+
+def _measure(browser: Browser, address: str, rounds: int) -> Iterator[Figure]:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(address)
+    origin = address.partition("/?")[0]
+    yield Figure(f"the gallery of {PROMPTS:,} prompts, first paint", _paints(page, origin, "/", rounds), 500)
+    path = "/prompts/prompt_7?text=a"
+    yield Figure(f"a prompt of {PROMPTS:,}, first paint", _paints(page, origin, path, rounds), 500)
+    changed, painted = zip(*_keys(page, rounds), strict=True)
+    yield Figure("a key, until the conversation says it", list(changed), 50)
+    yield Figure("a key, until that is painted", list(painted))
+
+
+def _paints(page: Page, origin: str, path: str, rounds: int) -> list[float]:
+    found = []
+    for _ in range(rounds):
+        page.goto("about:blank")
+        page.goto(origin + path, wait_until="commit")
+        found.append(page.evaluate(_PAINTED))
+    page.wait_for_load_state()
+    return found
+
+
+def _keys(page: Page, rounds: int) -> list[tuple[float, float]]:
+    """Type one character after the other, each once the one before is seen."""
+    found = []
+    page.locator("#argument-text").press("End")
+    text = "a"
+    for number in range(rounds):
+        text += chr(ord("b") + number % 20)
+        seen = page.evaluate_handle(f"(text) => ({{ seen: ({_TYPED})([text]) }})", text)
+        page.keyboard.type(text[-1])
+        changed, painted = seen.evaluate("({ seen }) => seen")
+        found.append((changed, painted))
+    return found
+
+
+def _print(figures: list[Figure]) -> None:
+    table = Table("in a browser", "median ms", "best", "worst", "budget", title=None)
+    for figure in figures:
+        times = (each(figure.milliseconds) for each in (median, min, max))
+        budget = "" if figure.budget is None else f"{figure.budget:.0f}{'' if figure.is_kept else ', MISSED'}"
+        table.add_row(figure.title, *(f"{time:.0f}" for time in times), budget)
+    Console(width=100).print(table)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

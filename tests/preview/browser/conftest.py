@@ -1,0 +1,116 @@
+"""`promptkit dev` as people have it: a process, and a browser that has opened its address."""
+
+from contextlib import ExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.preview.browser.window import PATIENCE, Window
+
+pytest.importorskip("playwright", reason="Playwright is not installed")
+
+from playwright.sync_api import expect
+
+from benchmarks.browser import NoBrowser, chromium, served
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium; for a module, since asyncio belongs to Playwright while it runs."""
+    expect.set_options(timeout=PATIENCE)
+    try:
+        with chromium() as started:
+            yield started
+    except NoBrowser as error:
+        pytest.skip(str(error))
+
+
+class Visit:
+    """
+    A window in which the address has been opened that ``promptkit dev`` has printed.
+
+    Args:
+        window:
+            The window.
+
+        folder:
+            The recipes.
+
+        address:
+            The address.
+    """
+
+    def __init__(self, window, folder: Path, address: str):
+        self.window, self.folder, self.address = window, folder, address
+        self.page = window.page
+        self.page.goto(address)
+
+    def open(self, path: str):
+        """The page at a path."""
+        self.page.goto(self.window.origin + path)
+        return self.page
+
+    def save(self, name: str, source: str):
+        """Save a file of the recipes, as editors do."""
+        (self.folder / f".{name}").write_text(source, encoding="utf-8")
+        (self.folder / f".{name}").replace(self.folder / name)
+
+    def prompt(self, name: str, query: str = ""):
+        """The page of a prompt."""
+        return self.open(f"/prompts/{name}{query}")
+
+
+@pytest.fixture
+def servers():
+    """What a test starts, which ends after its windows."""
+    with ExitStack() as started:
+        yield started
+
+
+@pytest.fixture
+def windows(browser, servers):
+    """A function that opens a window; at the end nothing may have gone wrong in any."""
+    opened = []
+
+    def open_window(address, **options):
+        url = urlsplit(address)
+        opened.append(Window(browser, f"{url.scheme}://{url.netloc}", **options))
+        return opened[-1]
+
+    yield open_window
+    mishaps = []
+    for window in opened:
+        window.context.close()
+        mishaps += window.mishaps
+    assert mishaps == []
+
+
+@pytest.fixture
+def visiting(recipes, windows, servers):
+    """A function that shows recipes in a window."""
+
+    def show(**files):
+        folder = recipes(**files)
+        address = servers.enter_context(served(folder))
+        return Visit(windows(address), folder, address)
+
+    return show
+
+
+@pytest.fixture(scope="module")
+def shown(request, tmp_path_factory):
+    """The address and the folder of the recipes that a module has for all of its tests."""
+    folder = tmp_path_factory.mktemp("preview") / "recipes"
+    folder.mkdir()
+    for name, source in request.module.RECIPES.items():
+        (folder / name).write_text(source, encoding="utf-8")
+    with served(folder) as address:
+        yield folder, address
+
+
+@pytest.fixture
+def visit(shown, windows):
+    """A window of its own onto the recipes of the module."""
+    folder, address = shown
+    return Visit(windows(address), folder, address)

@@ -1,0 +1,254 @@
+"""The pages for everybody: by keyboard, with assistive technology, in light and dark, in large and small."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.clients.node_clients import INSTALLING, install
+from tests.preview.browser.sources import MEDIA
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = [pytest.mark.installs, pytest.mark.timeout(INSTALLING)]
+
+RECIPES = {
+    "good.py": MEDIA
+    + r'''
+from datetime import date, datetime
+from typing import Annotated, Literal
+from promptkit import Arg, Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, resource, user
+
+@prompt(title="Everything there is", tags=["all", "long"])
+def everything(
+    text: Annotated[str, Arg("A text", title="The text", examples=["One", "Two"])],
+    number: int = 1,
+    choice: Literal["a", "b", "c"] = "a",
+    many: Literal["a", "b", "c", "d", "e"] | None = None,
+    when: datetime | None = None,
+    day: date | None = None,
+    picture: bytes | None = None,
+    items: list[int] | None = None,
+    named: Annotated[str, Arg(complete=["x", "y"])] = "x",
+    token: Annotated[str, Arg(secret=True)] = "",
+    is_short: bool = False,
+):
+    """Say all there is."""
+    yield user(
+        "# A heading\n\n*Text* `code` [link](https://example.com)\n\n> quoted",
+        "| a | b |\n| - | - |\n| 1 | 2 |",
+        text,
+    )
+    yield assistant("```python\nprint(1)\n```\n\n1. one\n2. two")
+    yield user(Image(png()), Audio(wav()), EmbeddedResource("notes://x", text="A note"))
+    yield user(EmbeddedResource("notes://y", blob=b"x", mime_type="application/x-y"))
+    yield user(ResourceLink("https://example.com/", name="elsewhere"))
+
+@prompt
+def fails():
+    raise ValueError("no")
+
+@prompt(elicit=True)
+def asks(version: Annotated[str, Arg("Which one?")]):
+    return version
+
+@prompt
+def nothing_to_fill():
+    return "It takes no arguments."
+
+@resource("notes://today", title="Today")
+def today():
+    return "# Notes"
+
+@resource("notes://{day}/all")
+def notes(day: str):
+    return day
+''',
+    "faulty.py": "from promptkit import prompt\n\n@prompt\ndef bare(text):\n    return text\n",
+}
+
+#: Every page there is, and what to click there.
+PAGES = {
+    "gallery": ("/", None),
+    "nothing found": ("/?q=nowhere", None),
+    "conversation": ("/prompts/everything?text=hello", None),
+    "raw": ("/prompts/everything?text=hello", "Raw"),
+    "faults": ("/prompts/everything?number=x&unknown=1&items=a", None),
+    "failure": ("/prompts/fails", None),
+    "question": ("/prompts/asks", None),
+    "no arguments": ("/prompts/nothing_to_fill", None),
+    "resource": ("/resources?uri=notes%3A%2F%2Ftoday", None),
+    "template": ("/resources?uri=notes%3A%2F%2F%7Bday%7D%2Fall", None),
+    "no resource": ("/resources?uri=x%3A%2F%2Fy", None),
+    "no page": ("/prompts/nowhere", None),
+    **{
+        f"tab {name}": ("/prompts/everything?text=hello", name)
+        for name in ("Wire", "Vendors", "Test", "Command line", "Clients")
+    },
+}
+
+
+@pytest.fixture(scope="session")
+def axe(installations):
+    """The source of axe-core."""
+    folder = install(Path(__file__).parent / "axe", installations)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(scheme, width, axe, shown, windows):
+    """
+    No page breaks a rule of axe-core, nor is wider than the window.
+    """
+    _, address = shown
+    # axe-core runs in the page itself, whose policy allows no other scripts.
+    window = windows(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
+    window.allow(": 404", "404 (Not Found)")
+    window.page.goto(address)
+    found = {}
+    for name, (path, clicked) in PAGES.items():
+        window.page.goto(window.origin + path)
+        if clicked:
+            window.page.locator(f"button:text-is('{clicked}')").click()
+            expect(window.page.locator("[aria-selected=true], [aria-pressed=true]").first).to_be_visible()
+            window.page.wait_for_load_state("networkidle") if clicked == "Raw" else expect(
+                window.page.locator(".panel")
+            ).to_be_visible()
+        window.page.evaluate(axe)
+        said = window.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        problems = [
+            f"{rule['id']}: {node['html'][:160]}" for rule in said["violations"] for node in rule["nodes"]
+        ]
+        wide = window.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        assert said["passes"], name
+        found[name] = problems + ([f"wider than the window by {wide}"] if wide > 0 else [])
+    assert {name: problems for name, problems in found.items() if problems} == {}, json.dumps(found, indent=1)
+
+
+def test_what_is_examined(visit):
+    """
+    The prompt that axe-core looks at says all that prompts can say.
+    """
+    expect(visit.prompt("everything", "?text=hello").locator("#conversation > ol > li")).to_have_count(7)
+
+
+def test_names_of_fields(visit):
+    """
+    Each control is called by its argument's title, else its name.
+    """
+    form = visit.prompt("everything").locator("#arguments")
+
+    for name, role in (
+        ("The text", "textbox"),
+        ("number", "spinbutton"),
+        ("choice", "radiogroup"),
+        ("many", "combobox"),
+        ("when", "textbox"),
+        ("when: Offset", "textbox"),
+        ("day", "textbox"),
+        ("picture", "button"),
+        ("items", "textbox"),
+        ("named", "combobox"),
+        ("token", "textbox"),
+        ("is_short", "radiogroup"),
+    ):
+        expect(form.get_by_role(role, name=name, exact=True)).to_be_visible()
+
+
+def focused(page):
+    """What has the focus, as one would call it."""
+    return page.evaluate(
+        "(e => e.getAttribute('aria-label') || e.id || e.textContent.trim())(document.activeElement)"
+    )
+
+
+def tab_to(page, name, key="Tab", most=80):
+    """Press a key until something has the focus."""
+    for _ in range(most):
+        page.keyboard.press(key)
+        if focused(page) == name:
+            return
+    pytest.fail(f"{name!r} is not reached by {key}")
+
+
+def test_by_keyboard_alone(visit):
+    """
+    From the gallery to a prompt, through its form, its tabs and their buttons, and back.
+    """
+    page = visit.open("/")
+    page.keyboard.press("Tab")
+    assert focused(page) == "Skip to the content"
+    tab_to(page, "q")
+    page.keyboard.type("everything")
+    expect(page.locator("#found").get_by_role("link")).to_have_count(1)
+    tab_to(page, "everything")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("everything")
+
+    tab_to(page, "argument-text")
+    page.keyboard.type("by hand")
+    tab_to(page, "argument-number")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#conversation")).to_contain_text("by hand")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("radiogroup", name="choice").get_by_role("radio").nth(1)).to_be_checked()
+
+    tab_to(page, "Raw")
+    page.keyboard.press("Enter")
+    expect(page.locator("#turn-1 .raw")).to_be_visible()
+    tab_to(page, "Copy turn 1")
+    page.keyboard.press("Enter")
+    assert "by hand" in page.evaluate("navigator.clipboard.readText()")
+
+    tab_to(page, "tab-wire")
+    for name in ("Vendors", "Test", "Command line"):
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_role("tab", name=name)).to_be_focused()
+        expect(page.get_by_role("tabpanel", name=name).locator(".panel")).to_be_visible()
+    tab_to(page, "Copy Run this")
+    page.keyboard.press("Enter")
+    expect(page.locator(".copied")).to_have_text("Copied")
+    assert page.evaluate("navigator.clipboard.readText()").startswith("promptkit render recipes everything")
+
+    tab_to(page, "argument-number", "Shift+Tab")
+
+
+def test_what_has_the_focus_is_seen(visit):
+    """
+    Whatever Tab reaches is in the window and has an outline.
+    """
+    page = visit.prompt("everything", "?text=hello")
+    seen = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        name, outline, shown = page.evaluate(
+            """() => {
+              const focused = document.activeElement, row = focused.closest("li") ?? focused;
+              const label = focused.labels?.[0] ?? focused;
+              const box = focused.getBoundingClientRect();
+              const outlined = [focused, row, label].some((e) => getComputedStyle(e).outlineStyle !== "none");
+              return [focused.outerHTML.slice(0, 90), outlined, box.bottom > 0 && box.top < innerHeight];
+            }"""
+        )
+        if name.startswith("<body"):
+            break
+        seen.add(name)
+        assert outline, name
+        assert shown, name
+    assert len(seen) > 25
+
+
+@pytest.mark.parametrize("width", [320, 720, 1024])
+def test_windows_of_other_sizes(width, shown, windows):
+    """
+    Nothing is beside the window: 320 px is 1,280 px at four times the size.
+    """
+    _, address = shown
+    window = windows(address, viewport={"width": width, "height": 600})
+    window.allow(": 404", "404 (Not Found)")
+    window.page.goto(address)
+    for path, _ in PAGES.values():
+        window.page.goto(window.origin + path)
+        assert window.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path

@@ -1,0 +1,56 @@
+"""What is made with a browser: the benchmark of the preview, and the pictures of the documentation."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import imagesize
+import pytest
+
+from tests.terminal import environment
+
+pytestmark = [pytest.mark.installs, pytest.mark.timeout(180)]
+
+ROOT = Path(__file__).parents[3]
+FIGURES = ROOT / "docs" / "figures"
+
+
+def ran(*words):
+    return subprocess.run(
+        [sys.executable, "-m", *words],
+        cwd=ROOT,
+        env=environment(COLUMNS="100"),
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+
+
+def test_the_benchmark_prints_its_figures(browser):
+    """
+    Each has a median; the exit code says whether one was over its budget, and so does the table.
+    """
+    result = ran("benchmarks.preview", "--rounds", "2")
+
+    assert result.returncode == int("MISSED" in result.stdout), result.stderr
+    for title in (
+        "the gallery of 1,000 prompts",
+        "a prompt of 1,000",
+        "a key, until the conversation says it",
+    ):
+        assert title in result.stdout
+
+
+def test_the_pictures_are_made(browser, tmp_path):
+    """
+    The command makes those that are in the documentation, small enough to be loaded in a moment.
+    """
+    result = ran("docs.screenshots", "--output", str(tmp_path))
+
+    assert result.returncode == 0, result.stderr
+    made = {file.name: imagesize.get(file) for file in tmp_path.iterdir()}
+    assert len(made) == 5
+    assert made == {file.name: imagesize.get(file) for file in FIGURES.glob("preview-*.png")}
+    for file in (*tmp_path.iterdir(), *FIGURES.glob("preview-*.png")):
+        assert file.stat().st_size < 200_000

@@ -1,0 +1,209 @@
+"""What prompts say, as a browser shows it."""
+
+import pytest
+
+from tests.preview.browser.sources import MEDIA
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+HEAD = f"""
+import asyncio, time
+from typing import Annotated
+from promptkit import Arg, Audio, EmbeddedResource, Image, PromptError, ResourceLink, assistant, prompt, user
+{MEDIA}
+"""
+
+RECIPES = {
+    "said.py": HEAD
+    + '''
+@prompt
+def everything():
+    """Say all there is."""
+    yield user(
+        "# A heading\\n\\nSome *text* and `code`.\\n\\n- one\\n- two",
+        "| a | b |\\n| - | - |\\n| 1 | 2 |",
+    )
+    yield assistant("Of course.")
+    yield user(Image(png()))
+    yield user(Audio(wav()))
+    yield user(EmbeddedResource("notes://plain", text="Plain *text*", mime_type="text/plain"))
+    yield user(EmbeddedResource("notes://data", blob=b"\\0\\1\\2", mime_type="application/x-thing"))
+    yield user(ResourceLink("https://example.com/page", name="page", description="A page"))
+
+@prompt
+def long(size: int):
+    return "word " * size
+
+@prompt(timeout=0.3)
+def hangs():
+    time.sleep(60)
+
+@prompt
+def raises(text: str = "it"):
+    raise ValueError(f"cannot do {text}")
+
+@prompt
+def refuses():
+    raise PromptError("Not today: the office is closed.")
+
+@prompt(elicit=True)
+def asks(version: Annotated[str, Arg("Which version?")], note: str = "none"):
+    return f"Release {version}, {note}."
+
+@prompt
+async def waits(text: str = "so"):
+    await asyncio.sleep(0)
+    return f"Waited, {text}."
+''',
+}
+
+
+def turns(page):
+    return page.locator("#conversation > ol > li")
+
+
+def test_turns(visit):
+    """
+    Each turn says who speaks, what it holds, and about how many tokens that takes.
+    """
+    page = visit.prompt("everything")
+
+    expect(turns(page)).to_have_count(7)
+    expect(turns(page).locator(".role")).to_have_text(["user", "assistant", *["user"] * 5])
+    expect(turns(page).nth(0).locator(".about")).to_contain_text("tokens")
+    expect(page.locator("#state")).to_contain_text("7 messages, about")
+
+
+def test_markdown_and_raw(visit):
+    """
+    Text is shown formatted, or as it is; the choice stays from page to page.
+    """
+    page = visit.prompt("everything")
+    first = turns(page).nth(0)
+    expect(first.locator("em")).to_have_text("text")
+    expect(first.locator("table")).to_be_visible()
+    expect(first.locator(".raw")).to_be_hidden()
+
+    page.get_by_role("button", name="Raw").click()
+    expect(first.locator(".raw")).to_be_visible()
+    expect(first.locator(".raw")).to_contain_text(
+        "# A heading\n\nSome *text* and `code`.", use_inner_text=True
+    )
+    expect(first.locator(".formatted")).to_be_hidden()
+    page.reload()
+    expect(page.get_by_role("button", name="Raw")).to_have_attribute("aria-pressed", "true")
+    expect(first.locator(".raw")).to_be_visible()
+
+
+def test_an_image_is_seen(visit):
+    """
+    The browser has decoded it, in its size.
+    """
+    image = turns(visit.prompt("everything")).nth(2).get_by_role("img")
+
+    expect(image).to_have_accessible_name("image of turn 3")
+    size = "async (image) => (await image.decode(), [image.naturalWidth, image.naturalHeight])"
+    assert image.evaluate(size) == [3, 2]
+
+
+def test_a_recording_can_be_played(visit):
+    """
+    The browser has understood it, and knows how long it is.
+    """
+    player = turns(visit.prompt("everything")).nth(3).locator("audio")
+
+    expect(player).to_have_js_property("duration", 1)
+    assert player.evaluate("(audio) => audio.play().then(() => audio.error)") is None
+
+
+def test_resources_are_unfolded(visit):
+    """
+    A text is there to read, bytes to save, and a link to follow.
+    """
+    page = visit.prompt("everything")
+    expect(turns(page).nth(4)).to_contain_text("notes://plain")
+    expect(turns(page).nth(4)).to_contain_text("Plain *text*")
+
+    with page.expect_download() as saved:
+        turns(page).nth(5).get_by_role("link", name="Save this file").click()
+    assert saved.value.path().read_bytes() == b"\0\1\2"
+
+    link = turns(page).nth(6).get_by_role("link", name="page")
+    assert link.get_attribute("href") == "https://example.com/page"
+    assert "noreferrer" in link.get_attribute("rel")
+
+
+def test_a_turn_is_copied_as_it_is(visit):
+    """
+    The clipboard gets the text of the turn, not its Markdown formatted.
+    """
+    page = visit.prompt("everything")
+    page.get_by_role("button", name="Copy turn 1").click()
+    expect(page.locator("#news")).to_have_text("Copied.")
+
+    assert page.evaluate("navigator.clipboard.readText()").startswith("# A heading\n\nSome *text*")
+
+
+def test_a_long_text_is_cut_until_one_asks(visit):
+    """
+    Its beginning is shown with its length, and a button shows all of it.
+    """
+    page = visit.prompt("long", "?size=50000")
+    turn = turns(page).nth(0)
+    expect(turn).to_contain_text("20,000 of 250,000 characters are shown.")
+
+    turn.get_by_role("button", name="Show all").click()
+    expect(turn.locator(".cut")).to_have_count(0)
+    assert len(turn.locator(".raw").text_content()) == 250_000
+
+
+def test_a_prompt_that_hangs(visit):
+    """
+    Its limit is told, and the page goes on.
+    """
+    page = visit.prompt("hangs")
+    expect(page.locator("#conversation")).to_contain_text("took longer than its limit of 0.3 s")
+
+    expect(turns(visit.prompt("everything"))).to_have_count(7)
+
+
+def test_a_prompt_that_raises(visit):
+    """
+    The traceback ends in the author's line; what was typed stays.
+    """
+    page = visit.prompt("raises")
+    page.get_by_role("textbox", name="text").fill("<that>")
+
+    expect(page.locator("#conversation")).to_contain_text("ValueError: cannot do <that>")
+    expect(page.locator("#conversation")).to_contain_text("recipes/said.py")
+    expect(page.locator("#state")).to_have_text("The prompt failed")
+
+
+def test_a_prompt_that_refuses(visit):
+    """
+    What its author says to people is shown, without a traceback.
+    """
+    page = visit.prompt("refuses")
+
+    expect(page.locator(".failure pre")).to_have_text("Not today: the office is closed.", use_inner_text=True)
+
+
+def test_a_prompt_that_asks(visit):
+    """
+    The page says what a client would ask for; the form answers.
+    """
+    page = visit.prompt("asks")
+    expect(page.locator("#state")).to_have_text("A client would ask for version")
+    expect(page.locator("#conversation")).to_contain_text("This prompt asks.")
+
+    page.get_by_role("textbox", name="version").fill("1.0")
+    expect(turns(page)).to_contain_text(["Release 1.0, none."])
+
+
+def test_an_asynchronous_prompt(visit):
+    """
+    It is rendered as the others are.
+    """
+    expect(turns(visit.prompt("waits"))).to_contain_text(["Waited, so."])

@@ -1,0 +1,341 @@
+"""Forms in a browser: what people enter there is what the function gets."""
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+HEAD = """
+import enum
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from uuid import UUID
+import attrs
+import msgspec
+from promptkit import Arg, prompt
+
+class Tone(enum.Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+@attrs.define
+class Place:
+    name: str
+    points: list[Point] = attrs.Factory(list)
+
+class Options(TypedDict):
+    depth: int
+
+class Pair(NamedTuple):
+    left: int
+    right: str
+
+class Circle(msgspec.Struct):
+    radius: int
+"""
+
+#: A type, how a person enters a value, what that is, and its `repr` in the function.
+TYPES = [
+    ("str", "fill", "Two\nlines <b>", "'Two\\nlines <b>'"),
+    ("int", "type", "1000", "1000"),
+    ("Annotated[int, msgspec.Meta(ge=1, le=9)]", "type", "9", "9"),
+    ("float", "type", "2.5", "2.5"),
+    ("Decimal", "type", "2.50", "Decimal('2.50')"),
+    ("bool", "check", "yes", "True"),
+    ("Tone", "check", "cold", "<Tone.COLD: 'cold'>"),
+    ("Level", "check", "2", "<Level.HIGH: 2>"),
+    ("Literal['python', 'rust']", "check", "rust", "'rust'"),
+    ("Literal['a', 'b', 'c', 'd', 'e']", "select", "d", "'d'"),
+    ("date", "fill", "2026-01-31", "datetime.date(2026, 1, 31)"),
+    ("datetime", "fill", "2026-01-31T12:30", "datetime.datetime(2026, 1, 31, 12, 30)"),
+    ("time", "fill", "12:30", "datetime.time(12, 30)"),
+    ("timedelta", "fill", "1h 30m", "datetime.timedelta(seconds=5400)"),
+    (
+        "UUID",
+        "fill",
+        "12345678123456781234567812345678",
+        "UUID('12345678-1234-5678-1234-567812345678')",
+    ),
+    ("Path", "fill", "notes/today.md", "PosixPath('notes/today.md')"),
+    ("bytes", "upload", "h\u00e9", "b'h\\xc3\\xa9'"),
+    ("list[bytes]", "read", "hi", "[b'hi']"),
+    ("list[str]", "fill", "one, and\ntwo", "['one, and', 'two']"),
+    ("list[int]", "fill", "1\n2", "[1, 2]"),
+    ("list[Tone]", "fill", "cold\nwarm", "[<Tone.COLD: 'cold'>, <Tone.WARM: 'warm'>]"),
+    ("set[int]", "fill", "2", "{2}"),
+    ("frozenset[str]", "fill", "a", "frozenset({'a'})"),
+    ("tuple[int, ...]", "fill", "1, 2", "(1, 2)"),
+    ("tuple[int, str]", "fill", '[1, "a"]', "(1, 'a')"),
+    ("dict[str, int]", "fill", '{"a": 1}', "{'a': 1}"),
+    ("dict[str, list[Point]]", "fill", '{"a": [{"x": 1}]}', "{'a': [Point(x=1, y=0.0)]}"),
+    ("Point", "fill", '{"x": 1, "y": 2}', "Point(x=1, y=2.0)"),
+    ("list[Point]", "fill", '[{"x": 1}]', "[Point(x=1, y=0.0)]"),
+    ("Place", "fill", '{"name": "here"}', "Place(name='here', points=[])"),
+    ("Options", "fill", '{"depth": 2}', "{'depth': 2}"),
+    ("Pair", "fill", '[1, "r"]', "Pair(left=1, right='r')"),
+    ("Circle", "fill", '{"radius": 3}', "Circle(radius=3)"),
+    ("int | str", "fill", "5", "5"),
+    ("float | Literal['auto']", "complete", "AUTO", "'auto'"),
+    ("int | None", "type", "5", "5"),
+]
+
+RECIPES = {
+    "types.py": HEAD
+    + "".join(
+        f'\n@prompt(name="takes-{number}")\n'
+        f"def takes_{number}(value: {kind}) -> str:\n    return f'    {{value!r}}'\n"
+        for number, (kind, *_) in enumerate(TYPES)
+    ),
+    "forms.py": HEAD
+    + '''
+def words(typed):
+    return [word for word in ("python", "perl", "php", "rust") if word.startswith(typed)]
+
+@prompt
+def review(
+    language: Annotated[str, Arg("What it is written in", complete=words)],
+    depth: Annotated[int, msgspec.Meta(ge=1, le=9)] = 3,
+    where: Annotated[Point | None, Arg("Where", title="The place")] = None,
+    lines: list[int] | None = None,
+    style: Literal["terse", "verbose"] = "terse",
+):
+    """Review code."""
+    return f"Review {language} to {depth}, at {where}, {lines}, {style}."
+
+@prompt
+def whisper(token: Annotated[str, Arg(secret=True)], text: str = "hi"):
+    return f"Say {text} with {len(token)} characters."
+
+@prompt
+def examples(
+    change: Annotated[str, Arg("What changed", examples=["Fix <the> bug", "Add it"])],
+    tone: Annotated[Tone, Arg(examples=[Tone.COLD])],
+):
+    return f"Say {change} {tone.value}."
+''',
+}
+
+
+#: The control of each way to enter a value, as assistive technology has it.
+ROLES = {
+    "fill": "textbox",
+    "type": "spinbutton",
+    "check": "radiogroup",
+    "select": "combobox",
+    "complete": "combobox",
+    "upload": "button",
+    "read": "button",
+}
+
+
+def field(page, name, role="textbox"):
+    """What assistive technology finds under the name of an argument."""
+    return page.locator("#arguments").get_by_role(role, name=name, exact=True)
+
+
+def enter(page, how, value):
+    """Enter a value as a person does."""
+    control = field(page, "Read a file into value" if how == "read" else "value", ROLES[how])
+    if how == "check":
+        control.get_by_role("radio", name=value, exact=True).check()
+    elif how == "select":
+        control.select_option(value)
+    elif how in ("upload", "read"):
+        control.set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": value.encode()})
+    elif how == "type":
+        control.press_sequentially(value)
+    else:
+        control.fill(value)
+
+
+@pytest.mark.parametrize(
+    ("number", "how", "value", "got"),
+    [(number, *row[1:]) for number, row in enumerate(TYPES)],
+    ids=[kind for kind, *_ in TYPES],
+)
+def test_a_value_of_each_type(number, how, value, got, visit):
+    """
+    There is a control with the argument's name, and what is entered in it is what the function gets.
+    """
+    page = visit.prompt(f"takes-{number}")
+
+    enter(page, how, value)
+
+    expect(page.locator("#conversation .formatted pre")).to_have_text(f"{got}\n")
+
+
+class TestFaults:
+    """What is wrong is told where it was entered."""
+
+    def test_all_at_their_fields(self, visit):
+        """
+        Each fault is the description of its control, which is invalid as long as it lasts.
+        """
+        page = visit.prompt("review")
+        field(page, "language", "combobox").fill("rust")
+        field(page, "depth", "spinbutton").fill("12")
+        field(page, "The place").fill('{"x": "many"}')
+        field(page, "lines").fill("1\ntwo")
+
+        for name, role, said in (
+            ("depth", "spinbutton", "12"),
+            ("The place", "textbox", "line 1, column 7"),
+            ("lines", "textbox", "line 2"),
+        ):
+            control = field(page, name, role)
+            expect(control).to_have_attribute("aria-invalid", "true")
+            expect(page.locator(f"#{control.get_attribute('aria-errormessage')}")).to_contain_text(said)
+        expect(page.locator("#state")).to_contain_text("3 arguments need attention: depth, where, lines")
+
+        field(page, "depth", "spinbutton").fill("9")
+        expect(field(page, "depth", "spinbutton")).not_to_have_attribute("aria-invalid", "true")
+        field(page, "The place").fill('{"x": 1}')
+        field(page, "lines").fill("1\n2")
+        expect(page.locator("#conversation")).to_contain_text(
+            "Review rust to 9, at Point(x=1, y=0.0), [1, 2], terse."
+        )
+
+    def test_they_are_announced(self, visit):
+        """
+        A screen reader is told of each fault, and of what becomes of the rendering.
+        """
+        page = visit.prompt("review")
+        field(page, "language", "combobox").fill("rust")
+        field(page, "depth", "spinbutton").fill("12")
+
+        faults = page.locator("#faults-of-depth")
+        expect(faults).to_contain_text("12")
+        assert faults.get_attribute("aria-live") == "polite"
+        expect(page.get_by_role("status").filter(has_text="1 argument needs attention")).to_be_visible()
+        expect(field(page, "depth", "spinbutton")).to_have_accessible_error_message(faults.inner_text())
+
+    def test_what_is_missing(self, visit):
+        """
+        A required argument is required to assistive technology, too.
+        """
+        page = visit.prompt("review")
+
+        assert field(page, "language", "combobox").get_attribute("required") is not None
+        expect(page.locator("#faults-of-language")).to_have_text("'language' is missing")
+        expect(field(page, "language", "combobox")).to_have_accessible_description(
+            "What it is written in 'language' is missing"
+        )
+
+
+class TestTyping:
+    """What is typed stays, and is rendered."""
+
+    def test_fast(self, visit):
+        """
+        The last key counts, whatever was answered in between.
+        """
+        page = visit.prompt("review")
+        text = "the quick brown fox jumps over the lazy dog"
+        field(page, "language", "combobox").press_sequentially(text)
+
+        expect(page.locator("#conversation")).to_contain_text(f"Review {text} to 3")
+        expect(field(page, "language", "combobox")).to_have_value(text)
+        expect(field(page, "language", "combobox")).to_be_focused()
+
+    def test_in_the_middle(self, visit):
+        """
+        The cursor stays where it is while renderings arrive.
+        """
+        page = visit.prompt("review", "?language=abcd")
+        control = field(page, "language", "combobox")
+        control.focus()
+        control.press("Home")
+        control.press("ArrowRight")
+        for key in "xyz":
+            control.press(key)
+            expect(page.locator("#conversation")).to_contain_text(key)
+
+        expect(control).to_have_value("axyzbcd")
+
+    def test_completion(self, visit):
+        """
+        What the author completes with is offered as one types.
+        """
+        page = visit.prompt("review")
+        offered = page.locator("datalist#values-of-language option")
+        control = page.get_by_role("combobox", name="language")
+
+        control.focus()
+        expect(offered).to_have_count(4)
+        control.press_sequentially("p")
+        expect(offered).to_have_count(3)
+        control.press_sequentially("y")
+        expect(offered).to_have_count(1)
+        expect(offered).to_have_attribute("value", "python")
+
+    def test_the_link_shows_the_same_page(self, visit, windows):
+        """
+        The address holds what was entered: another window shows it all again.
+        """
+        page = visit.prompt("review")
+        field(page, "language", "combobox").fill("rust & c++ <b>")
+        field(page, "depth", "spinbutton").fill("7")
+        field(page, "lines").fill("1\n2")
+        page.get_by_role("radio", name="verbose").check()
+        said = "Review rust & c++ <b> to 7, at None, [1, 2], verbose."
+        expect(page.locator("#conversation")).to_contain_text(said)
+
+        other = windows(visit.address)
+        other.page.goto(visit.address)
+        other.page.goto(page.url)
+        expect(other.page.locator("#conversation")).to_contain_text(said)
+        expect(field(other.page, "language", "combobox")).to_have_value("rust & c++ <b>")
+        expect(field(other.page, "lines")).to_have_value("1\n2")
+        expect(other.page.get_by_role("radio", name="verbose")).to_be_checked()
+
+    def test_going_back(self, visit):
+        """
+        The browser's way back from another prompt leads to what was entered.
+        """
+        page = visit.prompt("review")
+        field(page, "language", "combobox").fill("rust")
+        expect(page.locator("#conversation")).to_contain_text("Review rust")
+        page.get_by_role("link", name="whisper").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("whisper")
+        page.go_back()
+
+        expect(page.locator("#conversation")).to_contain_text("Review rust")
+        expect(field(page, "language", "combobox")).to_have_value("rust")
+
+    def test_a_secret(self, visit):
+        """
+        It is typed unseen, and neither shown nor in the address.
+        """
+        page = visit.prompt("whisper")
+        field(page, "token").fill("hunter2-hunter2")
+        expect(page.locator("#conversation")).to_contain_text("Say hi with 15 characters.")
+
+        assert field(page, "token").get_attribute("type") == "password"
+        assert "hunter2" not in page.url
+        assert "hunter2" not in page.inner_text("body")
+
+    def test_examples(self, visit):
+        """
+        A button enters what the author gives as an example; one enters all.
+        """
+        page = visit.prompt("examples")
+        page.get_by_role("button", name="change: Example 2").click()
+        page.get_by_role("button", name="tone: Example").click()
+        expect(page.locator("#conversation")).to_contain_text("Say Add it cold.")
+
+        page = visit.prompt("examples")
+        page.get_by_role("link", name="Fill in the author's example").click()
+        expect(page.locator("#conversation")).to_contain_text("Say Fix <the> bug cold.")

@@ -1,0 +1,136 @@
+"""Files and images, chosen or dropped."""
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+RECIPES = {
+    "files.py": """
+from typing import Annotated
+from promptkit import Arg, Image, prompt, user
+
+@prompt
+def look(picture: bytes, note: str = "none"):
+    return user(f"{note}: {len(picture)} bytes", Image(picture))
+
+@prompt
+def read(text: Annotated[str, Arg(title="The text")]):
+    return f"Read: {text}"
+
+@prompt
+def many(files: list[bytes]):
+    return f"{[len(file) for file in files]}"
+""",
+}
+
+#: Drops files on an element, as a file manager does.
+DROP = """
+([target, files]) => {
+  const data = new DataTransfer();
+  for (const [name, bytes] of files) data.items.add(new File([new Uint8Array(bytes)], name));
+  for (const kind of ["dragenter", "dragover", "drop"])
+    target.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+}
+"""
+
+
+def drop(page, name, *files):
+    """Drop files on the field of an argument."""
+    target = page.locator(f"#field-of-{name}").element_handle()
+    page.evaluate(DROP, [target, [[file, list(data)] for file, data in files]])
+
+
+def file(name, data):
+    return {"name": name, "mimeType": "application/octet-stream", "buffer": data}
+
+
+def test_an_image_is_uploaded(png, visit):
+    """
+    It is shown in the conversation, stays while something else is typed, and can be removed.
+    """
+    page = visit.prompt("look")
+    page.get_by_role("button", name="picture", exact=True).set_input_files(file("dot.png", png))
+    image = page.get_by_role("img", name="image of turn")
+    expect(image).to_be_visible()
+    expect(image).to_have_js_property("naturalWidth", 1)
+    expect(page.locator("#field-of-picture")).to_contain_text(f"dot.png {len(png)} bytes")
+
+    page.get_by_role("textbox", name="note").fill("Look")
+    expect(page.locator("#conversation")).to_contain_text(f"Look: {len(png)} bytes")
+    page.get_by_role("button", name="Remove picture").click()
+    expect(page.locator("#state")).to_contain_text("1 argument needs attention: picture")
+
+
+def test_an_image_is_dropped(png, visit):
+    """
+    Dropping is as good as choosing; the next file replaces the first.
+    """
+    page = visit.prompt("look")
+    drop(page, "picture", ("dot.png", png))
+    expect(page.locator("#field-of-picture")).to_contain_text("dot.png")
+    expect(page.get_by_role("img", name="image of turn")).to_be_visible()
+
+    drop(page, "picture", ("other.png", png + b"\0"))
+    expect(page.locator("#field-of-picture")).to_contain_text("other.png")
+    expect(page.locator("#conversation")).to_contain_text(f"none: {len(png) + 1} bytes")
+
+
+def test_a_text_is_dropped_and_edited(visit):
+    """
+    It fills the field of the argument, where it can be changed.
+    """
+    page = visit.prompt("read")
+    drop(page, "text", ("notes.txt", "Zwölf\r\nlines".encode()))
+    text = page.get_by_role("textbox", name="The text")
+    expect(text).to_have_value("Zwölf\nlines")
+    expect(page.locator("#conversation")).to_contain_text("Read: Zwölf lines")
+
+    text.fill("Eleven")
+    expect(page.locator("#conversation")).to_contain_text("Read: Eleven")
+
+
+def test_a_file_that_is_no_text(visit):
+    """
+    The fault is at the field, and names the file.
+    """
+    page = visit.prompt("read")
+    page.get_by_role("button", name="Read a file into The text").set_input_files(file("x.bin", b"ok\xff"))
+
+    expect(page.locator("#faults-of-text")).to_contain_text("'x.bin'")
+    expect(page.locator("#faults-of-text")).to_contain_text("no UTF-8 text (byte 3)")
+
+
+def test_a_file_that_is_too_large(visit):
+    """
+    The fault says what is taken.
+    """
+    page = visit.prompt("look")
+    page.get_by_role("button", name="picture", exact=True).set_input_files(file("x.png", bytes(5 * 1024**2)))
+
+    expect(page.locator("#faults-of-picture")).to_contain_text("at most 4 MiB")
+
+
+def test_several_files(visit):
+    """
+    A list takes several at once.
+    """
+    page = visit.prompt("many")
+    drop(page, "files", ("a", b"1"), ("b", b"22"))
+
+    expect(page.locator("#conversation")).to_contain_text("[1, 2]")
+
+
+def test_a_file_stays_through_a_reload(png, visiting):
+    """
+    It is part of what was entered.
+    """
+    visit = visiting(files=RECIPES["files.py"])
+    page = visit.prompt("look")
+    page.get_by_role("button", name="picture", exact=True).set_input_files(file("dot.png", png))
+    expect(page.locator("#conversation")).to_contain_text(f"none: {len(png)} bytes")
+
+    visit.save("files.py", RECIPES["files.py"].replace("{note}:", "{note} has"))
+
+    expect(page.locator("#conversation")).to_contain_text(f"none has {len(png)} bytes")

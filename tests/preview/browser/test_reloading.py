@@ -1,0 +1,152 @@
+"""A page that is open while its recipes are edited."""
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+REVIEW = """
+from promptkit import prompt
+
+@prompt
+def review(code: str, depth: int = 3):
+    return f"Review {code} to {depth}."
+"""
+
+
+def news(page):
+    """What the page has told of a reload."""
+    return page.locator("#news")
+
+
+def test_a_save_is_shown_in_place(visiting):
+    """
+    What was typed stays, also where the cursor is, and the page says what changed.
+    """
+    visit = visiting(review=REVIEW)
+    page = visit.prompt("review")
+    code = page.get_by_role("textbox", name="code")
+    code.press_sequentially("x = 1")
+    code.press("ArrowLeft")
+    expect(page.locator("#conversation")).to_contain_text("Review x = 1 to 3.")
+
+    visit.save("review.py", REVIEW.replace("Review {", "Criticise {"))
+
+    expect(page.locator("#conversation")).to_contain_text("Criticise x = 1 to 3.")
+    expect(news(page)).to_have_text("Reloaded: changed review.")
+    expect(code).to_have_value("x = 1")
+    expect(code).to_be_focused()
+    code.press("2")
+    expect(page.locator("#conversation")).to_contain_text("Criticise x = 21 to 3.")
+
+
+def test_a_field_that_was_left_stays_left(visiting):
+    """
+    A reload moves no focus, so that nothing scrolls while one reads.
+    """
+    visit = visiting(review=REVIEW)
+    page = visit.prompt("review")
+    page.get_by_role("textbox", name="code").fill("x = 1")
+    page.get_by_role("textbox", name="code").blur()
+
+    visit.save("review.py", REVIEW.replace("Review {", "Criticise {"))
+
+    expect(page.locator("#conversation")).to_contain_text("Criticise x = 1 to 3.")
+    assert page.evaluate("document.activeElement === document.body")
+
+
+def test_another_signature(visiting):
+    """
+    The form changes with its arguments; the others keep what was typed, and one that is gone says so.
+    """
+    visit = visiting(review=REVIEW)
+    page = visit.prompt("review", "?depth=7")
+    page.get_by_role("textbox", name="code").fill("x = 1")
+    expect(page.locator("#conversation")).to_contain_text("to 7.")
+
+    visit.save(
+        "review.py",
+        REVIEW.replace("depth: int = 3", "tone: str = 'warm'").replace("{depth}", "{tone}"),
+    )
+
+    expect(page.get_by_role("textbox", name="tone", exact=True)).to_be_visible()
+    expect(page.get_by_role("textbox", name="code", exact=True)).to_have_value("x = 1")
+    gone = page.get_by_role("textbox", name="depth", exact=True)
+    expect(page.locator(".field.unknown")).to_contain_text("The prompt has no such argument")
+    expect(gone).to_have_value("7")
+    gone.fill("")
+    expect(page.locator("#conversation")).to_contain_text("Review x = 1 to warm.")
+    expect(gone).to_have_count(0)
+
+
+def test_a_broken_recipe_and_its_mending(visiting):
+    """
+    The fault is shown with its line, the prompt is served as it was, and both are mended by a save.
+    """
+    visit = visiting(review=REVIEW)
+    page = visit.prompt("review", "?code=x")
+    visit.save("review.py", REVIEW.replace("return f", "retrn f"))
+
+    beside = page.get_by_role("region", name="What is wrong in its file")
+    expect(beside).to_contain_text("recipes/review.py:6")
+    expect(beside.locator(".source")).to_contain_text('retrn f"Review {code} to {depth}."')
+    expect(news(page)).to_contain_text("1 fault found")
+    expect(page.locator("#conversation")).to_contain_text("Review x to 3.")
+
+    visit.save("review.py", REVIEW.replace("Review {", "Mend {"))
+    expect(page.locator("#conversation")).to_contain_text("Mend x to 3.")
+    expect(beside).to_have_count(0)
+    expect(news(page)).to_contain_text("1 fault mended")
+
+
+def test_the_gallery_follows(visiting):
+    """
+    Prompts come and go, faults too, and a search stays what it is.
+    """
+    visit = visiting(review=REVIEW)
+    page = visit.page
+    found = page.locator("#found").get_by_role("link")
+    search = page.get_by_role("searchbox", name="Search prompts")
+    search.fill("re")
+    expect(found).to_have_text(["review"])
+
+    visit.save("more.py", REVIEW.replace("def review", "def rewrite"))
+    expect(news(page)).to_have_text("Reloaded: added rewrite.")
+    expect(found).to_have_text(["review", "rewrite"])
+    expect(search).to_have_value("re")
+    expect(page.locator("#counted")).to_have_text("2 prompts")
+
+    visit.save("more.py", "import nowhere_to_be_found\n")
+    faults = page.get_by_role("region", name="What is wrong with the recipes")
+    expect(faults).to_contain_text("nowhere_to_be_found")
+
+    (visit.folder / "more.py").unlink()
+    expect(found).to_have_text(["review"])
+    expect(faults).to_have_text("")
+
+
+def test_a_prompt_that_goes_and_comes_back(visiting):
+    """
+    The page says that it is gone, keeps what was typed, and shows it again.
+    """
+    visit = visiting(review=REVIEW, other=REVIEW.replace("def review", "def other"))
+    page = visit.prompt("review", "?code=x")
+
+    visit.save("review.py", "")
+    expect(page.locator("#state")).to_have_text("The prompt is gone")
+    visit.save("review.py", REVIEW)
+
+    expect(page.locator("#conversation")).to_contain_text("Review x to 3.")
+
+
+def test_the_first_recipe(visiting):
+    """
+    The page is there before there is a prompt, and shows the first one that is saved.
+    """
+    visit = visiting()
+    expect(visit.page.locator("#found")).to_contain_text("There is no prompt yet")
+
+    visit.save("review.py", REVIEW)
+
+    expect(visit.page.locator("#found").get_by_role("link")).to_have_text(["review"])

@@ -1,0 +1,168 @@
+"""What else there is to see of a rendering, copied from the page and used."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from promptkit.compiler.lints.client_profiles import CLIENTS
+from promptkit.protocol.revisions import REVISIONS
+from tests.terminal import environment, in_shell
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+RECIPES = {
+    "reviews.py": '''
+from datetime import date
+from typing import Annotated
+from promptkit import Arg, assistant, prompt, user
+
+@prompt
+def review(code: Annotated[str, Arg("The code")], due: date | None = None, depth: int = 3):
+    """Review code."""
+    yield user(f"Review this to depth {depth}, until {due}:", code)
+    yield assistant("Of course.")
+
+@prompt
+def small(text: str):
+    return f"Say {text}."
+''',
+}
+
+QUERY = "?code=print(%22it%27s%22)%0Aprint(2)&due=2026-01-31&depth=5"
+
+
+def opened(page, name):
+    """The panel of a tab, once it is shown."""
+    page.get_by_role("tab", name=name).click()
+    panel = page.get_by_role("tabpanel", name=name)
+    expect(panel.locator(".panel")).to_be_visible()
+    return panel
+
+
+def copied(panel):
+    """What the first button that copies puts into the clipboard."""
+    panel.get_by_role("button", name="Copy").first.click()
+    expect(panel.locator(".copied").first).to_have_text("Copied")
+    return panel.page.evaluate("navigator.clipboard.readText()")
+
+
+def test_the_wire_by_revision(visit):
+    """
+    Each revision has its result; they differ where the protocol does.
+    """
+    panel = opened(visit.prompt("review", QUERY), "Wire")
+    oldest, *_, newest = REVISIONS
+    expect(panel.get_by_role("button", name=newest)).to_have_attribute("aria-pressed", "true")
+    text = json.loads(copied(panel))["messages"][0]["content"]["text"]
+    assert text.startswith("Review this to depth 5, until 2026-01-31:")
+
+    listed = {}
+    for date in REVISIONS:
+        panel.get_by_role("button", name=date).click()
+        expect(panel.get_by_role("button", name=date)).to_have_attribute("aria-pressed", "true")
+        listed[date] = panel.locator("pre").last.text_content()
+    assert listed[oldest] != listed[newest]
+
+
+def test_each_vendor(visit):
+    """
+    The choice is one of the vendors; what is typed later is in it.
+    """
+    page = visit.prompt("review", QUERY)
+    panel = opened(page, "Vendors")
+    for vendor, key in (("OpenAI chat", "role"), ("Anthropic", "role"), ("Gemini", "parts")):
+        panel.get_by_role("button", name=vendor).click()
+        expect(panel.get_by_role("button", name=vendor)).to_have_attribute("aria-pressed", "true")
+        assert key in json.loads(panel.locator("pre").first.text_content())[0]
+
+    page.get_by_role("spinbutton", name="depth").fill("8")
+    expect(panel.locator("pre")).to_contain_text("to depth 8")
+    expect(panel.get_by_role("button", name="Gemini")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [f"review{QUERY}", "review?depth=many&code=x", "small?text=%F0%9F%90%8D%20%22quoted%22"],
+    ids=["values", "faults", "characters"],
+)
+def test_the_copied_test_passes(path, visit, shown, tmp_path):
+    """
+    Saved beside the recipes and run by pytest, it passes; with another prompt it fails.
+    """
+    source = copied(opened(visit.prompt(path), "Test"))
+    folder, _ = shown
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "reviews.py").write_text((folder / "reviews.py").read_text())
+    (tmp_path / "test_copied.py").write_text(source, encoding="utf-8")
+
+    def passed():
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_copied.py"],
+            cwd=tmp_path,
+            env=environment(PYTHONPATH=str(tmp_path), PYTHONDONTWRITEBYTECODE="1"),
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+        return "1 passed" in ran.stdout, ran.stdout
+
+    assert passed()[0], passed()[1]
+    changed = (folder / "reviews.py").read_text()
+    edits = (("Review this", "Criticise"), ("Say ", "Sing "), ("depth: int = 3", "depth: str = ''"))
+    for said, other in edits:
+        changed = changed.replace(said, other)
+    (tmp_path / "recipes" / "reviews.py").write_text(changed)
+    assert not passed()[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the command is for the shells of Linux and macOS")
+def test_the_copied_command_line_prints_the_same(visit, shown):
+    """
+    Run by a shell beside the recipes, it prints what the page says.
+    """
+    command = copied(opened(visit.prompt("review", QUERY), "Command line"))
+    folder, _ = shown
+
+    code, out, err = in_shell(command, cwd=folder.parent)
+
+    assert (code, err) == (0, b"")
+    assert b"Review this to depth 5, until 2026-01-31:" in out
+    assert b'print("it\'s")\nprint(2)' in out
+
+
+def test_as_a_client_shows_it(visit):
+    """
+    Zed hides a prompt of several arguments, Gemini CLI sends the first message alone.
+    """
+    panel = opened(visit.prompt("review", QUERY), "Clients")
+    panel.get_by_role("button", name=CLIENTS["zed"].title).click()
+    expect(panel).to_contain_text("Zed does not offer this prompt to people.")
+
+    panel.get_by_role("button", name=CLIENTS["gemini-cli"].title).click()
+    turns = panel.locator(".turns li")
+    expect(turns).to_have_count(2)
+    expect(turns.nth(0)).not_to_contain_text("does not arrive")
+    expect(turns.nth(1)).to_contain_text("does not arrive")
+
+    panel = opened(visit.prompt("small", "?text=two words"), "Clients")
+    panel.get_by_role("button", name=CLIENTS["zed"].title).click()
+    expect(panel.locator(".turns")).to_contain_text("Say two words.")
+
+
+def test_a_tab_follows_a_reload(visiting):
+    """
+    What a tab shows is what is saved.
+    """
+    visit = visiting(reviews=RECIPES["reviews.py"])
+    panel = opened(visit.prompt("small", "?text=hello"), "Wire")
+    expect(panel).to_contain_text("Say hello.")
+
+    visit.save("reviews.py", RECIPES["reviews.py"].replace("Say ", "Sing "))
+
+    expect(panel).to_contain_text("Sing hello.")
