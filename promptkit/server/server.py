@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
@@ -221,9 +222,11 @@ class Server:
         from promptkit.server.updates import Updates, announce, tell_of  # only once recipes have changed
 
         rereads: list[Reread] = []
+        changed_lists = cache(Snapshot.changed_lists)  # whoever may do other things often sees the same
         for audience in self._notifier.audiences:
-            seen = self._view(new, audience.scopes), self._view(old, audience.scopes)
-            rereads += announce(audience, *seen, self._handlers.read_histories.of(audience.scopes))
+            seen, before = self._view(new, audience.scopes), self._view(old, audience.scopes)
+            history = self._handlers.read_histories.of(audience.scopes)
+            rereads += announce(audience, changed_lists(seen, before), seen.catalog, history)
         if not self._leader_followers.started:
             tell_of([one for one in rereads if one.is_stale])
             return

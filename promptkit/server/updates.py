@@ -2,7 +2,7 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
@@ -16,7 +16,6 @@ from promptkit.server.notifier import Audience
 from promptkit.server.read_history import ReadHistory
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.workers import Worker
-from promptkit.server.snapshot import Snapshot
 
 __all__ = ["Reread", "Updates", "announce", "tell_of"]
 
@@ -133,7 +132,9 @@ class Updates:
         return left
 
 
-def announce(audience: Audience, seen: Snapshot, before: Snapshot, history: ReadHistory) -> list[Reread]:
+def announce(
+    audience: Audience, lists: Collection[str], catalog: Catalog, history: ReadHistory
+) -> list[Reread]:
     """
     Tell clients of what has changed for them. Return what has to be read again to know.
 
@@ -141,19 +142,19 @@ def announce(audience: Audience, seen: Snapshot, before: Snapshot, history: Read
         audience:
             The clients.
 
-        seen:
-            What they see now.
+        lists:
+            The methods that list something else for them now.
 
-        before:
-            What they saw before.
+        catalog:
+            What they see now.
 
         history:
             What they have read. All else may have changed.
     """
     uris = sorted(audience.uris)
-    audience.tell(seen.changed_lists(before), [uri for uri in uris if uri not in history])
+    audience.tell(lists, [uri for uri in uris if uri not in history])
     tell = partial(audience.tell, ())
-    return [Reread(uri, seen.catalog, history, tell) for uri in uris if uri in history]
+    return [Reread(uri, catalog, history, tell) for uri in uris if uri in history]
 
 
 def tell_of(stale: Iterable[Reread]) -> None:

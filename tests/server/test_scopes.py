@@ -9,6 +9,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.lazy_import import LazyCatalog
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.errors.exceptions import UnknownPrompt, UnknownResource
+from promptkit.server.snapshot import Snapshot
 from promptkit.server.views import MOST_VIEWS
 from promptkit.testing import Client, ProtocolError
 from tests.subjects import Site, caller
@@ -303,6 +304,12 @@ def _needing(number):
     return needing
 
 
+@resource("docs://open")
+def document_of_all() -> str:
+    """What everybody may read."""
+    return "Open."
+
+
 class TestReload:
     """Streams of changes, and what they are told."""
 
@@ -358,6 +365,20 @@ class TestReload:
         unknown, known = ("resources/updated", "docs://nothing"), ("resources/updated", "docs://handbook")
         assert self.told(his) == [known, unknown]
         assert self.told(hers) == ([unknown] if who_reads == "ada" else [known, unknown])
+
+    def test_those_who_see_the_same_are_compared_once(self, monkeypatch):
+        """
+        A token may say who somebody is: a thousand streams are not a thousand comparisons of all lists.
+        """
+        site = Site(catalog_of(review, rotate, document_of_all))
+        said = [self.listen(site, caller(f"u{number}", f"user:{number}")) for number in range(9)]
+        compared = []
+        compare = Snapshot.changed_lists
+        monkeypatch.setattr(Snapshot, "changed_lists", lambda *both: compared.append(both) or compare(*both))
+        site.replace(catalog_of(review, rotate))
+
+        assert len(compared) == 1
+        assert [self.told(each) for each in said] == [[("resources/list_changed", None)]] * 9
 
     def test_a_stream_keeps_what_its_token_allowed(self):
         """
