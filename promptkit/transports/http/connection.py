@@ -126,9 +126,8 @@ class Connection(asyncio.Protocol):
             self._unused, self._is_used = 0, False
         self._unused += len(data)
         try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade as upgrade:
-            self._decline_upgrade(data[upgrade.args[0] :])
+            while data:
+                data = self._parse(data)
         except HttpParserError:
             if not self._is_refused:
                 self._refuse(400)
@@ -274,15 +273,20 @@ class Connection(asyncio.Protocol):
             self._is_reading = False
             self.transport.pause_reading()
 
-    def _decline_upgrade(self, rest: bytes) -> None:
-        """Read the body of a request that asks for another protocol, as Java's client does for HTTP/2."""
+    def _parse(self, data: bytes) -> bytes:
+        """Parse what came, up to the end of a head that asks for another protocol; return the rest."""
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:  # as Java's client asks for HTTP/2
+            rest = data[upgrade.args[0] :]
+        else:
+            return b""
         # The parser takes the rest for the other protocol. One that has not seen the wish goes on.
         self._upgrades = False
-        if self._latest is None:
-            return
-        self._parser = parser_after(self._latest.scope["headers"], self)
-        self._unused -= len(rest)
-        self.data_received(rest)
+        if self._latest is not None:
+            self._parser = parser_after(self._latest.scope["headers"], self)
+        self._unused, self._is_used = len(rest), False
+        return rest
 
     def _has_input(self) -> bool:
         """Whether bytes wait in the kernel. To close then would answer them with a reset."""

@@ -1,6 +1,7 @@
 """What a client may send, and how slowly."""
 
 import asyncio
+import inspect
 import json
 import socket
 import sys
@@ -49,14 +50,23 @@ def shared(tmp_path_factory):
 
 
 def transport(done):
-    """A transport that notes the status of what is written, and that it is closed."""
+    """A transport that notes the status of what is written, and whether it reads, or is closed."""
     return SimpleNamespace(
         get_extra_info=lambda _name: None,
         write=lambda data: done.append(data.split()[1]),
         can_write_eof=lambda: False,
         is_closing=lambda: b"close" in done,
         close=lambda: done.append(b"close"),
+        pause_reading=lambda: done.append(b"pause"),
+        resume_reading=lambda: done.append(b"resume"),
     )
+
+
+async def answer(_scope, receive, send):
+    """An application that needs nothing but the head."""
+    await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"{}"})
 
 
 def wait_until(holds):
@@ -249,6 +259,26 @@ class TestHeads:
         assert [reply.status for reply in replies] == [200] * 3
         assert [reply.json["length"] for reply in replies] == [2 if body else 0, 2 if body else 0, 3]
 
+    def test_wishes_that_came_together(self):
+        """
+        However many requests of one read ask for another protocol, no call leads to the next.
+        """
+        wish = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
+        done, tasks = [], []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(done))
+        bound = sys.getrecursionlimit()
+        sys.setrecursionlimit(len(inspect.stack(0)) + 40)
+        try:
+            connection.data_received(wish * 50)
+        finally:
+            sys.setrecursionlimit(bound)
+        while tasks:
+            assert [*tasks.pop().__await__()] == []
+
+        assert done.count(b"200") == 50
+
 
 class TestBodies:
     def test_a_chunked_body(self, shared):
@@ -439,15 +469,9 @@ class TestCosts:
         """
         From the bytes of a request to those of its response, beside what the application does.
         """
-
-        async def constant(_scope, receive, send):
-            await receive()
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-            await send({"type": "http.response.body", "body": b"{}"})
-
         done, tasks, calls = [], [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = Connection(constant, Connections(ConnectionLimits(), bool), loop)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
         connection.connection_made(transport(done))
         before = sys.getprofile()
         for _ in range(2):  # the first fills caches
@@ -458,5 +482,5 @@ class TestCosts:
             sys.setprofile(before)
 
         assert (done, waited_for) == ([b"200", b"200"], [])
-        own = [name for name in calls if name not in ("constant", "<lambda>")]
+        own = [name for name in calls if name not in ("answer", "<lambda>")]
         assert len(own) <= 24, own
