@@ -203,6 +203,7 @@ class Cycle:
         transport.write(head + body if head else body)
         if not more:
             self.is_complete = True
+            self.body = b""  # which nobody reads any more, while the connection may live on
             self._wake()
             self._connection.end_cycle(self)
 

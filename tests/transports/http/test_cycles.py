@@ -209,6 +209,21 @@ class TestReceiving:
 
         assert asyncio.run(receive()) == ({"type": "http.disconnect"},) * 2
 
+    def test_a_body_that_is_not_read(self):
+        """
+        It is kept no longer than until the response is sent.
+        """
+
+        async def answer():
+            cycle = cycle_of([])
+            cycle.feed(b"a")
+            cycle._write(b"", more=True)
+            kept = cycle.body
+            cycle._write(b"", more=False)
+            return kept, cycle.body
+
+        assert asyncio.run(answer()) == (b"a", b"")
+
     def test_a_client_that_asks_first(self):
         """
         It is told to send the body once the application wants it, and only once.
