@@ -20,8 +20,12 @@ __all__ = ["Connection"]
 #: How long a refused client may go on to send, in seconds: an early close would take the reply from it.
 _READ_ON_S: Final = 2.0
 
-#: How much of a body may wait for the application to read it.
+#: How much of a body may wait for the application to read it, and how much requests behind another one may
+#: have together before nothing more is read.
 _MOST_UNREAD: Final = 64 * 1024
+
+#: How many requests may wait behind another one: a single read may hold thousands.
+_MOST_WAITING: Final = 64
 
 
 class Connection(asyncio.Protocol):
@@ -167,11 +171,14 @@ class Connection(asyncio.Protocol):
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Serve the request, unless its head is too large."""
+        """Serve the request, unless its head is too large, or too many wait already."""
         self._in_head, self._is_used = False, True
         limits, headers = self._limits, self._headers
         if len(headers) > limits.fields or (self._unused > limits.head and self._head_size() > limits.head):
             self._refuse(431)
+            raise HttpParserError
+        if len(self._waiting) >= _MOST_WAITING:
+            self._refuse(503)
             raise HttpParserError
         self._headers = []  # trailers are no headers
         self._upgrades = self._parser.should_upgrade()
@@ -179,8 +186,9 @@ class Connection(asyncio.Protocol):
         if self._running is None:
             self._start(cycle)
         else:
-            self._pause_reading()
             self._waiting.append(cycle)
+            if self._is_full:  # until then, it is read on: else nobody would see that the client has left
+                self._pause_reading()
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body."""
@@ -200,8 +208,8 @@ class Connection(asyncio.Protocol):
     # What cycles call.
 
     def resume_reading(self) -> None:
-        """Read again, as the application waits for the client."""
-        if not self._is_reading:
+        """Read again, as the application waits for the client, unless too much waits for the application."""
+        if not self._is_reading and not self._is_full:
             self._is_reading = True
             self.transport.resume_reading()
 
@@ -263,6 +271,11 @@ class Connection(asyncio.Protocol):
         }
         lives = version != "1.0" and not self._connections.draining and parser.should_keep_alive()
         return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the requests behind the one that is answered have as many bytes as they may."""
+        return sum(cycle.size for cycle in self._waiting) > _MOST_UNREAD
 
     def _start(self, cycle: Cycle) -> None:
         self._running = cycle

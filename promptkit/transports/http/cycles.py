@@ -79,6 +79,12 @@ class Cycle:
         self._connection = connection
         self._awaits_continue = awaits_continue
 
+    @property
+    def size(self) -> int:
+        """How many bytes it keeps of the request: of the target, the fields, and the body."""
+        fields = sum(len(name) + len(value) for name, value in self.scope["headers"])
+        return len(self.scope["raw_path"]) + len(self.scope["query_string"]) + fields + len(self.body)
+
     async def run(self, application: ASGIApplication) -> None:
         """Have an application answer the request."""
         try:

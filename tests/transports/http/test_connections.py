@@ -336,6 +336,95 @@ class TestBodies:
             assert connection.rest == b""
 
 
+class TestRequestsThatWait:
+    @staticmethod
+    async def slow(done):
+        """A connection whose first request is answered slowly, and looks whether the client leaves."""
+
+        async def slowly(_scope, receive, _send):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            done.append(b"told")
+
+        connections = Connections(ConnectionLimits(), bool)
+        connection = Connection(slowly, connections, asyncio.get_running_loop())
+        connection.connection_made(transport(done))
+        connection.data_received(HEAD + b"\r\n")
+        await asyncio.sleep(0)
+        return connection
+
+    @pytest.mark.parametrize(
+        "request_",
+        [
+            HEAD + b"x: " + b"y" * 20_000 + b"\r\n\r\n",
+            HEAD + b"content-length: 20000\r\n\r\n" + b"y" * 20_000,
+            b"GET /?" + b"y" * 20_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        ],
+        ids=["heads", "bodies", "targets"],
+    )
+    def test_how_much_may_wait(self, request_):
+        """
+        Nothing more is read once 64 KiB wait behind a slow reply, however often it looks for the client.
+        """
+
+        async def sent():
+            done = []
+            connection = await self.slow(done)
+            for _ in range(3):
+                connection.data_received(request_)
+            before = [*done]
+            for _ in range(2):
+                connection.data_received(request_)
+            connection.resume_reading()
+            return before, [*done]
+
+        assert asyncio.run(sent()) == ([], [b"pause"])
+
+    def test_how_many_may_wait(self):
+        """
+        Of thousands that came in one read, 64 wait. The last of them says that the others are not answered.
+        """
+        done, tasks = [], []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(done))
+        connection.data_received((HEAD + b"\r\n") * 2_000)
+        while tasks:
+            assert [*tasks.pop().__await__()] == []
+
+        assert done == [b"200"] * 65 + [b"close"]
+
+    def test_a_client_that_leaves(self):
+        """
+        It is seen, though requests wait that came after the application began to look for that.
+        """
+
+        async def leave():
+            told, begun = asyncio.Event(), asyncio.Event()
+
+            async def slowly(_scope, receive, _send):
+                begun.set()
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                told.set()
+
+            loop = asyncio.get_running_loop()
+            connections = Connections(ConnectionLimits(), bool)
+            server = await loop.create_server(lambda: Connection(slowly, connections, loop), "127.0.0.1", 0)
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(HEAD + b"\r\n")
+            await begun.wait()
+            await asyncio.sleep(0.05)
+            writer.write((HEAD + b"\r\n") * 3)
+            await asyncio.sleep(0.05)
+            writer.close()
+            async with asyncio.timeout(PATIENCE):
+                await told.wait()
+            server.close()
+
+        asyncio.run(leave())
+
+
 class TestReaders:
     def test_a_client_that_reads_nothing(self, quick):
         """
