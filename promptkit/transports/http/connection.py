@@ -4,15 +4,14 @@ import asyncio
 import select
 import sys
 from collections import deque
-from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import unquote
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from promptkit.transports.http.asgi_types import ASGIApplication, Scope
 from promptkit.transports.http.connections import Connections, refusal
 from promptkit.transports.http.cycles import Cycle
+from promptkit.transports.http.heads import address, target
 from promptkit.transports.http.upgrades import parser_after
 
 __all__ = ["Connection"]
@@ -105,8 +104,8 @@ class Connection(asyncio.Protocol):
             "http_version": "1.1",
             "scheme": "http",
             "root_path": "",
-            "client": _address(transport.get_extra_info("peername")),
-            "server": _address(transport.get_extra_info("sockname")),
+            "client": address(transport.get_extra_info("peername")),
+            "server": address(transport.get_extra_info("sockname")),
         }
         self._connections.add(self)
         if len(self._connections) > self._limits.connections:
@@ -168,6 +167,8 @@ class Connection(asyncio.Protocol):
         name = name.lower()
         if name == b"expect":
             self._awaits_continue = value.lower() == b"100-continue"
+        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            raise HttpParserError  # the body would be passed on as it was encoded
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -259,7 +260,7 @@ class Connection(asyncio.Protocol):
     def _cycle(self, headers: list[tuple[bytes, bytes]]) -> Cycle:
         """The cycle of a request whose head has arrived."""
         parser, version = self._parser, self._parser.get_http_version()
-        path, raw_path, query = _target(self._url)
+        path, raw_path, query = target(self._url)
         scope: Scope = {
             **self._scope,
             "http_version": version,
@@ -269,8 +270,9 @@ class Connection(asyncio.Protocol):
             "query_string": query,
             "headers": headers,
         }
-        lives = version != "1.0" and not self._connections.draining and parser.should_keep_alive()
-        return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue)
+        is_current = version == "1.1"
+        lives = is_current and not self._connections.draining and parser.should_keep_alive()
+        return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue and is_current)
 
     @property
     def _is_full(self) -> bool:
@@ -332,18 +334,6 @@ class Connection(asyncio.Protocol):
                 cycle.keep_alive = False
                 return
             cycle.leave()  # the request that is refused is half there
-        self.transport.write(refusal(status))
+        self.transport.write(refusal(status, self.date))
         if self.transport.can_write_eof():
             self.transport.write_eof()
-
-
-@lru_cache(maxsize=16)
-def _target(url: bytes) -> tuple[str, bytes, bytes]:
-    """The path of a request, decoded and as it was sent, and its query."""
-    parts = parse_url(url)
-    return unquote(parts.path.decode("ascii")), parts.path, parts.query or b""
-
-
-def _address(found: Any) -> tuple[str, int] | None:
-    """An address as ASGI has it; None for that of a Unix socket."""
-    return (str(found[0]), int(found[1])) if isinstance(found, tuple) and found else None

@@ -190,8 +190,10 @@ class Cycle:
             msg = "a header has a line break"
             raise RuntimeError(msg)
         if _LENGTH not in head and status not in _EMPTY and self.scope["method"] != "HEAD":
-            self._is_chunked = True
-            head += _CHUNKED
+            # A client of HTTP/1.0 knows no chunks. What it is sent ends with the connection.
+            self._is_chunked = self.scope["http_version"] == "1.1"
+            if self._is_chunked:
+                head += _CHUNKED
         self._head = head + b"\r\n"
         self.is_begun, self._awaits_continue = True, False
 

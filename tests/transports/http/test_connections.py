@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from functools import partial
 from types import SimpleNamespace
 
@@ -83,6 +84,7 @@ def refused(served, data):
         connection.send(data)
         reply = connection.reply()
         assert reply.headers["connection"] == "close"
+        assert parsedate_to_datetime(reply.headers["date"])
         assert connection.ended() < PATIENCE
         assert connection.rest == b""
     assert served.get("/after")["path"] == "/after"
@@ -219,7 +221,11 @@ class TestHeads:
             HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\nabc",
             HEAD + b"content-length: -1\r\n\r\n",
             HEAD + b"transfer-encoding: gzip\r\n\r\n",
+            HEAD + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
             HEAD + b"x: a\x00b\r\n\r\n",
+            HEAD.replace(b" / ", b" http://other/ ") + b"\r\n",
+            HEAD.replace(b" / ", b" other:80 ") + b"\r\n",
+            HEAD.replace(b"POST / ", b"OPTIONS * ") + b"\r\n",
             HEAD + b"x : y\r\n\r\n",
             HEAD + b"x: a\r\n folded\r\n\r\n",
             HEAD + b"transfer-encoding: chunked\r\n\r\nnonsense\r\n",
@@ -228,9 +234,20 @@ class TestHeads:
     )
     def test_what_is_no_http(self, shared, data):
         """
-        It is refused with 400: both lengths, two lengths, and whatever could be read in two ways.
+        It is refused with 400: both lengths, two lengths, two hosts, and whatever could be read in two ways.
         """
         assert refused(shared, data) == 400
+
+    def test_a_client_of_http_1_0(self, shared):
+        """
+        It is not told to go on, as it knows no such reply, whatever it says that it expects.
+        """
+        with shared.connect() as connection:
+            head = HEAD.replace(b"1.1", b"1.0") + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+            connection.send(head)
+            time.sleep(0.1)
+            connection.send(b"{}")
+            assert (connection.reply().status, connection.ended() < PATIENCE) == (200, True)
 
     @pytest.mark.parametrize(
         ("framing", "body"),
