@@ -93,6 +93,11 @@ class Connection(asyncio.Protocol):
         cycle = self._latest
         return cycle is not None and not (cycle.is_complete or cycle.is_gone)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether requests wait for the reply to another one."""
+        return bool(self._waiting)
+
     # What the transport calls.
 
     def connection_made(self, transport: Any) -> None:

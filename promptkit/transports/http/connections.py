@@ -98,9 +98,9 @@ class Connections:
             connection.check(before)
 
     @property
-    def are_busy(self) -> bool:
-        """Whether each of them has a request that is still to be answered."""
-        return all(connection.is_busy for connection in self._open)
+    def are_at_last(self) -> bool:
+        """Whether each of them has one request that is still to be answered, and no other waits behind it."""
+        return all(connection.is_busy and not connection.has_waiting for connection in self._open)
 
     def end_idle(self) -> None:
         """End those without a request."""

@@ -411,6 +411,23 @@ class TestRequestsThatWait:
 
         assert done == [b"200"] * 65 + [b"close"]
 
+    def test_the_end_waits_for_them(self):
+        """
+        A connection is not at its last request as long as another one waits behind that, or there is none.
+        """
+        tasks = []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connections = Connections(ConnectionLimits(), bool)
+        connection = Connection(answer, connections, loop)
+        connection.connection_made(transport([]))
+        connection.data_received((HEAD + b"\r\n") * 3)
+        found = []
+        while tasks:
+            found.append(connections.are_at_last)
+            assert [*tasks.pop().__await__()] == []
+
+        assert [*found, connections.are_at_last] == [False, False, True, False]
+
     def test_a_client_that_leaves(self):
         """
         It is seen, though requests wait that came after the application began to look for that.
