@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard
-from promptkit.protocol.http.messages import CLOSE, JSON, Head, Response, read_head
+from promptkit.protocol.http.messages import JSON, Head, Response, read_head
 from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.limits import Limits
@@ -96,7 +96,8 @@ class Application:
 
     Attributes:
         draining:
-            Whether the process is about to end: then every connection is closed after its reply.
+            Whether the process is about to end: then it is no longer ready. Connections end as their server
+            has it.
     """
 
     def __init__(  # noqa: PLR0913 (an application has that many properties)
@@ -240,8 +241,6 @@ class Application:
             headers.append((b"content-length", b"%d" % len(response.body)))
         if b"origin" in head.fields:
             headers += self._guard.cors(head)
-        if self.draining and CLOSE not in headers:
-            headers.append(CLOSE)
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 

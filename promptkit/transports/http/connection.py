@@ -4,15 +4,14 @@ import asyncio
 import select
 import sys
 from collections import deque
-from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import unquote
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser, parse_url
+from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from promptkit.transports.http.asgi_types import ASGIApplication, Scope
 from promptkit.transports.http.connections import Connections, refusal
 from promptkit.transports.http.cycles import Cycle
+from promptkit.transports.http.heads import address, target
 from promptkit.transports.http.upgrades import parser_after
 
 __all__ = ["Connection"]
@@ -20,8 +19,12 @@ __all__ = ["Connection"]
 #: How long a refused client may go on to send, in seconds: an early close would take the reply from it.
 _READ_ON_S: Final = 2.0
 
-#: How much of a body may wait for the application to read it.
+#: How much of a body may wait for the application to read it, and how much requests behind another one may
+#: have together before nothing more is read.
 _MOST_UNREAD: Final = 64 * 1024
+
+#: How many requests may wait behind another one: a single read may hold thousands.
+_MOST_WAITING: Final = 64
 
 
 class Connection(asyncio.Protocol):
@@ -90,6 +93,11 @@ class Connection(asyncio.Protocol):
         cycle = self._latest
         return cycle is not None and not (cycle.is_complete or cycle.is_gone)
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether requests wait for the reply to another one."""
+        return bool(self._waiting)
+
     # What the transport calls.
 
     def connection_made(self, transport: Any) -> None:
@@ -101,8 +109,8 @@ class Connection(asyncio.Protocol):
             "http_version": "1.1",
             "scheme": "http",
             "root_path": "",
-            "client": _address(transport.get_extra_info("peername")),
-            "server": _address(transport.get_extra_info("sockname")),
+            "client": address(transport.get_extra_info("peername")),
+            "server": address(transport.get_extra_info("sockname")),
         }
         self._connections.add(self)
         if len(self._connections) > self._limits.connections:
@@ -126,9 +134,8 @@ class Connection(asyncio.Protocol):
             self._unused, self._is_used = 0, False
         self._unused += len(data)
         try:
-            self._parser.feed_data(data)
-        except HttpParserUpgrade as upgrade:
-            self._decline_upgrade(data[upgrade.args[0] :])
+            while data:
+                data = self._parse(data)
         except HttpParserError:
             if not self._is_refused:
                 self._refuse(400)
@@ -165,14 +172,19 @@ class Connection(asyncio.Protocol):
         name = name.lower()
         if name == b"expect":
             self._awaits_continue = value.lower() == b"100-continue"
+        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            raise HttpParserError  # the body would be passed on as it was encoded
         self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Serve the request, unless its head is too large."""
+        """Serve the request, unless its head is too large, or too many wait already."""
         self._in_head, self._is_used = False, True
         limits, headers = self._limits, self._headers
         if len(headers) > limits.fields or (self._unused > limits.head and self._head_size() > limits.head):
             self._refuse(431)
+            raise HttpParserError
+        if len(self._waiting) >= _MOST_WAITING:
+            self._refuse(503)
             raise HttpParserError
         self._headers = []  # trailers are no headers
         self._upgrades = self._parser.should_upgrade()
@@ -180,8 +192,9 @@ class Connection(asyncio.Protocol):
         if self._running is None:
             self._start(cycle)
         else:
-            self._pause_reading()
             self._waiting.append(cycle)
+            if self._is_full:  # until then, it is read on: else nobody would see that the client has left
+                self._pause_reading()
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body."""
@@ -201,8 +214,8 @@ class Connection(asyncio.Protocol):
     # What cycles call.
 
     def resume_reading(self) -> None:
-        """Read again, as the application waits for the client."""
-        if not self._is_reading:
+        """Read again, as the application waits for the client, unless too much waits for the application."""
+        if not self._is_reading and not self._is_full:
             self._is_reading = True
             self.transport.resume_reading()
 
@@ -252,7 +265,7 @@ class Connection(asyncio.Protocol):
     def _cycle(self, headers: list[tuple[bytes, bytes]]) -> Cycle:
         """The cycle of a request whose head has arrived."""
         parser, version = self._parser, self._parser.get_http_version()
-        path, raw_path, query = _target(self._url)
+        path, raw_path, query = target(self._url)
         scope: Scope = {
             **self._scope,
             "http_version": version,
@@ -262,8 +275,14 @@ class Connection(asyncio.Protocol):
             "query_string": query,
             "headers": headers,
         }
-        lives = version != "1.0" and not self._connections.draining and parser.should_keep_alive()
-        return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue)
+        is_current = version == "1.1"
+        lives = is_current and not self._connections.draining and parser.should_keep_alive()
+        return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue and is_current)
+
+    @property
+    def _is_full(self) -> bool:
+        """Whether the requests behind the one that is answered have as many bytes as they may."""
+        return sum(cycle.size for cycle in self._waiting) > _MOST_UNREAD
 
     def _start(self, cycle: Cycle) -> None:
         self._running = cycle
@@ -274,15 +293,20 @@ class Connection(asyncio.Protocol):
             self._is_reading = False
             self.transport.pause_reading()
 
-    def _decline_upgrade(self, rest: bytes) -> None:
-        """Read the body of a request that asks for another protocol, as Java's client does for HTTP/2."""
+    def _parse(self, data: bytes) -> bytes:
+        """Parse what came, up to the end of a head that asks for another protocol; return the rest."""
+        try:
+            self._parser.feed_data(data)
+        except HttpParserUpgrade as upgrade:  # as Java's client asks for HTTP/2
+            rest = data[upgrade.args[0] :]
+        else:
+            return b""
         # The parser takes the rest for the other protocol. One that has not seen the wish goes on.
         self._upgrades = False
-        if self._latest is None:
-            return
-        self._parser = parser_after(self._latest.scope["headers"], self)
-        self._unused -= len(rest)
-        self.data_received(rest)
+        if self._latest is not None:
+            self._parser = parser_after(self._latest.scope["headers"], self)
+        self._unused, self._is_used = len(rest), False
+        return rest
 
     def _has_input(self) -> bool:
         """Whether bytes wait in the kernel. To close then would answer them with a reset."""
@@ -315,18 +339,6 @@ class Connection(asyncio.Protocol):
                 cycle.keep_alive = False
                 return
             cycle.leave()  # the request that is refused is half there
-        self.transport.write(refusal(status))
+        self.transport.write(refusal(status, self.date))
         if self.transport.can_write_eof():
             self.transport.write_eof()
-
-
-@lru_cache(maxsize=16)
-def _target(url: bytes) -> tuple[str, bytes, bytes]:
-    """The path of a request, decoded and as it was sent, and its query."""
-    parts = parse_url(url)
-    return unquote(parts.path.decode("ascii")), parts.path, parts.query or b""
-
-
-def _address(found: Any) -> tuple[str, int] | None:
-    """An address as ASGI has it; None for that of a Unix socket."""
-    return (str(found[0]), int(found[1])) if isinstance(found, tuple) and found else None

@@ -98,9 +98,9 @@ class Connections:
             connection.check(before)
 
     @property
-    def are_busy(self) -> bool:
-        """Whether each of them has a request that is still to be answered."""
-        return all(connection.is_busy for connection in self._open)
+    def are_at_last(self) -> bool:
+        """Whether each of them has one request that is still to be answered, and no other waits behind it."""
+        return all(connection.is_busy and not connection.has_waiting for connection in self._open)
 
     def end_idle(self) -> None:
         """End those without a request."""
@@ -119,16 +119,24 @@ class Connections:
             connection.transport.abort()
 
 
-def refusal(status: int) -> bytes:
+def refusal(status: int, date: bytes) -> bytes:
     """
     Return the response to a request that no application sees.
+
+    Args:
+        status:
+            Its status.
+
+        date:
+            The line of a head that says what time it is.
     """
     phrase = HTTPStatus(status).phrase
     retry = "retry-after: 1\r\n" if status == HTTPStatus.SERVICE_UNAVAILABLE else ""
-    return (
-        f"HTTP/1.1 {status} {phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n{retry}"
+    rest = (
+        f"content-type: text/plain; charset=utf-8\r\n{retry}"
         f"content-length: {len(phrase)}\r\nconnection: close\r\n\r\n{phrase}"
-    ).encode()
+    )
+    return b"HTTP/1.1 %d %b\r\n%b%b" % (status, phrase.encode(), date, rest.encode())
 
 
 def _date_line() -> bytes:

@@ -79,6 +79,12 @@ class Cycle:
         self._connection = connection
         self._awaits_continue = awaits_continue
 
+    @property
+    def size(self) -> int:
+        """How many bytes it keeps of the request: of the target, the fields, and the body."""
+        fields = sum(len(name) + len(value) for name, value in self.scope["headers"])
+        return len(self.scope["raw_path"]) + len(self.scope["query_string"]) + fields + len(self.body)
+
     async def run(self, application: ASGIApplication) -> None:
         """Have an application answer the request."""
         try:
@@ -184,8 +190,10 @@ class Cycle:
             msg = "a header has a line break"
             raise RuntimeError(msg)
         if _LENGTH not in head and status not in _EMPTY and self.scope["method"] != "HEAD":
-            self._is_chunked = True
-            head += _CHUNKED
+            # A client of HTTP/1.0 knows no chunks. What it is sent ends with the connection.
+            self._is_chunked = self.scope["http_version"] == "1.1"
+            if self._is_chunked:
+                head += _CHUNKED
         self._head = head + b"\r\n"
         self.is_begun, self._awaits_continue = True, False
 
@@ -203,6 +211,7 @@ class Cycle:
         transport.write(head + body if head else body)
         if not more:
             self.is_complete = True
+            self.body = b""  # which nobody reads any more, while the connection may live on
             self._wake()
             self._connection.end_cycle(self)
 

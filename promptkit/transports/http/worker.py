@@ -29,8 +29,8 @@ _SWEEP_EVERY_S: Final = 1.0
 #: How long connections that are being made take to get into the queue, in seconds.
 _SETTLE_S: Final = 0.05
 
-#: How long clients with an open connection have for one more request once the end has begun, in seconds.
-#: Closing at once would lose requests that are on their way.
+#: How long clients with an open connection have for one more request once the end has begun, in seconds, and
+#: requests that wait behind others to be begun. Closing at once would lose them, or those on their way.
 _LINGER_S: Final = 1.0
 
 #: How often it is looked whether connections have ended, in seconds.
@@ -248,8 +248,8 @@ class Worker:
         self._connections.abort()
 
     async def _end_idle(self, until: float) -> None:
-        """Let each connection send one more request, then end those that do not."""
-        await self._look_until(lambda: self._connections.are_busy, until - self._loop.time())
+        """Let each connection send one more request, and begin what was sent; then end those idle."""
+        await self._look_until(lambda: self._connections.are_at_last, until - self._loop.time())
         self._connections.end_idle()
 
     async def _close_application(self, until: float) -> None:

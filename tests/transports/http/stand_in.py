@@ -79,8 +79,6 @@ class StandIn:
         }
         content = json.dumps(said).encode()
         headers = [*JSON, (b"content-length", str(len(content)).encode())]
-        if self.draining:
-            headers.append((b"connection", b"close"))
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": content})
 

@@ -433,7 +433,8 @@ class TestHealth:
 
     def test_draining(self):
         """
-        A process that is about to end is not ready, and closes its connections; what it serves, it serves.
+        A process that is about to end is not ready. What it serves, it serves, and which reply is the last
+        one on a connection is not its business: others may wait behind this one.
         """
         app = application(recipes.catalog())
         app.draining = True
@@ -441,7 +442,7 @@ class TestHealth:
         assert answer_to(app, b"", method="GET", path="/readyz").status == 503
         assert answer_to(app, b"", method="GET", path="/healthz").status == 200
         served = answer_to(app, modern(1, "prompts/list"))
-        assert (served.status, served.header("connection")) == (200, "close")
+        assert (served.status, served.header("connection")) == (200, None)
         app.close(0)
 
     def test_a_large_catalog_holds_up_nobody(self, app, monkeypatch):

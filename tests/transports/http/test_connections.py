@@ -1,12 +1,14 @@
 """What a client may send, and how slowly."""
 
 import asyncio
+import inspect
 import json
 import socket
 import sys
 import time
 from collections import Counter
 from contextlib import contextmanager
+from email.utils import parsedate_to_datetime
 from functools import partial
 from types import SimpleNamespace
 
@@ -49,14 +51,23 @@ def shared(tmp_path_factory):
 
 
 def transport(done):
-    """A transport that notes the status of what is written, and that it is closed."""
+    """A transport that notes the status of what is written, and whether it reads, or is closed."""
     return SimpleNamespace(
         get_extra_info=lambda _name: None,
         write=lambda data: done.append(data.split()[1]),
         can_write_eof=lambda: False,
         is_closing=lambda: b"close" in done,
         close=lambda: done.append(b"close"),
+        pause_reading=lambda: done.append(b"pause"),
+        resume_reading=lambda: done.append(b"resume"),
     )
+
+
+async def answer(_scope, receive, send):
+    """An application that needs nothing but the head."""
+    await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"{}"})
 
 
 def wait_until(holds):
@@ -73,6 +84,7 @@ def refused(served, data):
         connection.send(data)
         reply = connection.reply()
         assert reply.headers["connection"] == "close"
+        assert parsedate_to_datetime(reply.headers["date"])
         assert connection.ended() < PATIENCE
         assert connection.rest == b""
     assert served.get("/after")["path"] == "/after"
@@ -209,7 +221,11 @@ class TestHeads:
             HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\nabc",
             HEAD + b"content-length: -1\r\n\r\n",
             HEAD + b"transfer-encoding: gzip\r\n\r\n",
+            HEAD + b"transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
             HEAD + b"x: a\x00b\r\n\r\n",
+            HEAD.replace(b" / ", b" http://other/ ") + b"\r\n",
+            HEAD.replace(b" / ", b" other:80 ") + b"\r\n",
+            HEAD.replace(b"POST / ", b"OPTIONS * ") + b"\r\n",
             HEAD + b"x : y\r\n\r\n",
             HEAD + b"x: a\r\n folded\r\n\r\n",
             HEAD + b"transfer-encoding: chunked\r\n\r\nnonsense\r\n",
@@ -218,9 +234,20 @@ class TestHeads:
     )
     def test_what_is_no_http(self, shared, data):
         """
-        It is refused with 400: both lengths, two lengths, and whatever could be read in two ways.
+        It is refused with 400: both lengths, two lengths, two hosts, and whatever could be read in two ways.
         """
         assert refused(shared, data) == 400
+
+    def test_a_client_of_http_1_0(self, shared):
+        """
+        It is not told to go on, as it knows no such reply, whatever it says that it expects.
+        """
+        with shared.connect() as connection:
+            head = HEAD.replace(b"1.1", b"1.0") + b"expect: 100-continue\r\ncontent-length: 2\r\n\r\n"
+            connection.send(head)
+            time.sleep(0.1)
+            connection.send(b"{}")
+            assert (connection.reply().status, connection.ended() < PATIENCE) == (200, True)
 
     @pytest.mark.parametrize(
         ("framing", "body"),
@@ -248,6 +275,26 @@ class TestHeads:
 
         assert [reply.status for reply in replies] == [200] * 3
         assert [reply.json["length"] for reply in replies] == [2 if body else 0, 2 if body else 0, 3]
+
+    def test_wishes_that_came_together(self):
+        """
+        However many requests of one read ask for another protocol, no call leads to the next.
+        """
+        wish = HEAD + b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
+        done, tasks = [], []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(done))
+        bound = sys.getrecursionlimit()
+        sys.setrecursionlimit(len(inspect.stack(0)) + 40)
+        try:
+            connection.data_received(wish * 50)
+        finally:
+            sys.setrecursionlimit(bound)
+        while tasks:
+            assert [*tasks.pop().__await__()] == []
+
+        assert done.count(b"200") == 50
 
 
 class TestBodies:
@@ -304,6 +351,112 @@ class TestBodies:
             assert connection.reply().status == 200
             assert connection.ended() < PATIENCE
             assert connection.rest == b""
+
+
+class TestRequestsThatWait:
+    @staticmethod
+    async def slow(done):
+        """A connection whose first request is answered slowly, and looks whether the client leaves."""
+
+        async def slowly(_scope, receive, _send):
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            done.append(b"told")
+
+        connections = Connections(ConnectionLimits(), bool)
+        connection = Connection(slowly, connections, asyncio.get_running_loop())
+        connection.connection_made(transport(done))
+        connection.data_received(HEAD + b"\r\n")
+        await asyncio.sleep(0)
+        return connection
+
+    @pytest.mark.parametrize(
+        "request_",
+        [
+            HEAD + b"x: " + b"y" * 20_000 + b"\r\n\r\n",
+            HEAD + b"content-length: 20000\r\n\r\n" + b"y" * 20_000,
+            b"GET /?" + b"y" * 20_000 + b" HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        ],
+        ids=["heads", "bodies", "targets"],
+    )
+    def test_how_much_may_wait(self, request_):
+        """
+        Nothing more is read once 64 KiB wait behind a slow reply, however often it looks for the client.
+        """
+
+        async def sent():
+            done = []
+            connection = await self.slow(done)
+            for _ in range(3):
+                connection.data_received(request_)
+            before = [*done]
+            for _ in range(2):
+                connection.data_received(request_)
+            connection.resume_reading()
+            return before, [*done]
+
+        assert asyncio.run(sent()) == ([], [b"pause"])
+
+    def test_how_many_may_wait(self):
+        """
+        Of thousands that came in one read, 64 wait. The last of them says that the others are not answered.
+        """
+        done, tasks = [], []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport(done))
+        connection.data_received((HEAD + b"\r\n") * 2_000)
+        while tasks:
+            assert [*tasks.pop().__await__()] == []
+
+        assert done == [b"200"] * 65 + [b"close"]
+
+    def test_the_end_waits_for_them(self):
+        """
+        A connection is not at its last request as long as another one waits behind that, or there is none.
+        """
+        tasks = []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connections = Connections(ConnectionLimits(), bool)
+        connection = Connection(answer, connections, loop)
+        connection.connection_made(transport([]))
+        connection.data_received((HEAD + b"\r\n") * 3)
+        found = []
+        while tasks:
+            found.append(connections.are_at_last)
+            assert [*tasks.pop().__await__()] == []
+
+        assert [*found, connections.are_at_last] == [False, False, True, False]
+
+    def test_a_client_that_leaves(self):
+        """
+        It is seen, though requests wait that came after the application began to look for that.
+        """
+
+        async def leave():
+            told, begun = asyncio.Event(), asyncio.Event()
+
+            async def slowly(_scope, receive, _send):
+                begun.set()
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                told.set()
+
+            loop = asyncio.get_running_loop()
+            connections = Connections(ConnectionLimits(), bool)
+            server = await loop.create_server(lambda: Connection(slowly, connections, loop), "127.0.0.1", 0)
+            _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(HEAD + b"\r\n")
+            await begun.wait()
+            await asyncio.sleep(0.05)
+            writer.write((HEAD + b"\r\n") * 3)
+            await asyncio.sleep(0.05)
+            writer.close()
+            async with asyncio.timeout(PATIENCE):
+                await told.wait()
+            server.close()
+
+        asyncio.run(leave())
 
 
 class TestReaders:
@@ -439,15 +592,9 @@ class TestCosts:
         """
         From the bytes of a request to those of its response, beside what the application does.
         """
-
-        async def constant(_scope, receive, send):
-            await receive()
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-            await send({"type": "http.response.body", "body": b"{}"})
-
         done, tasks, calls = [], [], []
         loop = SimpleNamespace(create_task=tasks.append)
-        connection = Connection(constant, Connections(ConnectionLimits(), bool), loop)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
         connection.connection_made(transport(done))
         before = sys.getprofile()
         for _ in range(2):  # the first fills caches
@@ -458,5 +605,5 @@ class TestCosts:
             sys.setprofile(before)
 
         assert (done, waited_for) == ([b"200", b"200"], [])
-        own = [name for name in calls if name not in ("constant", "<lambda>")]
+        own = [name for name in calls if name not in ("answer", "<lambda>")]
         assert len(own) <= 24, own

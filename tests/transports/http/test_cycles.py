@@ -22,11 +22,11 @@ class Written:
             What the application sends.
     """
 
-    def __init__(self, *bodies, headers=(), status=200, method="POST", keep_alive=True):
+    def __init__(self, *bodies, headers=(), status=200, method="POST", keep_alive=True, version="1.1"):
         self.parts, self.ended = [], False
         self.cycle = Cycle(
             connection(self.parts, self.end),
-            {"method": method},
+            {"method": method, "http_version": version},
             keep_alive=keep_alive,
             awaits_continue=False,
         )
@@ -62,7 +62,9 @@ def cycle_of(parts, *, awaits_continue=False):
     """A cycle on the running event loop."""
     made = connection(parts)
     made.loop = asyncio.get_running_loop()
-    return Cycle(made, {"method": "POST"}, keep_alive=True, awaits_continue=awaits_continue)
+    return Cycle(
+        made, {"method": "POST", "http_version": "1.1"}, keep_alive=True, awaits_continue=awaits_continue
+    )
 
 
 def head(*lines):
@@ -91,6 +93,15 @@ def test_what_has_no_length_is_written_in_chunks():
         b"",
         b"5\r\nthree\r\n0\r\n\r\n",
     ]
+
+
+def test_a_client_that_knows_no_chunks():
+    """
+    The end of what has no length is that of the connection.
+    """
+    written = Written(b"one", b"two", keep_alive=False, version="1.0")
+
+    assert written.parts == [head(b"connection: close") + b"one", b"two"]
 
 
 def test_a_long_body_is_not_copied():
@@ -208,6 +219,21 @@ class TestReceiving:
             return await waiting, await cycle.receive()
 
         assert asyncio.run(receive()) == ({"type": "http.disconnect"},) * 2
+
+    def test_a_body_that_is_not_read(self):
+        """
+        It is kept no longer than until the response is sent.
+        """
+
+        async def answer():
+            cycle = cycle_of([])
+            cycle.feed(b"a")
+            cycle._write(b"", more=True)
+            kept = cycle.body
+            cycle._write(b"", more=False)
+            return kept, cycle.body
+
+        assert asyncio.run(answer()) == (b"a", b"")
 
     def test_a_client_that_asks_first(self):
         """

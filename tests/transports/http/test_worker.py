@@ -112,6 +112,22 @@ def test_running_requests_are_answered(serve):
     assert (code, reply.status, reply.headers["connection"]) == (0, 200, "close")
 
 
+def test_requests_that_wait_are_answered(serve):
+    """
+    All that came on a connection before the end are, and the last reply is not cut short.
+    """
+    served = serve("--http", "0")
+    with served.connect() as connection:
+        for number in range(3):
+            connection.request(f"/slow?0.{number + 3}")
+        time.sleep(0.1)
+        code, _ = served.end()
+        statuses = [connection.reply().status for _ in range(3)]
+        assert connection.ended() < 5
+
+    assert (code, statuses) == (0, [200] * 3)
+
+
 def test_what_runs_too_long_is_not_waited_for(serve):
     """
     After the grace, the process ends all the same.
