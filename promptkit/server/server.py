@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from promptkit.catalog.catalog import Catalog
@@ -31,7 +30,7 @@ from promptkit.version import VERSION
 if TYPE_CHECKING:
     from promptkit.protocol.request_state import RequestStateSigner
     from promptkit.server.observers import Observer
-    from promptkit.server.updates import Reread, Updates
+    from promptkit.server.updates import Updates
 
 __all__ = ["Server"]
 
@@ -221,12 +220,10 @@ class Server:
             return
         from promptkit.server.updates import Updates, announce, tell_of  # only once recipes have changed
 
-        rereads: list[Reread] = []
-        changed_lists = cache(Snapshot.changed_lists)  # whoever may do other things often sees the same
-        for audience in self._notifier.audiences:
-            seen, before = self._view(new, audience.scopes), self._view(old, audience.scopes)
-            history = self._handlers.read_histories.of(audience.scopes)
-            rereads += announce(audience, changed_lists(seen, before), seen.catalog, history)
+        def views(scopes: frozenset[str] | None) -> tuple[Snapshot, Snapshot]:
+            return self._view(new, scopes), self._view(old, scopes)
+
+        rereads = announce(self._notifier.audiences, views, self._handlers.read_histories)
         if not self._leader_followers.started:
             tell_of([one for one in rereads if one.is_stale])
             return

@@ -2,8 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
-from functools import partial
+from collections.abc import Callable, Iterable
+from functools import cache, partial
 from itertools import groupby
 from operator import attrgetter
 from threading import Lock
@@ -13,9 +13,10 @@ from msgspec import Struct
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.jsonrpc import TooManyRequests
 from promptkit.server.notifier import Audience
-from promptkit.server.read_history import ReadHistory
+from promptkit.server.read_history import ReadHistories, ReadHistory
 from promptkit.server.scheduling.executor import Executor
 from promptkit.server.scheduling.workers import Worker
+from promptkit.server.snapshot import Snapshot
 
 __all__ = ["Reread", "Updates", "announce", "tell_of"]
 
@@ -133,28 +134,32 @@ class Updates:
 
 
 def announce(
-    audience: Audience, lists: Collection[str], catalog: Catalog, history: ReadHistory
+    audiences: Iterable[Audience],
+    views: Callable[[frozenset[str] | None], tuple[Snapshot, Snapshot]],
+    histories: ReadHistories,
 ) -> list[Reread]:
     """
     Tell clients of what has changed for them. Return what has to be read again to know.
 
     Args:
-        audience:
+        audiences:
             The clients.
 
-        lists:
-            The methods that list something else for them now.
+        views:
+            Returns what clients with some scopes see now, and what they saw before.
 
-        catalog:
-            What they see now.
-
-        history:
+        histories:
             What they have read. All else may have changed.
     """
-    uris = sorted(audience.uris)
-    audience.tell(lists, [uri for uri in uris if uri not in history])
-    tell = partial(audience.tell, ())
-    return [Reread(uri, catalog, history, tell) for uri in uris if uri in history]
+    changed_lists = cache(Snapshot.changed_lists)  # clients with other scopes often see the same
+    rereads: list[Reread] = []
+    for audience in audiences:
+        seen, before = views(audience.scopes)
+        history, uris = histories.of(audience.scopes), sorted(audience.uris)
+        audience.tell(changed_lists(seen, before), [uri for uri in uris if uri not in history])
+        tell = partial(audience.tell, ())
+        rereads += [Reread(uri, seen.catalog, history, tell) for uri in uris if uri in history]
+    return rereads
 
 
 def tell_of(stale: Iterable[Reread]) -> None:
