@@ -14,7 +14,7 @@ from promptkit.catalog.arguments import short
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 
-__all__ = ["Change", "Live", "change_between"]
+__all__ = ["Change", "Live", "Published", "change_between"]
 
 #: So many names are said; of more, how many they are.
 _MOST_NAMES: Final = 5
@@ -66,6 +66,23 @@ class Change:
         return f"Reloaded: {'; '.join(parts)}." if parts else "Reloaded."
 
 
+@attrs.frozen
+class Published:
+    """
+    A catalog, and what it has changed. One value, so that nobody sees a catalog with another's version.
+
+    Args:
+        catalog:
+            The catalog.
+
+        change:
+            What differs from the one before.
+    """
+
+    catalog: Catalog
+    change: Change
+
+
 class Live:
     """
     What the pages show, and who waits for news of it.
@@ -76,33 +93,29 @@ class Live:
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._change = Change(0)
+        self._newest = Published(catalog, Change(0))
         self._lock = Lock()
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self._closed = False
 
     @property
-    def catalog(self) -> Catalog:
-        """The newest catalog."""
-        return self._catalog
-
-    @property
-    def version(self) -> int:
-        """The number of the newest catalog."""
-        return self._change.version
+    def newest(self) -> Published:
+        """The newest catalog, and what it has changed."""
+        return self._newest
 
     def publish(self, catalog: Catalog) -> None:
         """Show another catalog from now on. Any thread may call it."""
         with self._lock:
-            change = change_between(self._catalog, catalog, self._change.version + 1)
-            self._catalog, self._change = catalog, change
+            before = self._newest
+            change = change_between(before.catalog, catalog, before.change.version + 1)
+            self._newest = Published(catalog, change)
         self._wake()
 
     def report(self, catalog: Catalog) -> None:
         """Show the faults of a catalog of which nothing else is served. Any thread may call it."""
-        if catalog.diagnostics != self._catalog.diagnostics:
-            self.publish(attrs.evolve(self._catalog, diagnostics=catalog.diagnostics))
+        served = self._newest.catalog
+        if catalog.diagnostics != served.diagnostics:
+            self.publish(attrs.evolve(served, diagnostics=catalog.diagnostics))
 
     def close(self) -> None:
         """End every stream of changes."""
@@ -122,7 +135,7 @@ class Live:
         try:
             while not self._closed:
                 woken.clear()
-                change = self._change
+                change = self._newest.change
                 if change.version > seen:
                     seen = change.version
                     yield change

@@ -134,10 +134,10 @@ class TestLive:
         live = Live(before)
         live.report(broken)
 
-        assert (list(live.catalog), len(live.catalog.diagnostics)) == (["x"], 1)
-        assert live.version == 1
+        assert (list(live.newest.catalog), len(live.newest.catalog.diagnostics)) == (["x"], 1)
+        assert live.newest.change.version == 1
         live.report(broken)
-        assert live.version == 1
+        assert live.newest.change.version == 1
 
 
 def test_events_are_sent_to_pages(recipes):

@@ -256,6 +256,33 @@ class TestPrompt:
         assert links(shown.page("/"))["more"] == "/prompts/more"
         assert "<p>More.</p>" in shown.page("/prompts/more")
 
+    def test_a_page_that_was_made_during_a_save_is_told_of_it(self, preview, recipes):
+        """
+        It carries the version of the catalog that it was made of, so that it reloads at once.
+        """
+        source = """
+        from promptkit import prompt
+
+        saves = []
+
+        @prompt
+        def slow():
+            for save in saves:
+                save()
+            return "Old."
+        """
+        shown = preview(slow=source)
+        newer = compile(load(recipes(slow=source.replace("Old.", "New."))))
+        function = shown.live.newest.catalog["slow"].renderer.function
+        function.__globals__["saves"].append(lambda: shown.live.publish(newer))
+
+        page = shown.page("/prompts/slow")
+        assert "<p>Old.</p>" in page
+        assert 'data-version="0"' in page
+        page = shown.page("/prompts/slow")
+        assert "<p>New.</p>" in page
+        assert 'data-version="1"' in page
+
 
 class TestResource:
     def test_a_template(self, preview):
@@ -429,7 +456,7 @@ class TestSuperseded:
                 sent.append(message)
 
             await application(live, "recipes", TOKEN, [HOST])(scope, receive, send)
-            function = live.catalog["waits"].renderer.function
+            function = live.newest.catalog["waits"].renderer.function
             while is_whole and not function.__globals__["cancelled"]:  # noqa: ASYNC110 (on its thread)
                 await asyncio.sleep(0.01)
 
