@@ -64,7 +64,7 @@ def application(live: Live, target: str, token: str, hosts: Iterable[str]) -> AS
         hosts:
             How the pages may be called, each with its port.
     """
-    return Guard(Preview(live, target).routed(), token, hosts, partial(_refused, target))
+    return Guard(Preview(live, target).routed(), target, token, hosts)
 
 
 class Preview:
@@ -316,7 +316,3 @@ def _address(rendering: Rendering) -> str:
     arguments = rendering.prompt.arguments
     address = prompt_path(rendering.prompt.name, forms.query_of(arguments, rendering.given))
     return address if len(address) <= _LONGEST_ADDRESS else prompt_path(rendering.prompt.name)
-
-
-def _refused(target: str, reason: str) -> Response:
-    return HTMLResponse(page("error.html", target=target, version=None, reason=reason, faults=()), 403)

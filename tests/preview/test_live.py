@@ -6,6 +6,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live, change_between
+from tests.preview.conftest import HOST, TOKEN, cookie_of
 
 ONE = "from promptkit import prompt\n\n"
 
@@ -145,8 +146,8 @@ def test_events_are_sent_to_pages(recipes):
     One for each change that the page has not seen, as JSON; the stream ends with the preview.
     """
     live = Live(catalog(recipes, a=ONE))
-    pages = application(live, "recipes", "t", ["127.0.0.1:1"])
-    headers = [(b"host", b"127.0.0.1:1"), (b"cookie", b"promptkit-1=t")]
+    pages = application(live, "recipes", TOKEN, [HOST])
+    headers = [(b"host", HOST.encode()), (b"cookie", cookie_of(pages))]
     scope = {"type": "http", "method": "GET", "path": "/events", "headers": headers}
     scope |= {"query_string": b"version=0", "root_path": "", "http_version": "1.1", "scheme": "http"}
 

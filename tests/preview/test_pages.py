@@ -8,7 +8,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
-from tests.preview.conftest import HOST, TOKEN
+from tests.preview.conftest import HOST, TOKEN, cookie_of
 
 SHELF = '''
 from typing import Annotated, Literal
@@ -438,7 +438,8 @@ class TestSuperseded:
                 raise
         """
         live = Live(compile(load(recipes(waits=source))))
-        headers = [(b"host", HOST.encode()), (b"cookie", f"promptkit-8137={TOKEN}".encode())]
+        pages = application(live, "recipes", TOKEN, [HOST])
+        headers = [(b"host", HOST.encode()), (b"cookie", cookie_of(pages))]
         headers += [(b"content-type", b"application/x-www-form-urlencoded")]
         scope = {"type": "http", "method": "POST", "path": "/prompts/waits/render", "headers": headers}
         scope |= {"query_string": b"", "root_path": "", "http_version": "1.1", "scheme": "http"}
@@ -455,7 +456,7 @@ class TestSuperseded:
             async def send(message):
                 sent.append(message)
 
-            await application(live, "recipes", TOKEN, [HOST])(scope, receive, send)
+            await pages(scope, receive, send)
             function = live.newest.catalog["waits"].renderer.function
             while is_whole and not function.__globals__["cancelled"]:  # noqa: ASYNC110 (on its thread)
                 await asyncio.sleep(0.01)
