@@ -246,7 +246,8 @@ class Preview:
                 if change is None:
                     yield ": still here\n\n"
                 else:
-                    data = json.dumps({"version": change.version, "said": str(change)})
+                    said = {"said": str(change), "failed": bool(change.broken)}
+                    data = json.dumps({"version": change.version, **said})
                     yield f"id: {change.version}\nevent: reload\ndata: {data}\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")

@@ -106,10 +106,11 @@ class TestCall:
         asyncio.run(scenario())
         assert len(cancelled) == 2
 
-    def test_what_spins_is_stopped(self):
+    def test_what_spins_is_stopped(self, monkeypatch):
         """
         When time is over, and when nobody waits any more; be it in a coroutine.
         """
+        monkeypatch.setattr("promptkit.preview.calls._CANCEL_GRACE_S", 0.05)
 
         def spins():
             while True:
