@@ -1,9 +1,8 @@
 """``promptkit dev``: a page on this machine that shows what prompts say, while one writes them."""
 
-import os
 import secrets
-import sys
 from argparse import Namespace
+from contextlib import ExitStack
 from importlib import import_module
 from threading import Thread
 from typing import Final
@@ -74,6 +73,7 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> None:
     from promptkit.preview.application import application
     from promptkit.preview.guard import TOKEN
     from promptkit.preview.live import Live
+    from promptkit.preview.opening import has_screen
     from promptkit.preview.serving import serve
 
     checks = configured_checks(options.configuration)
@@ -93,29 +93,29 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> None:
 
     def ready() -> None:
         reloader.start(lambda new: live.publish(_checked(checks, new)))
-        if options.opens and _has_screen():
-            Thread(target=_open, args=(address,), daemon=True).start()
+        if options.opens and has_screen():
+            _open(address, ends)
         print(address, file=output)
         output.send()
 
-    serve(pages, listener.of(0), ready=ready, close=live.close)
+    with ExitStack() as ends:
+        ends.callback(live.close)
+        # Before the process ends: a signal may end it as soon as the last request is answered.
+        serve(pages, listener.of(0), ready=ready, close=ends.close)
+
+
+def _open(address: str, ends: ExitStack) -> None:
+    """Open a file that leads to an address, and have it removed in the end."""
+    from promptkit.preview.opening import open_browser, redirect_file
+
+    try:
+        url = ends.enter_context(redirect_file(address))
+    except OSError as error:
+        print_error(f"no browser is opened, as no temporary file can be written: {error}")
+        return
+    Thread(target=open_browser, args=(url,), daemon=True).start()
 
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:
     """The catalog with all that is found in it, as `check` says it, and without what is ignored."""
     return attrs.evolve(catalog, diagnostics=checks.kept(checks.of_catalog(with_lints(catalog))))
-
-
-def _has_screen() -> bool:
-    """Whether a browser would open in a window: one in this terminal would hide what is printed."""
-    names = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
-    return sys.platform in ("win32", "darwin") or any(os.environ.get(name) for name in names)
-
-
-def _open(address: str) -> None:
-    import webbrowser
-
-    try:
-        webbrowser.open(address)
-    except (webbrowser.Error, OSError) as error:
-        print_error(f"no browser can be opened: {error}")

@@ -23,13 +23,13 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.preview import forms
-from promptkit.preview.calls import Calls, HangsError
+from promptkit.preview.calls import HangsError
 from promptkit.preview.conversation import ALL_TURNS, document_of, turns_of
-from promptkit.preview.gallery import Gallery
 from promptkit.preview.guard import Guard
 from promptkit.preview.live import Live
 from promptkit.preview.media import Media
 from promptkit.preview.rendering import Rendering, read, render, said, time_limit
+from promptkit.preview.shown import Newest, Shown
 from promptkit.preview.tabs import TABS, content_of
 from promptkit.preview.tabs.content import TabContent
 from promptkit.preview.templating import FOLDER, page, prompt_path
@@ -64,7 +64,7 @@ def application(live: Live, target: str, token: str, hosts: Iterable[str]) -> AS
         hosts:
             How the pages may be called, each with its port.
     """
-    return Guard(Preview(live, target).routed(), token, hosts, partial(_refused, target))
+    return Guard(Preview(live, target).routed(), target, token, hosts)
 
 
 class Preview:
@@ -83,8 +83,7 @@ class Preview:
         self._live = live
         self._target = target
         self._media = Media()
-        self._newest = _Shown(Gallery(live.catalog), Calls())
-        self._newest.gallery.cards()  # written before somebody waits for it
+        self._newest = Newest(live)
 
     def routed(self) -> Starlette:
         """Return the pages by their addresses."""
@@ -105,69 +104,69 @@ class Preview:
             exception_handlers={HTTPException: self._explain, ClientDisconnect: _nothing},
         )
 
-    @property
-    def _shown(self) -> "_Shown":
-        """What the newest catalog is shown with. What hung in an older one holds up nothing of it."""
-        catalog = self._live.catalog
-        if self._newest.gallery.catalog is not catalog:
-            self._newest = _Shown(self._newest.gallery.of(catalog), Calls())
-        return self._newest
+    def _shown(self, request: Request) -> Shown:
+        """What this request is answered with, whatever is saved meanwhile."""
+        if not hasattr(request.state, "shown"):
+            request.state.shown = self._newest()
+        shown: Shown = request.state.shown
+        return shown
 
-    def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
-        text = page(
-            template, gallery=self._shown.gallery, target=self._target, version=self._live.version, **values
-        )
-        return HTMLResponse(text, status)
+    def _page(self, template: str, shown: Shown, status: int = 200, **values: Any) -> HTMLResponse:
+        known = {"gallery": shown.gallery, "target": self._target, "version": shown.version}
+        return HTMLResponse(page(template, **known, **values), status)
 
     async def _show_gallery(self, request: Request) -> Response:
-        return self._page("gallery.html", typed=request.query_params.get("q", ""))
+        return self._page("gallery.html", self._shown(request), typed=request.query_params.get("q", ""))
 
     async def _list(self, request: Request) -> Response:
         """Only what a search or a reload changes of a page."""
         query = request.query_params
-        return self._page("listed.html", typed=query.get("q", ""), current=query.get("current"))
+        shown = self._shown(request)
+        return self._page("listed.html", shown, typed=query.get("q", ""), current=query.get("current"))
 
     async def _show_prompt(self, request: Request) -> Response:
+        shown = self._shown(request)
         submitted = await self._submitted(request, self._prompt(request), request.query_params)
         whole = _number(request.query_params.get(_SHOW_ALL))
-        parts = await to_thread(self._parts, submitted, whole)
-        return self._page("prompt.html", tabs=TABS, **parts)
+        parts = await to_thread(self._parts, shown, submitted, whole)
+        return self._page("prompt.html", shown, tabs=TABS, **parts)
 
     async def _render(self, request: Request) -> Response:
         """What a form changes of the page of its prompt."""
+        shown = self._shown(request)
         try:
             prompt = self._prompt(request)
         except HTTPException as gone:
-            return self._page("gone.html", reason=gone.detail)
+            return self._page("gone.html", shown, reason=gone.detail)
         async with request.form(**FORM_LIMITS) as form:
             submitted = await self._submitted(request, prompt, form)
             whole = _number(form.get(_SHOW_ALL))
-        parts = await to_thread(self._parts, submitted, whole)
-        response = self._page("rendered.html", **parts)
+        parts = await to_thread(self._parts, shown, submitted, whole)
+        response = self._page("rendered.html", shown, **parts)
         response.headers["HX-Replace-Url"] = _address(submitted.rendering)
         return response
 
     async def _complete(self, request: Request) -> Response:
         """What is offered for an argument while people type it."""
-        prompt, argument = self._prompt(request), request.path_params["argument"]
+        shown, prompt = self._shown(request), self._prompt(request)
+        argument = request.path_params["argument"]
         async with request.form(**FORM_LIMITS) as form:
             chosen = dict(forms.read(prompt.arguments, form))
         typed = chosen.pop(argument, "")
-        complete = partial(self._live.catalog.complete, prompt.name, argument, typed, chosen)
+        complete = partial(shown.catalog.complete, prompt.name, argument, typed, chosen)
         offered, failed = Completion(), ""
         try:
-            offered = await _unless_gone(
-                request, self._shown.calls.call((prompt.name, argument), complete, time_limit())
-            )
+            called = shown.calls.call((prompt.name, argument), complete, time_limit())
+            offered = await _unless_gone(request, called)
         except (CancelledError, ClientDisconnect):
             raise
         except BaseException as error:  # noqa: BLE001 (authors raise anything)
             failed = Redactor.of(prompt.arguments, chosen).redacted(said(f"completing {argument!r}", error))
-        return self._page("completions.html", completion=offered, failed=failed)
+        return self._page("completions.html", shown, completion=offered, failed=failed)
 
     async def _show_tab(self, request: Request) -> Response:
         """What else there is to see of a rendering."""
-        prompt, tab = self._prompt(request), request.path_params["tab"]
+        shown, prompt, tab = self._shown(request), self._prompt(request), request.path_params["tab"]
         if tab not in TABS:
             raise HTTPException(404, f"There is no tab {tab!r}.")
         async with request.form(**FORM_LIMITS) as form:
@@ -175,26 +174,26 @@ class Preview:
         choice = request.query_params.get("choice", "")
         made = partial(content_of, tab, submitted.rendering, self._target, choice)
         try:
-            content = await _unless_gone(
-                request, self._shown.calls.call((prompt.name, tab), made, time_limit(prompt))
-            )
+            called = shown.calls.call((prompt.name, tab), made, time_limit(prompt))
+            content = await _unless_gone(request, called)
         except HangsError as error:
             content = TabContent(tab, notes=(f"prompt {prompt.name!r} {error}",))
-        return self._page("tab.html", prompt=prompt, content=content)
+        return self._page("tab.html", shown, prompt=prompt, content=content)
 
     async def _submitted(
         self, request: Request, prompt: CompiledPrompt, form: FormData | QueryParams
     ) -> "_Submitted":
         own = FormData([pair for pair in form.multi_items() if pair[0] != _SHOW_ALL])
         submission = forms.submission_of(prompt.arguments, own)
-        rendered = render(self._shown.calls, self._live.catalog, prompt, submission.given)
+        shown = self._shown(request)
+        rendered = render(shown.calls, shown.catalog, prompt, submission.given)
         rendering = await _unless_gone(request, rendered)
         if submission.faults:
             faults = (*submission.faults, *rendering.faults)
             rendering = attrs.evolve(rendering, workflow=None, question=None, faults=faults)
         return _Submitted(rendering, submission.files)
 
-    def _parts(self, submitted: "_Submitted", whole: int) -> Mapping[str, Any]:
+    def _parts(self, shown: Shown, submitted: "_Submitted", whole: int) -> Mapping[str, Any]:
         """What the page of a prompt is made of. It takes a while for a text that is long."""
         rendering = submitted.rendering
         prompt, workflow = rendering.prompt, rendering.workflow
@@ -205,40 +204,41 @@ class Preview:
             "fields": forms.fields_of(prompt.arguments, rendering.given, rendering.faults, submitted.files),
             "turns": turns,
             "all_turns": ALL_TURNS,
-            "faults": self._shown.gallery.faults_beside(prompt.location),
+            "faults": shown.gallery.faults_beside(prompt.location),
             "example": None if rendering.given else _example(prompt),
         }
 
     def _prompt(self, request: Request) -> CompiledPrompt:
         name = request.path_params["name"]
         try:
-            return self._live.catalog[name]
+            return self._shown(request).catalog[name]
         except UnknownPrompt as error:
             raise HTTPException(404, f"There is no prompt of this name now: {error}.") from None
 
     async def _show_resource(self, request: Request) -> Response:
         """A resource, read if it has this URI, and described if it is a template."""
-        uri = request.query_params.get("uri", "")
-        reading = await _unless_gone(request, read(self._shown.calls, self._live.catalog, uri))
+        shown, uri = self._shown(request), request.query_params.get("uri", "")
+        reading = await _unless_gone(request, read(shown.calls, shown.catalog, uri))
         is_whole = _SHOW_ALL in request.query_params
         document = None
         if reading.document is not None:
             show = partial(document_of, media=self._media, redacted=reading.redacted, is_whole=is_whole)
             document = await to_thread(show, reading.document)
-        resource, gallery = reading.resource, self._shown.gallery
+        resource = reading.resource
         return self._page(
             "resource.html",
+            shown,
             uri=uri,
             reading=reading,
             document=document,
             examples=_examples(example_uris, resource) if resource else (),
-            faults=gallery.faults_beside(resource.location) if resource else [],
+            faults=shown.gallery.faults_beside(resource.location) if resource else [],
         )
 
     async def _send_events(self, request: Request) -> Response:
         """Tell a page of each reload, from the version on that it shows."""
         seen = request.headers.get("last-event-id") or request.query_params.get("version", "")
-        version = _number(seen) if seen else self._live.version
+        version = _number(seen) if seen else self._shown(request).version
 
         async def events() -> AsyncIterator[str]:
             yield "retry: 1000\n\n"
@@ -246,7 +246,8 @@ class Preview:
                 if change is None:
                     yield ": still here\n\n"
                 else:
-                    data = json.dumps({"version": change.version, "said": str(change)})
+                    said = {"said": str(change), "failed": bool(change.broken)}
+                    data = json.dumps({"version": change.version, **said})
                     yield f"id: {change.version}\nevent: reload\ndata: {data}\n\n"
 
         return StreamingResponse(events(), media_type="text/event-stream")
@@ -254,18 +255,11 @@ class Preview:
     async def _send_medium(self, request: Request) -> Response:
         return self._media.response(request.path_params["digest"])
 
-    async def _explain(self, _request: Request, error: Exception) -> Response:
+    async def _explain(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
-        faults = [fault for fault in self._shown.gallery.faults if fault.is_error]
-        return self._page("error.html", error.status_code, reason=error.detail, faults=faults)
-
-
-@attrs.frozen
-class _Shown:
-    """A catalog as the pages list it, and what runs for them."""
-
-    gallery: Gallery
-    calls: Calls
+        shown = self._shown(request)
+        faults = [fault for fault in shown.gallery.faults if fault.is_error]
+        return self._page("error.html", shown, error.status_code, reason=error.detail, faults=faults)
 
 
 @attrs.frozen
@@ -323,7 +317,3 @@ def _address(rendering: Rendering) -> str:
     arguments = rendering.prompt.arguments
     address = prompt_path(rendering.prompt.name, forms.query_of(arguments, rendering.given))
     return address if len(address) <= _LONGEST_ADDRESS else prompt_path(rendering.prompt.name)
-
-
-def _refused(target: str, reason: str) -> Response:
-    return HTMLResponse(page("error.html", target=target, version=None, reason=reason, faults=()), 403)

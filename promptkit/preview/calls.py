@@ -4,9 +4,9 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
-from functools import partial
-from threading import Thread
 from typing import Any, Final, TypeVar, cast
+
+from promptkit.server.scheduling.workers import Abandoned, Worker
 
 __all__ = ["Calls", "HangsError", "call"]
 
@@ -14,6 +14,9 @@ T = TypeVar("T")
 
 #: How many calls for one thing may run. One that cannot be stopped counts until it ends.
 _MOST_AT_ONCE: Final = 4
+
+#: How long what is asynchronous may clean up after it was cancelled, in seconds, before it is stopped.
+_CANCEL_GRACE_S: Final = 1.0
 
 
 class HangsError(Exception):
@@ -53,8 +56,8 @@ class Calls:
                 await free.acquire()
         except TimeoutError:
             msg = (
-                f"does not return: {_MOST_AT_ONCE} calls of it still run. "
-                "Change the recipe, or start promptkit dev again"
+                f"does not return: {_MOST_AT_ONCE} calls of it still run, and cannot be stopped while they "
+                "wait or run C code. Change the recipe, or start promptkit dev again"
             )
             raise HangsError(msg) from None
         return await call(function, seconds, free.release)
@@ -72,8 +75,9 @@ async def call(
     """
     Call an author's function on a thread of its own.
 
-    What is asynchronous is cancelled when time is over, or nobody waits any more. Nothing else can be
-    stopped: its thread goes on alone, and does not keep the process alive.
+    When time is over, or nobody waits any more, what is asynchronous is cancelled, and anything else is
+    stopped as a server stops it. What waits for the outside world or runs C code goes on alone, until it runs
+    Python code again. It does not keep the process alive.
 
     Args:
         function:
@@ -91,10 +95,10 @@ async def call(
     Raises:
         HangsError: If it takes longer.
 
-        BaseException: Whatever the function raises.
+        BaseException: Whatever the function raises, or what kept its thread from starting.
     """
     work = _Work(function, ended)
-    Thread(target=work.run, name="promptkit-preview", daemon=True).start()
+    work.start()
     try:
         async with asyncio.timeout(seconds):
             outcome, error = await work.outcome
@@ -117,37 +121,64 @@ class _Work:
         self.outcome: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
         self._function = function
         self._ended = ended
-        self._cancel: Callable[[], object] = bool
-        self._is_cancelled = False
+        self._worker = Worker(self._run)
+        self._worker.when_over(self._tell)
+        self._returned: Any = None
+        self._raised: BaseException | None = RuntimeError("it was stopped")
+        self._task: asyncio.Task[Any] | None = None
+        self._is_async = self._is_cancelled = self._is_over = False
+
+    def start(self) -> None:
+        """Start the thread. Raises RuntimeError if the machine has none left."""
+        try:
+            self._worker.start()
+        except BaseException:
+            self._ended()
+            raise
 
     def cancel(self) -> None:
-        """Cancel what is asynchronous. No-op if it is over."""
+        """Cancel what is asynchronous and let it clean up; stop anything else. No-op if it is over."""
         self._is_cancelled = True
-        with suppress(RuntimeError):  # its loop is closed
-            self._cancel()
+        if self._is_over:
+            return
+        if self._is_async:
+            self._cancel_task()
+            self._loop.call_later(_CANCEL_GRACE_S, self._worker.abandon)
+        else:
+            self._worker.abandon()
 
-    def run(self) -> None:
-        returned, raised = None, None  # type: Any, BaseException | None
+    def _cancel_task(self) -> None:
+        if (task := self._task) is not None:
+            with suppress(RuntimeError):  # its loop is closed
+                task.get_loop().call_soon_threadsafe(task.cancel)
+
+    def _run(self) -> None:
         try:
             returned = self._function()
             if isinstance(returned, Coroutine):
+                self._is_async = True
                 returned = asyncio.run(self._awaited(returned))
+            self._returned, self._raised = returned, None
+        except Abandoned:
+            raise
         except asyncio.CancelledError as error:  # raised further, it would cancel who waits
-            raised = RuntimeError("it was cancelled")
-            raised.__cause__ = error
+            self._raised = RuntimeError("it was cancelled")
+            self._raised.__cause__ = error
         except BaseException as error:  # noqa: BLE001 (authors raise anything; who waits sees it)
-            raised = error
-        with suppress(RuntimeError):  # the pages' loop is closed
-            self._loop.call_soon_threadsafe(self._settle, returned, raised)
+            self._raised = error
 
     async def _awaited(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        task = asyncio.ensure_future(coroutine)
-        self._cancel = partial(asyncio.get_running_loop().call_soon_threadsafe, task.cancel)
+        self._task = asyncio.ensure_future(coroutine)
         if self._is_cancelled:  # before this could be told
-            task.cancel()
-        return await task
+            self._task.cancel()
+        return await self._task
 
-    def _settle(self, returned: Any, raised: BaseException | None) -> None:
+    def _tell(self) -> None:
+        with suppress(RuntimeError):  # the pages' loop is closed
+            self._loop.call_soon_threadsafe(self._settle)
+
+    def _settle(self) -> None:
+        self._is_over = True
         if not self.outcome.done():
-            self.outcome.set_result((returned, raised))
+            self.outcome.set_result((self._returned, self._raised))
         self._ended()

@@ -1,14 +1,17 @@
 """Who may see the pages: a browser on this machine that was given the address with its token."""
 
 import hmac
-from collections.abc import Callable, Iterable
+import secrets
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from promptkit.preview.templating import page
 
 __all__ = ["TOKEN", "Guard"]
 
@@ -46,30 +49,30 @@ class Guard:
     """
     Lets a request pass that names this host, comes from no foreign page, and shows the token.
 
-    The first address holds the token. It is put into a cookie that no script can read and no other site
-    can send, and taken out of the address.
+    The first address holds the token, and is answered with a cookie of another secret, that no script can
+    read and no other site can send. A link of another page leads to a page that asks: to follow it runs
+    nothing.
 
     Args:
         application:
             What answers.
+
+        target:
+            How the pages call what they show.
 
         token:
             What a browser has to show.
 
         hosts:
             How the page is called, each with its port.
-
-        refuse:
-            Makes the page that says why nothing is shown.
     """
 
-    def __init__(
-        self, application: ASGIApp, token: str, hosts: Iterable[str], refuse: Callable[[str], Response]
-    ) -> None:
+    def __init__(self, application: ASGIApp, target: str, token: str, hosts: Iterable[str]) -> None:
         self._application = application
+        self._target = target
         self._token = token
+        self._cookie = secrets.token_urlsafe(24)
         self._hosts = frozenset(hosts)
-        self._refuse = refuse
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -99,29 +102,53 @@ class Guard:
         if scope["path"].startswith(_PUBLIC):
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-        for name, value in query:
-            if name == TOKEN and self._is_token(value):
-                return self._welcome(scope["path"], [pair for pair in query if pair[0] != TOKEN], host)
+        place = _place(scope["path"], [pair for pair in query if pair[0] != TOKEN])
+        if any(name == TOKEN and _is_same(value, self._token) for name, value in query):
+            return self._welcome(place, host, headers)
         if _is_from_elsewhere(headers):
-            return self._refuse(_FOREIGN_PAGE)
+            return self._ask(place) if _is_navigation(headers) else self._refuse(_FOREIGN_PAGE)
         cookie = cookie_parser(headers.get("cookie", "")).get(_cookie_name(host), "")
-        return None if self._is_token(cookie) else self._refuse(_UNKNOWN_BROWSER)
+        return None if _is_same(cookie, self._cookie) else self._refuse(_UNKNOWN_BROWSER)
 
-    def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(errors="replace"), self._token.encode())
-
-    def _welcome(self, path: str, query: list[tuple[str, str]], host: str) -> Response:
-        # Two slashes in front would lead to another host.
-        place = "/" + quote(path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
-        response = RedirectResponse(place, status_code=303)
-        response.set_cookie(_cookie_name(host), self._token, httponly=True, samesite="strict")
+    def _welcome(self, place: str, host: str, headers: Headers) -> Response:
+        """Give the cookie, and lead to the page without the token."""
+        response: Response
+        if _is_from_elsewhere(headers):
+            # What another page or file began, browsers follow without the cookie, also after a redirection.
+            response = self._ask(place, 200)
+            response.headers["refresh"] = f"0;url={place}"
+        else:
+            response = RedirectResponse(place, status_code=303)
+        response.set_cookie(_cookie_name(host), self._cookie, httponly=True, samesite="strict")
         return response
+
+    def _ask(self, place: str, status: int = 403) -> Response:
+        """Return the page that shows another one when somebody clicks. It comes from here, so it may."""
+        return HTMLResponse(page("asks.html", target=self._target, version=None, place=place), status)
+
+    def _refuse(self, reason: str) -> Response:
+        return HTMLResponse(
+            page("error.html", target=self._target, version=None, reason=reason, faults=()), 403
+        )
+
+
+def _is_same(text: str, secret: str) -> bool:
+    return hmac.compare_digest(text.encode(errors="replace"), secret.encode())
+
+
+def _place(path: str, query: list[tuple[str, str]]) -> str:
+    # Two slashes in front would lead to another host.
+    return "/" + quote(path.lstrip("/\\")) + (f"?{urlencode(query)}" if query else "")
 
 
 def _is_from_elsewhere(headers: Headers) -> bool:
-    """Whether another page asks in the background; a link that somebody follows is no such request."""
-    site, purpose = headers.get("sec-fetch-site"), headers.get("sec-fetch-dest")
-    return site in ("same-site", "cross-site") and purpose != "document"
+    """Whether another page asks, be it one of another port."""
+    return headers.get("sec-fetch-site") in ("same-site", "cross-site")
+
+
+def _is_navigation(headers: Headers) -> bool:
+    """Whether what is asked for would fill a window of its own, as by a link."""
+    return headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 def _cookie_name(host: str) -> str:

@@ -4,17 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from inspect import unwrap
+from pathlib import PurePath
 from threading import Lock
 from types import CodeType
-from typing import Any, Final
+from typing import Final
 
 import attrs
 
 from promptkit.catalog.arguments import short
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.diagnostics import Diagnostic, Severity
 
-__all__ = ["Change", "Live", "change_between"]
+__all__ = ["Change", "Live", "Published", "change_between"]
 
 #: So many names are said; of more, how many they are.
 _MOST_NAMES: Final = 5
@@ -42,10 +44,16 @@ class Change:
             The prompts whose function, or what clients see of them, is another.
 
         found:
-            How many faults are new.
+            How many warnings are new.
 
         mended:
             How many faults are gone.
+
+        errors:
+            How many keep files from being loaded. What these declared before is still served.
+
+        broken:
+            The names of these files.
     """
 
     version: int
@@ -54,8 +62,17 @@ class Change:
     changed: tuple[str, ...] = ()
     found: int = 0
     mended: int = 0
+    errors: int = 0
+    broken: tuple[str, ...] = ()
 
     def __str__(self) -> str:
+        if not self.broken:
+            return f"Reloaded{self._reloaded()}."
+        kept = f"Not reloaded: {_counted(self.errors)} in {_enumerated(self.broken)}."
+        reloaded = self._reloaded()
+        return f"{kept} Reloaded{reloaded}." if reloaded else kept
+
+    def _reloaded(self) -> str:
         parts = [
             f"{verb} {_enumerated(names)}"
             for verb, names in (("changed", self.changed), ("added", self.added), ("removed", self.removed))
@@ -63,7 +80,24 @@ class Change:
         ]
         parts += [f"{_counted(self.found)} found"] if self.found else []
         parts += [f"{_counted(self.mended)} mended"] if self.mended else []
-        return f"Reloaded: {'; '.join(parts)}." if parts else "Reloaded."
+        return f": {'; '.join(parts)}" if parts else ""
+
+
+@attrs.frozen
+class Published:
+    """
+    A catalog, and what it has changed. One value, so that nobody sees a catalog with another's version.
+
+    Args:
+        catalog:
+            The catalog.
+
+        change:
+            What differs from the one before.
+    """
+
+    catalog: Catalog
+    change: Change
 
 
 class Live:
@@ -76,33 +110,29 @@ class Live:
     """
 
     def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._change = Change(0)
+        self._newest = Published(catalog, Change(0))
         self._lock = Lock()
         self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
         self._closed = False
 
     @property
-    def catalog(self) -> Catalog:
-        """The newest catalog."""
-        return self._catalog
-
-    @property
-    def version(self) -> int:
-        """The number of the newest catalog."""
-        return self._change.version
+    def newest(self) -> Published:
+        """The newest catalog, and what it has changed."""
+        return self._newest
 
     def publish(self, catalog: Catalog) -> None:
         """Show another catalog from now on. Any thread may call it."""
         with self._lock:
-            change = change_between(self._catalog, catalog, self._change.version + 1)
-            self._catalog, self._change = catalog, change
+            before = self._newest
+            change = change_between(before.catalog, catalog, before.change.version + 1)
+            self._newest = Published(catalog, change)
         self._wake()
 
     def report(self, catalog: Catalog) -> None:
         """Show the faults of a catalog of which nothing else is served. Any thread may call it."""
-        if catalog.diagnostics != self._catalog.diagnostics:
-            self.publish(attrs.evolve(self._catalog, diagnostics=catalog.diagnostics))
+        served = self._newest.catalog
+        if catalog.diagnostics != served.diagnostics:
+            self.publish(attrs.evolve(served, diagnostics=catalog.diagnostics))
 
     def close(self) -> None:
         """End every stream of changes."""
@@ -122,7 +152,7 @@ class Live:
         try:
             while not self._closed:
                 woken.clear()
-                change = self._change
+                change = self._newest.change
                 if change.version > seen:
                     seen = change.version
                     yield change
@@ -156,7 +186,13 @@ def change_between(before: Catalog, after: Catalog, version: int) -> Change:
             The number of the newer one.
     """
     old, new = _by_name(before), _by_name(after)
-    faults, left = set(before.diagnostics), set(after.diagnostics)
+    errors = [one for one in after.diagnostics if one.severity is Severity.ERROR]
+    files = tuple(dict.fromkeys(one.location.file for one in errors))
+    # Of a file with an error, no warnings are known.
+    faults, left = (
+        _messages(one for one in catalog.diagnostics if one.location.file not in files)
+        for catalog in (before, after)
+    )
     # Of a file that was imported again, every prompt is another object.
     remade = [name for name in after if name in old and after[name] is not old[name]]
     return Change(
@@ -164,8 +200,10 @@ def change_between(before: Catalog, after: Catalog, version: int) -> Change:
         added=tuple(name for name in new if name not in old),
         removed=tuple(name for name in old if name not in new),
         changed=tuple(name for name in remade if _fingerprint(after[name]) != _fingerprint(before[name])),
-        found=len(_messages(left) - _messages(faults)),
-        mended=len(_messages(faults) - _messages(left)),
+        found=len(left - faults),
+        mended=len(faults - left),
+        errors=len(errors),
+        broken=tuple(PurePath(file).name for file in files),
     )
 
 
@@ -173,7 +211,7 @@ def _by_name(catalog: Catalog) -> Mapping[str, object]:
     return {**catalog, **{resource.uri_template: resource for resource in catalog.resources}}
 
 
-def _messages(diagnostics: Iterable[Any]) -> set[tuple[str, str, str]]:
+def _messages(diagnostics: Iterable[Diagnostic]) -> set[tuple[str, str, str]]:
     """Faults without their lines, which move."""
     return {(one.rule.value, one.message, one.location.file) for one in diagnostics}
 

@@ -3,8 +3,10 @@
 import re
 import signal
 import subprocess
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -143,28 +145,50 @@ def test_the_extra_is_missing(recipes, tmp_path):
     assert err == b"promptkit: dev needs jinja2: pip install 'promptkit[preview]'\n"
 
 
-def test_a_browser_is_opened(recipes, tmp_path):
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_browser_is_opened(end, recipes, tmp_path):
     """
-    It is given the address that is printed, unless one says otherwise.
+    It is given a file that only its owner can read: arguments are seen by everybody. The file leads to the
+    address that is printed, and is gone in the end.
     """
     opened = tmp_path / "opened"
     browser = tmp_path / "browser"
-    browser.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$1\" > {opened}.part; mv {opened}.part {opened}\n")
+    browser.write_text(f"#!/bin/sh\nprintf '%s' \"$1\" > {opened}.part; mv {opened}.part {opened}\n")
     browser.chmod(0o755)
     process = subprocess.Popen(
         [*COMMAND, "dev", "--port", "0"],
         cwd=recipes(greet=GREET).parent,
-        env=environment(BROWSER=f"{browser} %s"),
+        env=environment(BROWSER=f"{browser} %s", TMPDIR=str(tmp_path)),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        address = process.stdout.readline()
+        address = process.stdout.readline().strip()
         while not opened.exists():
             assert process.poll() is None
-        assert opened.read_text() == address
-        assert ended(process) == (130, "")
+        file = Path(unquote(urlsplit(opened.read_text()).path))
+        assert f'content="0;url={address}"' in file.read_text()
+        assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+        process.send_signal(end)
+        assert process.communicate(timeout=20)[1] == ""
+        assert not file.parent.exists()
     finally:
         process.kill()
         process.communicate()
+
+
+def test_no_place_for_the_file_that_a_browser_opens(monkeypatch, capsys):
+    """
+    The page is served, and the error says why no browser opens.
+    """
+    from promptkit.cli import dev
+
+    def full(**_options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("promptkit.preview.opening.mkdtemp", full)
+    with ExitStack() as ends:
+        dev._open("http://127.0.0.1:1/", ends)
+
+    assert capsys.readouterr().err.startswith("promptkit: no browser is opened, as no temporary file can be")

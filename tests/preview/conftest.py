@@ -38,6 +38,13 @@ class Preview:
         return response.text
 
 
+def cookie_of(pages, host=HOST):
+    """What a browser sends once it has shown the token."""
+    with closing(TestClient(pages, base_url=f"http://{host}", follow_redirects=False)) as client:
+        client.get(f"/?access-token={TOKEN}")
+        return "; ".join(f"{name}={value}" for name, value in client.cookies.items()).encode()
+
+
 @pytest.fixture
 def stranger():
     """A function that returns a browser that knows no token."""

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from promptkit.catalog.catalog import Catalog
@@ -23,8 +25,26 @@ def test_the_first_address_gives_a_cookie_and_hides_its_token(browser):
     answer = browser.get(f"/prompts/a?token=mine&access-token={TOKEN}&x=1+2")
 
     assert (answer.status_code, answer.headers["location"]) == (303, "/prompts/a?token=mine&x=1+2")
-    assert answer.headers["set-cookie"] == f"promptkit-8137={TOKEN}; HttpOnly; Path=/; SameSite=strict"
+    assert re.fullmatch(
+        r"promptkit-8137=[\w-]{32}; HttpOnly; Path=/; SameSite=strict", answer.headers["set-cookie"]
+    )
     assert browser.get("/").status_code == 200
+
+
+def test_the_cookie_is_another_secret(browser, stranger):
+    """
+    Browsers send it to every port of this machine: it says neither the token nor the cookie of another start.
+    """
+    cookies = []
+    for each in (browser, stranger(Live(Catalog()))):
+        each.get(f"/?access-token={TOKEN}")
+        cookies.append(each.cookies["promptkit-8137"])
+
+    assert len({TOKEN, *cookies}) == 3
+    browser.cookies.clear()
+    assert browser.get(f"/?access-token={cookies[0]}").status_code == 403
+    browser.cookies.set("promptkit-8137", TOKEN)
+    assert browser.get("/").status_code == 403
 
 
 @pytest.mark.parametrize("path", ["//evil.example/x", "/\\evil.example", "///evil.example"])
@@ -93,18 +113,84 @@ def test_a_foreign_origin_is_refused(browser, origin):
     assert "only this page itself may" in answer.text
 
 
-@pytest.mark.parametrize("site", ["cross-site", "same-site"])
-def test_a_foreign_page_asks_nothing_in_the_background(browser, site):
+SITES = pytest.mark.parametrize("site", ["cross-site", "same-site"])
+
+#: What browsers send when somebody follows a link, or a script does.
+NAVIGATION = {"sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+
+RUNS = """
+from promptkit import prompt
+
+ran = []
+
+@prompt
+def a(x: str):
+    ran.append(x)
+    return x
+"""
+
+
+@SITES
+@pytest.mark.parametrize("purpose", ["image", "empty", "iframe", "frame", "embed", "object", ""])
+def test_a_foreign_page_asks_nothing_in_the_background(browser, site, purpose):
     """
-    Neither with an image nor with a frame: it would have prompts rendered. A link may be followed.
+    Neither with an image nor with a frame: it would have prompts rendered.
     """
     browser.get(f"/?access-token={TOKEN}")
-    background = {"sec-fetch-site": site, "sec-fetch-dest": "image"}
+    mode = "navigate" if "frame" in purpose else "no-cors"
+    background = {"sec-fetch-site": site, "sec-fetch-dest": purpose, "sec-fetch-mode": mode}
+    refused = browser.get("/", headers=background)
 
-    assert browser.get("/", headers=background).status_code == 403
-    assert browser.get("/", headers={**background, "sec-fetch-dest": "iframe"}).status_code == 403
-    assert browser.get("/", headers={**background, "sec-fetch-dest": "document"}).status_code == 200
+    assert (refused.status_code, "Show it" in refused.text) == (403, False)
     assert browser.get("/", headers={**background, "sec-fetch-site": "same-origin"}).status_code == 200
+
+
+@SITES
+@pytest.mark.parametrize("knows", [True, False])
+def test_a_link_of_another_page_runs_nothing_until_a_click(preview, site, knows):
+    """
+    A page of another port brings the cookie, one of another site does not: both lead to a page that asks.
+    """
+    shown = preview(a=RUNS)
+    ran = shown.live.newest.catalog["a"].renderer.function.__globals__["ran"]
+    if not knows:
+        shown.client.cookies.clear()
+    answer = shown.client.get("/prompts/a?x=1+2&x=%22%3E", headers={**NAVIGATION, "sec-fetch-site": site})
+
+    assert (answer.status_code, ran) == (403, [])
+    assert '<a class="button" href="/prompts/a?x=1+2&amp;x=%22%3E">Show it</a>' in answer.text
+    assert "refresh" not in answer.headers
+
+
+@SITES
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("//evil.example/x", "/evil.example/x"),
+        ("/\\evil.example", "/evil.example"),
+        ("/javascript:alert(1)", "/javascript%3Aalert%281%29"),
+        ("/%22onclick=alert%281%29//", "/%22onclick%3Dalert%281%29//"),
+    ],
+)
+def test_the_page_that_asks_leads_to_this_host_alone(browser, site, path, place):
+    """
+    Whatever the link holds.
+    """
+    answer = browser.get(f"http://{HOST}{path}", headers={**NAVIGATION, "sec-fetch-site": site})
+
+    assert f'<a class="button" href="{place}">Show it</a>' in answer.text
+
+
+@SITES
+def test_a_file_that_leads_to_the_first_address(browser, site):
+    """
+    Browsers would follow a redirection without the cookie; the page that asks goes on by itself.
+    """
+    answer = browser.get(f"/?access-token={TOKEN}&q=a", headers={**NAVIGATION, "sec-fetch-site": site})
+
+    assert (answer.status_code, answer.headers["refresh"]) == (200, "0;url=/?q=a")
+    assert TOKEN not in answer.text
+    assert browser.get("/").status_code == 200
 
 
 def test_the_page_itself_may_post(browser):

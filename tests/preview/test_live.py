@@ -6,6 +6,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live, change_between
+from tests.preview.conftest import HOST, TOKEN, cookie_of
 
 ONE = "from promptkit import prompt\n\n"
 
@@ -74,13 +75,33 @@ class TestChange:
         """
         How many are new, and how many are mended, wherever their lines have moved.
         """
-        fault = "@prompt\ndef bare(text):\n    return text\n"
-        sound = catalog(recipes, a=ONE)
-        broken = catalog(recipes, a=ONE + fault)
-        moved = catalog(recipes, a=ONE + "\n\n" + fault)
+        none = catalog(recipes, a=ONE)
+        sound = catalog(recipes, a=ONE + "@prompt\ndef x(): return 'a'\n")
+        moved = catalog(recipes, a="\n\n" + ONE)
 
-        assert str(change_between(sound, broken, 1)) == "Reloaded: 1 fault found; 1 fault mended."
-        assert str(change_between(broken, moved, 1)) == "Reloaded."
+        assert str(change_between(sound, none, 1)) == "Reloaded: removed x; 1 fault found."
+        assert str(change_between(none, moved, 1)) == "Reloaded."
+        assert str(change_between(moved, sound, 1)) == "Reloaded: added x; 1 fault mended."
+
+    def test_a_broken_file_is_not_reloaded(self, recipes):
+        """
+        It says which, as long as it is broken; of its warnings nothing is known meanwhile.
+        """
+        fault = ONE + "@prompt\ndef bare(text):\n    return text\n"
+        other = ONE + "@prompt\ndef x(): return 'a'\n"
+        empty = catalog(recipes, mine=ONE, other=other)
+        broken = catalog(recipes, mine=fault, other=other)
+        again = catalog(recipes, mine=fault, other=other.replace("'a'", "'b'"))
+        both = catalog(recipes, mine=fault, other="(")
+
+        assert str(change_between(empty, broken, 1)) == "Not reloaded: 1 fault in mine.py."
+        assert str(change_between(broken, again, 2)) == (
+            "Not reloaded: 1 fault in mine.py. Reloaded: changed x."
+        )
+        said = str(change_between(broken, both, 3))
+        assert said.startswith("Not reloaded: 2 faults in mine.py and other.py.")
+        assert change_between(broken, both, 3).broken == ("mine.py", "other.py")
+        assert change_between(broken, empty, 4).broken == ()
 
     def test_many_names(self, recipes):
         """
@@ -134,10 +155,10 @@ class TestLive:
         live = Live(before)
         live.report(broken)
 
-        assert (list(live.catalog), len(live.catalog.diagnostics)) == (["x"], 1)
-        assert live.version == 1
+        assert (list(live.newest.catalog), len(live.newest.catalog.diagnostics)) == (["x"], 1)
+        assert live.newest.change.version == 1
         live.report(broken)
-        assert live.version == 1
+        assert live.newest.change.version == 1
 
 
 def test_events_are_sent_to_pages(recipes):
@@ -145,8 +166,8 @@ def test_events_are_sent_to_pages(recipes):
     One for each change that the page has not seen, as JSON; the stream ends with the preview.
     """
     live = Live(catalog(recipes, a=ONE))
-    pages = application(live, "recipes", "t", ["127.0.0.1:1"])
-    headers = [(b"host", b"127.0.0.1:1"), (b"cookie", b"promptkit-1=t")]
+    pages = application(live, "recipes", TOKEN, [HOST])
+    headers = [(b"host", HOST.encode()), (b"cookie", cookie_of(pages))]
     scope = {"type": "http", "method": "GET", "path": "/events", "headers": headers}
     scope |= {"query_string": b"version=0", "root_path": "", "http_version": "1.1", "scheme": "http"}
 
@@ -174,4 +195,5 @@ def test_events_are_sent_to_pages(recipes):
     assert json.loads(event.splitlines()[2].removeprefix("data: ")) == {
         "version": 1,
         "said": "Reloaded: added x; 1 fault mended.",
+        "failed": False,
     }

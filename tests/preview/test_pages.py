@@ -8,7 +8,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.preview.application import application
 from promptkit.preview.live import Live
-from tests.preview.conftest import HOST, TOKEN
+from tests.preview.conftest import HOST, TOKEN, cookie_of
 
 SHELF = '''
 from typing import Annotated, Literal
@@ -256,6 +256,33 @@ class TestPrompt:
         assert links(shown.page("/"))["more"] == "/prompts/more"
         assert "<p>More.</p>" in shown.page("/prompts/more")
 
+    def test_a_page_that_was_made_during_a_save_is_told_of_it(self, preview, recipes):
+        """
+        It carries the version of the catalog that it was made of, so that it reloads at once.
+        """
+        source = """
+        from promptkit import prompt
+
+        saves = []
+
+        @prompt
+        def slow():
+            for save in saves:
+                save()
+            return "Old."
+        """
+        shown = preview(slow=source)
+        newer = compile(load(recipes(slow=source.replace("Old.", "New."))))
+        function = shown.live.newest.catalog["slow"].renderer.function
+        function.__globals__["saves"].append(lambda: shown.live.publish(newer))
+
+        page = shown.page("/prompts/slow")
+        assert "<p>Old.</p>" in page
+        assert 'data-version="0"' in page
+        page = shown.page("/prompts/slow")
+        assert "<p>New.</p>" in page
+        assert 'data-version="1"' in page
+
 
 class TestResource:
     def test_a_template(self, preview):
@@ -411,7 +438,8 @@ class TestSuperseded:
                 raise
         """
         live = Live(compile(load(recipes(waits=source))))
-        headers = [(b"host", HOST.encode()), (b"cookie", f"promptkit-8137={TOKEN}".encode())]
+        pages = application(live, "recipes", TOKEN, [HOST])
+        headers = [(b"host", HOST.encode()), (b"cookie", cookie_of(pages))]
         headers += [(b"content-type", b"application/x-www-form-urlencoded")]
         scope = {"type": "http", "method": "POST", "path": "/prompts/waits/render", "headers": headers}
         scope |= {"query_string": b"", "root_path": "", "http_version": "1.1", "scheme": "http"}
@@ -428,8 +456,8 @@ class TestSuperseded:
             async def send(message):
                 sent.append(message)
 
-            await application(live, "recipes", TOKEN, [HOST])(scope, receive, send)
-            function = live.catalog["waits"].renderer.function
+            await pages(scope, receive, send)
+            function = live.newest.catalog["waits"].renderer.function
             while is_whole and not function.__globals__["cancelled"]:  # noqa: ASYNC110 (on its thread)
                 await asyncio.sleep(0.01)
 

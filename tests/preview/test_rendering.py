@@ -7,8 +7,12 @@ from promptkit import PromptError, prompt
 from promptkit.catalog.catalog import Catalog
 from promptkit.preview.calls import Calls, HangsError, call
 from promptkit.preview.rendering import render
+from promptkit.server.scheduling.workers import Abandoned
 
-STILL_RUN = "does not return: 4 calls of it still run. Change the recipe, or start promptkit dev again"
+STILL_RUN = (
+    "does not return: 4 calls of it still run, and cannot be stopped while they wait or run C code. "
+    "Change the recipe, or start promptkit dev again"
+)
 
 
 def catalog_of(function, **options):
@@ -78,9 +82,10 @@ class TestCall:
         """
         When nobody waits any more, and when time is over.
         """
-        cancelled = []
+        cancelled, begun = [], threading.Event()
 
         async def waits():
+            begun.set()
             try:
                 await asyncio.sleep(50)
             except asyncio.CancelledError:
@@ -90,16 +95,95 @@ class TestCall:
         async def scenario():
             over = asyncio.Event()
             waiting = asyncio.create_task(call(waits, 50, over.set))
-            await asyncio.sleep(0.02)
+            await asyncio.to_thread(begun.wait)
             waiting.cancel()
             await over.wait()
             over.clear()
             with pytest.raises(HangsError):
-                await call(waits, 0.02, over.set)
+                await call(waits, 0.2, over.set)
             await over.wait()
 
         asyncio.run(scenario())
         assert len(cancelled) == 2
+
+    def test_what_spins_is_stopped(self, monkeypatch):
+        """
+        When time is over, and when nobody waits any more; be it in a coroutine.
+        """
+        monkeypatch.setattr("promptkit.preview.calls._CANCEL_GRACE_S", 0.05)
+
+        def spins():
+            while True:
+                pass
+
+        async def spins_in_a_loop():
+            spins()
+
+        async def scenario(function):
+            over = asyncio.Event()
+            with pytest.raises(HangsError):
+                await call(function, 0.02, over.set)
+            await over.wait()
+            over.clear()
+            waiting = asyncio.create_task(call(function, 50, over.set))
+            await asyncio.sleep(0.02)
+            waiting.cancel()
+            await over.wait()
+
+        for function in (spins, spins_in_a_loop):
+            asyncio.run(asyncio.wait_for(scenario(function), 20))
+
+    def test_what_cleans_up_slowly_is_not_stopped(self):
+        """
+        What is asynchronous is cancelled first, and has a while for its own end.
+        """
+        seen = []
+
+        async def waits():
+            try:
+                await asyncio.sleep(50)
+            finally:
+                await asyncio.sleep(0.02)
+                seen.append("cleaned up")
+
+        async def scenario():
+            over = asyncio.Event()
+            with pytest.raises(HangsError):
+                await call(waits, 0.2, over.set)
+            await over.wait()
+
+        asyncio.run(scenario())
+        assert seen == ["cleaned up"]
+
+    def test_an_exception_that_an_author_has_kept(self):
+        """
+        What stopped one call fails another that raises it again.
+        """
+
+        def raises():
+            raise Abandoned
+
+        with pytest.raises(RuntimeError, match="it was stopped"):
+            asyncio.run(call(raises, 5))
+
+    def test_a_thread_that_cannot_start_takes_no_place(self, monkeypatch):
+        """
+        Each call says why, and the next is not held up.
+        """
+
+        def start(_thread):
+            raise RuntimeError("can't start new thread")
+
+        async def scenario():
+            calls = Calls()
+            with monkeypatch.context() as patched:
+                patched.setattr(threading.Thread, "start", start)
+                for _ in range(5):
+                    with pytest.raises(RuntimeError, match="can't start new thread"):
+                        await calls.call("a", bool, 5)
+            return await calls.call("a", lambda: "returned", 5)
+
+        assert asyncio.run(scenario()) == "returned"
 
 
 class TestRendering:
@@ -217,3 +301,18 @@ class TestRendering:
             "prompt 'hangs' took longer than its limit of 0.2 s",
         ]
         assert str(last.workflow) == "[user]\nDone."
+
+    def test_a_prompt_that_spins_holds_up_nothing(self):
+        """
+        However often it is rendered, it takes its time alone: each is stopped, and gives its place back.
+        """
+
+        def spins():
+            while True:
+                pass
+
+        async def scenario():
+            catalog, calls = catalog_of(spins, timeout=0.05), Calls()
+            return {(await render(calls, catalog, catalog["spins"], {})).error for _ in range(6)}
+
+        assert asyncio.run(scenario()) == {"prompt 'spins' took longer than its limit of 0.05 s"}

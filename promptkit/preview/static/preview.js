@@ -4,10 +4,18 @@
 const news = document.getElementById("news");
 const conversation = document.querySelector("section.conversation");
 
+// What a reload could not load is told until it is mended; other news make room for it again.
+let broken = "";
+
 function tell(text, lasts = false) {
-  news.textContent = text;
+  show(text, text === broken);
   clearTimeout(tell.timer);
-  if (!lasts) tell.timer = setTimeout(() => (news.textContent = ""), 8000);
+  if (!lasts) tell.timer = setTimeout(() => show(broken, true), 8000);
+}
+
+function show(text, isError) {
+  news.textContent = text;
+  news.classList.toggle("error", isError && text !== "");
 }
 
 // The server tells each page when recipes have changed. A page that nobody sees keeps no connection:
@@ -20,6 +28,7 @@ function follow() {
     const change = JSON.parse(event.data);
     document.body.dataset.version = change.version;
     if (document.body.classList.contains("error")) return location.reload();
+    broken = change.failed ? change.said : "";
     tell(change.said);
     htmx.trigger(document.body, "reload");
   });

@@ -85,19 +85,27 @@ def test_a_broken_recipe_and_its_mending(visiting):
     The fault is shown with its line, the prompt is served as it was, and both are mended by a save.
     """
     visit = visiting(review=REVIEW)
+    visit.page.clock.install()
     page = visit.prompt("review", "?code=x")
     visit.save("review.py", REVIEW.replace("return f", "retrn f"))
 
     beside = page.get_by_role("region", name="What is wrong in its file")
     expect(beside).to_contain_text("recipes/review.py:6")
     expect(beside.locator(".source")).to_contain_text('retrn f"Review {code} to {depth}."')
-    expect(news(page)).to_contain_text("1 fault found")
+    expect(news(page)).to_have_text("Not reloaded: 1 fault in review.py.")
+    expect(news(page)).to_have_class("news error")
     expect(page.locator("#conversation")).to_contain_text("Review x to 3.")
+    page.get_by_role("button", name="Copy turn 1").click()
+    expect(news(page)).to_have_text("Copied.")
+    expect(news(page)).to_have_class("news")
+    page.clock.run_for(8000)
+    expect(news(page)).to_have_text("Not reloaded: 1 fault in review.py.")
 
     visit.save("review.py", REVIEW.replace("Review {", "Mend {"))
     expect(page.locator("#conversation")).to_contain_text("Mend x to 3.")
     expect(beside).to_have_count(0)
     expect(news(page)).to_contain_text("1 fault mended")
+    expect(news(page)).to_have_class("news")
 
 
 def test_the_gallery_follows(visiting):

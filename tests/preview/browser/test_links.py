@@ -1,0 +1,96 @@
+"""Links that lead to the pages from elsewhere, followed in a browser."""
+
+import threading
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from promptkit.preview.opening import redirect_file
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+NOTES = """
+from pathlib import Path
+from promptkit import prompt
+
+@prompt
+def note(text: str):
+    with open(Path(__file__).with_name("ran.txt"), "a") as file:
+        file.write(text)
+    return f"Noted {text}."
+"""
+
+
+def page_with(address):
+    """A page with a link."""
+    return f'<!doctype html><link rel="icon" href="data:,"><a href="{address}">Follow</a>'
+
+
+@pytest.fixture
+def other(servers):
+    """A function that serves a page, at another port of this machine, with a link to an address."""
+
+    class Page(BaseHTTPRequestHandler):
+        def __init__(self, address, *rest):
+            self.address = address
+            super().__init__(*rest)
+
+        def do_GET(self):
+            body = page_with(self.address).encode()
+            self.send_response(200)
+            self.send_header("content-type", "text/html")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_words):
+            pass
+
+    def serve(address):
+        server = servers.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), partial(Page, address)))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        servers.callback(server.shutdown)
+        return server.server_address[1]
+
+    return serve
+
+
+@pytest.mark.parametrize("is_file", [False, True], ids=["another port", "a file"])
+def test_a_link_shows_the_page_after_a_click(is_file, visiting, other, tmp_path):
+    """
+    Before it, the prompt has not run; by then, the browser sends its cookie, wherever the link was.
+    """
+    visit = visiting(note=NOTES)
+    link = f"{visit.window.origin}/prompts/note?text=a+b"
+    visit.window.allow("asked somebody else", "403")
+    if is_file:
+        (tmp_path / "page.html").write_text(page_with(link))
+        visit.page.goto((tmp_path / "page.html").as_uri())
+    else:
+        visit.page.goto(f"http://127.0.0.1:{other(link)}/")
+    visit.page.get_by_role("link", name="Follow").click()
+
+    asks = visit.page.get_by_role("link", name="Show it")
+    expect(visit.page.get_by_role("heading")).to_have_text("Another page leads here")
+    expect(visit.page.locator("code")).to_have_text(["recipes", "/prompts/note?text=a+b"])
+    assert not (visit.folder / "ran.txt").exists()
+    asks.click()
+
+    expect(visit.page.locator("#conversation")).to_contain_text("Noted a b.")
+
+
+def test_a_file_opens_the_first_address(visiting):
+    """
+    As `promptkit dev` opens it: without a click, and without the token in the address.
+    """
+    visit = visiting(note=NOTES)
+    visit.window.context.clear_cookies()
+    visit.window.allow("asked somebody else: file:")
+    with redirect_file(visit.address) as url:
+        visit.page.goto(url)
+        expect(visit.page.locator("#found").get_by_role("link")).to_have_text(["note"])
+
+    assert visit.page.url == f"{visit.window.origin}/"
