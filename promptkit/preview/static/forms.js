@@ -68,6 +68,20 @@
     for (const [name, act] of Object.entries(actions)) if (name in button.dataset) act(button);
   });
 
+  // A file that is too large is not sent. The server says at the field that it is, until there is another.
+  function withhold({ target: chooser }) {
+    if (chooser.type !== "file" || !chooser.files.length) return;
+    const name = chooser.name.replace(/file$/, "oversized");
+    chooser.parentElement.querySelector(`input[name="${CSS.escape(name)}"]`)?.remove();
+    const size = [...chooser.files].reduce((sum, file) => sum + file.size, 0);
+    if (size <= Number(form.dataset.maxUploadSize)) return;
+    const names = [...chooser.files].map((file) => file.name).join(", ");
+    const told = Object.assign(document.createElement("input"), { type: "hidden", name, value: `${size} ${names}` });
+    chooser.after(told);
+    chooser.value = "";
+  }
+  for (const name of ["input", "change"]) document.addEventListener(name, withhold, { capture: true });
+
   // Files are dropped on a field as if they were chosen.
   const target = (event) => event.dataTransfer?.types.includes("Files") && event.target.closest?.("[data-drop]");
   for (const name of ["dragenter", "dragover"]) {
