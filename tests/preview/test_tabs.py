@@ -642,9 +642,50 @@ class TestClients:
         assert "Gemini CLI leaves out an image" in notes("gemini-cli")
         assert "Gemini CLI sends the first message alone" in notes("gemini-cli")
         assert "Claude Code cuts arguments at blanks" in notes("claude-code")
-        assert "What Claude Code sends would be refused" in notes("claude-code")
         assert "Codex offers people no prompts" in notes("codex")
         assert notes("cursor") == ""
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_what_arrives_is_made_of_what_is_sent(self, is_async):
+        """
+        A client that cuts at blanks gets what the prompt says for the cut values, if it takes them.
+        """
+
+        @prompt
+        def plain(code: str, note: str = "none"):
+            return f"{code} and {note}"
+
+        @prompt
+        async def waiting(code: str, note: str = "none"):
+            return f"{code} and {note}"
+
+        made = waiting if is_async else plain
+        sent = {"code": "a b", "note": "c"}
+        workflow = plain.compiled.render(sent)
+        rendering = Rendering(made.compiled, catalog_of(made), sent, workflow)
+
+        def messages(name):
+            return [one.text for one in content_of("clients", rendering, "recipes", name).view.messages]
+
+        assert messages("cursor") == ["a b and c"]
+        assert messages("claude-code") == ["a and b c"]
+
+    def test_nothing_arrives_where_it_is_refused(self):
+        """
+        The view says why, and shows no messages.
+        """
+        cut = content_of("clients", rendered(media, code="a b", language="rust"), "recipes", "claude-code")
+        failed = content_of("clients", rendered(failing, text="no"), "recipes", "cursor")
+        refused = content_of("clients", rendered(media, language="x"), "recipes", "cursor")
+
+        assert cut.view.messages == failed.view.messages == refused.view.messages == ()
+        assert "the server refuses what Claude Code sends. " in cut.view.reason
+        assert "'b rust'" in cut.view.reason
+        assert failed.view.reason == "no"
+        assert "'code' is missing" in refused.view.reason
+        html = str(environment().get_template("client_view.html").module.view(cut.view))
+        assert "Nothing arrives" in html
+        assert "What arrives" not in html
 
     @pytest.mark.parametrize(
         ("profile", "sent"),

@@ -95,12 +95,16 @@ class ClientView:
 
         messages:
             The messages.
+
+        reason:
+            Why there are none; "" if it offers the prompt and there are some.
     """
 
     title: str
     is_offered: bool
     arguments: tuple[Arrival, ...] = ()
     messages: tuple[Arrival, ...] = ()
+    reason: str = ""
 
 
 @attrs.frozen
