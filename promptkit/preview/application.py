@@ -182,7 +182,7 @@ class Preview:
             )
         except HangsError as error:
             content = TabContent(tab, notes=(f"prompt {prompt.name!r} {error}",))
-        return self._page("tab.html", prompt=prompt, content=content)
+        return self._page("tab.html", prompt=prompt, content=content, media=self._media)
 
     async def _submitted(
         self, request: Request, prompt: CompiledPrompt, form: FormData | QueryParams

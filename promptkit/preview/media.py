@@ -39,6 +39,10 @@ class Media:
         self._kept.keep(digest, (data, mime_type), len(data))
         return f"/media/{digest}"
 
+    def keep_text(self, text: str) -> str:
+        """Keep a text to copy, and return its address."""
+        return self.keep(text.encode(errors="replace"), "text/plain")
+
     def response(self, digest: str) -> Response:
         """Return what a browser is sent for an address: to show if it is media, else to save."""
         kept = self._kept.get(digest)

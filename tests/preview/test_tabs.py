@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -32,12 +33,15 @@ from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.catalogs import catalog_of
 from promptkit.compiler.lints.client_profiles import CLIENTS
 from promptkit.compiler.lints.client_profiles import Client as Profile
+from promptkit.preview.media import Media
 from promptkit.preview.rendering import Question, Rendering
 from promptkit.preview.tabs import TABS, content_of
 from promptkit.preview.tabs.clients import sent_by
+from promptkit.preview.tabs.content import TabContent
 from promptkit.preview.tabs.python_source import Source
 from promptkit.preview.tabs.vendors import EXPORTS
 from promptkit.preview.templating import environment
+from promptkit.preview.uploads import Upload
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.testing import Client, ProtocolError
 from tests.laws.test_types import TYPES, share
@@ -645,6 +649,21 @@ class TestClients:
         assert "Codex offers people no prompts" in notes("codex")
         assert notes("cursor") == ""
 
+    def test_an_upload_is_its_name_and_size(self):
+        """
+        Nobody reads base64.
+        """
+
+        @prompt
+        def look(image: bytes):
+            return "x"
+
+        upload = Upload("aGk=", ("shot.png",), 20_000)
+        rendering = attrs.evolve(rendered(look, image="aGk="), uploads={"image": upload})
+        (one,) = content_of("clients", rendering, "recipes", "cursor").view.arguments
+
+        assert (one.text, one.arrives) == ("shot.png, 20 kB", True)
+
     @pytest.mark.parametrize("is_async", [False, True])
     def test_what_arrives_is_made_of_what_is_sent(self, is_async):
         """
@@ -752,13 +771,47 @@ def test_hostile_text_is_text(tab):
     """
     evil = '"></pre><script>alert(1)</script><hx-partial></hx-partial><img src=x onerror=alert(1)>'
     content = content_of(tab, rendered(media, code=evil), evil)
-    html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content))
+    html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content, Media()))
     tree = submission.parsed(html)
 
     assert {one.tag for one in tree.iter()} & {"script", "img", "hx-partial"} == set()
     assert [key for one in tree.iter() for key in one.attrib if key.startswith("on")] == []
     shown = ["".join(one.itertext()) for one in tree.iter("pre") if one.get("id")]
     assert shown == [block.text for block in content.blocks]
+
+
+@pytest.mark.parametrize("tab", ["wire", "vendors", "clients"])
+def test_a_long_text_is_cut_and_copied_whole(tab):
+    """
+    The page stays small; it says that there is more, and what is copied is all of it.
+    """
+
+    @prompt
+    def long(text: str):
+        return text
+
+    content = content_of(tab, rendered(long, text="word " * 60_001), "recipes")
+    kept = Media()
+    html = str(environment().get_template("tabs.html").module.panel("/prompts/long", content, kept))
+
+    assert len(html) < 60_000
+    assert re.search(r"20,000 of 3\d\d,\d{3} characters are shown", html)
+    copied = [
+        kept.response(digest).body.decode() for digest in re.findall(r'data-whole="/media/(\w+)"', html)
+    ]
+    assert copied == [block.text for block in content.blocks if len(block.text) > 20_000]
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_an_upload_that_cannot_be_sent_is_in_no_tab(tab):
+    """
+    It is the preview that does not take it: neither a test nor a client would find that fault.
+    """
+    rendering = attrs.evolve(rendered(media), uploads={"code": Upload(None, ("a.bin",), 3, "is no text")})
+
+    assert content_of(tab, rendering, "recipes") == TabContent(
+        tab, notes=("There is nothing to show yet: code cannot be sent.",)
+    )
 
 
 def test_the_list_of_tabs_is_one_of_tabs():

@@ -1,5 +1,5 @@
 // What forms and tabs need beyond htmx: faults at controls, files by drop, examples, copies, and arrow keys.
-"use strict";
+import { textOf } from "./preview.js";
 
 {
   const by = (id) => document.getElementById(id);
@@ -52,11 +52,13 @@
 
   async function copy(button) {
     const said = button.closest(".block").querySelector("[role=status]");
+    const shown = by(button.dataset.copyText);
     try {
-      await navigator.clipboard.writeText(by(button.dataset.copyText).textContent);
+      await navigator.clipboard.writeText(await textOf(button, shown));
       said.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(by(button.dataset.copyText));
+    } catch (error) {
+      if (button.dataset.whole) return (said.textContent = `Not copied: ${error.message}`);
+      getSelection().selectAllChildren(shown);
       said.textContent = "Selected: copy it with the keyboard";
     }
   }
