@@ -443,6 +443,48 @@ class TestPytest:
 
         assert pytest_of(tmp_path) == "7 passed"
 
+    def test_uploads_are_read_from_files_beside_it(self, tmp_path):
+        """
+        The source names them, and passes where they are, for typed calls and those of clients.
+        """
+        catalog, target = project(
+            tmp_path,
+            """
+            from promptkit import prompt
+
+            @prompt
+            def look(image: bytes, files: list[bytes], text: str):
+                return f"{len(image)}, {[len(file) for file in files]}, {len(text)}"
+
+            def make():
+                @prompt
+                def hidden(image: bytes, files: list[bytes], text: str):
+                    return f"{len(image)}, {[len(file) for file in files]}, {len(text)}"
+                return hidden
+
+            many = [make()]
+            """,
+        )
+        data = {"shot.png": b"\xff" * 9, "a b.bin": b"1", "b.bin": b"22", "nul.txt": b"\0\r\n"}
+        for name, content in data.items():
+            (tmp_path / name).write_bytes(content)
+        uploads = {
+            "image": Upload("/" * 12, ("shot.png",), 9),
+            "files": Upload("MQ==\nMjI=", ("a b.bin", "b.bin"), 3),
+            "text": Upload("\0\n", ("nul.txt",), 3),
+        }
+        sent = {name: upload.value for name, upload in uploads.items()}
+        for name in ("look", "hidden"):
+            rendering = attrs.evolve(rendering_of(catalog, name, sent), uploads=uploads)
+            content = content_of("test", rendering, target)
+            (block,) = content.blocks
+            assert 'pathlib.Path(__file__).with_name("shot.png").read_bytes()' in block.text
+            assert not re.search("//|xff|MQ==", block.text)
+            assert "It reads shot.png: save that file beside it." in content.notes
+            (tmp_path / f"test_{name}.py").write_text(block.text, encoding="utf-8")
+
+        assert pytest_of(tmp_path) == "2 passed"
+
     def test_a_prompt_that_fails_has_no_test(self):
         """
         The tab says why.
@@ -609,6 +651,32 @@ class TestCommandLine:
 
         assert content.blocks[0].text == "promptkit render recipes look image=@image.bin text=@text.txt"
         assert len(content.notes) == 2
+
+    @pytest.mark.parametrize(
+        ("file", "word"),
+        [
+            ("shot.png", "image=@shot.png"),
+            ("my shot.png", "'image=@my shot.png'"),
+            ("@x", "image=@./@x"),
+            ("-", "image=@./-"),
+        ],
+    )
+    def test_an_upload_has_its_name(self, file, word):
+        """
+        It is read from beside the command.
+        """
+
+        @prompt
+        def look(image: bytes):
+            return "x"
+
+        uploads = {"image": Upload("aGk=", (file,), 2)}
+        content = content_of(
+            "command-line", attrs.evolve(rendered(look, image="aGk="), uploads=uploads), "recipes"
+        )
+
+        assert content.blocks[0].text == f"promptkit render recipes look {word}"
+        assert content.notes == (f"The value of image is read from {file}: run this beside it.",)
 
 
 class TestClients:
