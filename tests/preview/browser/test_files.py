@@ -162,3 +162,21 @@ def test_a_file_stays_through_a_reload(png, visiting):
     visit.save("files.py", RECIPES["files.py"].replace("{note}:", "{note} has"))
 
     expect(page.locator("#conversation")).to_contain_text(f"none has {len(png)} bytes")
+
+
+def test_more_than_is_taken_at_once(visit):
+    """
+    The server reads no more, and the page says so beside what was entered.
+    """
+    page = visit.prompt("read")
+    visit.window.allow("413")
+    page.get_by_role("textbox", name="The text").evaluate(
+        """control => {
+          control.value = "x".repeat(33 * 1024 ** 2);
+          control.dispatchEvent(new Event("change", { bubbles: true }));
+        }"""
+    )
+
+    expect(page.locator("#conversation")).to_contain_text("the preview takes 32 MiB at once", timeout=15_000)
+    expect(page.locator("#state")).to_have_text("Not shown")
+    expect(page.locator("#arguments textarea")).to_have_count(1)
