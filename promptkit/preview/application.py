@@ -26,6 +26,7 @@ from promptkit.preview import forms
 from promptkit.preview.calls import HangsError
 from promptkit.preview.conversation import ALL_TURNS, document_of, turns_of
 from promptkit.preview.guard import Guard
+from promptkit.preview.links import query_of
 from promptkit.preview.live import Live
 from promptkit.preview.media import Media
 from promptkit.preview.rendering import Rendering, read, render, said, time_limit
@@ -33,7 +34,7 @@ from promptkit.preview.shown import Newest, Shown
 from promptkit.preview.tabs import TABS, content_of
 from promptkit.preview.tabs.content import TabContent
 from promptkit.preview.templating import FOLDER, page, prompt_path
-from promptkit.preview.uploads import FORM_LIMITS
+from promptkit.preview.uploads import FORM_LIMITS, Uploads, sized
 
 __all__ = ["Preview", "application"]
 
@@ -64,7 +65,7 @@ def application(live: Live, target: str, token: str, hosts: Iterable[str]) -> AS
         hosts:
             How the pages may be called, each with its port.
     """
-    return Guard(Preview(live, target).routed(), target, token, hosts)
+    return Guard(sized(Preview(live, target).routed()), target, token, hosts)
 
 
 class Preview:
@@ -83,6 +84,7 @@ class Preview:
         self._live = live
         self._target = target
         self._media = Media()
+        self._uploads = Uploads()
         self._newest = Newest(live)
 
     def routed(self) -> Starlette:
@@ -137,7 +139,7 @@ class Preview:
         try:
             prompt = self._prompt(request)
         except HTTPException as gone:
-            return self._page("gone.html", shown, reason=gone.detail)
+            return self._page("gone.html", shown, state="The prompt is gone", reason=gone.detail)
         async with request.form(**FORM_LIMITS) as form:
             submitted = await self._submitted(request, prompt, form)
             whole = _number(form.get(_SHOW_ALL))
@@ -151,7 +153,7 @@ class Preview:
         shown, prompt = self._shown(request), self._prompt(request)
         argument = request.path_params["argument"]
         async with request.form(**FORM_LIMITS) as form:
-            chosen = dict(forms.read(prompt.arguments, form))
+            chosen = dict(forms.read(prompt.arguments, form, self._uploads))
         typed = chosen.pop(argument, "")
         complete = partial(shown.catalog.complete, prompt.name, argument, typed, chosen)
         offered, failed = Completion(), ""
@@ -178,20 +180,22 @@ class Preview:
             content = await _unless_gone(request, called)
         except HangsError as error:
             content = TabContent(tab, notes=(f"prompt {prompt.name!r} {error}",))
-        return self._page("tab.html", shown, prompt=prompt, content=content)
+        return self._page("tab.html", shown, prompt=prompt, content=content, media=self._media)
 
     async def _submitted(
         self, request: Request, prompt: CompiledPrompt, form: FormData | QueryParams
     ) -> "_Submitted":
         own = FormData([pair for pair in form.multi_items() if pair[0] != _SHOW_ALL])
-        submission = forms.submission_of(prompt.arguments, own)
+        submission = forms.submission_of(prompt.arguments, own, self._uploads)
         shown = self._shown(request)
         rendered = render(shown.calls, shown.catalog, prompt, submission.given)
         rendering = await _unless_gone(request, rendered)
         if submission.faults:
-            faults = (*submission.faults, *rendering.faults)
-            rendering = attrs.evolve(rendering, workflow=None, question=None, faults=faults)
-        return _Submitted(rendering, submission.files)
+            refused = {fault.argument for fault in submission.faults}
+            others = [one for one in rendering.faults if one.argument not in refused]
+            faults = (*submission.faults, *others)
+            rendering = attrs.evolve(rendering, workflow=None, error=None, question=None, faults=faults)
+        return _Submitted(attrs.evolve(rendering, uploads=submission.uploads), submission)
 
     def _parts(self, shown: Shown, submitted: "_Submitted", whole: int) -> Mapping[str, Any]:
         """What the page of a prompt is made of. It takes a while for a text that is long."""
@@ -201,7 +205,9 @@ class Preview:
         return {
             "rendering": rendering,
             "prompt": prompt,
-            "fields": forms.fields_of(prompt.arguments, rendering.given, rendering.faults, submitted.files),
+            "fields": forms.fields_of(
+                prompt.arguments, submitted.submission, self._uploads, rendering.faults
+            ),
             "turns": turns,
             "all_turns": ALL_TURNS,
             "faults": shown.gallery.faults_beside(prompt.location),
@@ -258,16 +264,23 @@ class Preview:
     async def _explain(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 (it is registered for these)
         shown = self._shown(request)
-        faults = [fault for fault in shown.gallery.faults if fault.is_error]
-        return self._page("error.html", shown, error.status_code, reason=error.detail, faults=faults)
+        if "hx-request" in request.headers:  # a part of a page waits for it
+            response = self._page(
+                "gone.html", shown, error.status_code, state="Not shown", reason=error.detail
+            )
+        else:
+            faults = [fault for fault in shown.gallery.faults if fault.is_error]
+            response = self._page("error.html", shown, error.status_code, reason=error.detail, faults=faults)
+        response.headers.update(error.headers or {})
+        return response
 
 
 @attrs.frozen
 class _Submitted:
-    """What a form has sent, rendered, and the files that it has read values from."""
+    """What a form has sent, and that rendered."""
 
     rendering: Rendering
-    files: forms.Files
+    submission: forms.Submission
 
 
 async def _unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
@@ -308,12 +321,12 @@ def _examples(examples_of: Callable[[S], Iterable[T]], subject: S) -> tuple[T, .
 def _example(prompt: CompiledPrompt) -> str | None:
     """The page with the author's first example; None if there is none."""
     examples = _examples(example_arguments, prompt.arguments)
-    queries = (forms.query_of(prompt.arguments, one) for one in examples if one)
+    queries = (query_of(prompt.arguments, one) for one in examples if one)
     return next((prompt_path(prompt.name, query) for query in queries if query), None)
 
 
 def _address(rendering: Rendering) -> str:
     """Where the same page is shown again."""
     arguments = rendering.prompt.arguments
-    address = prompt_path(rendering.prompt.name, forms.query_of(arguments, rendering.given))
+    address = prompt_path(rendering.prompt.name, query_of(arguments, rendering.given))
     return address if len(address) <= _LONGEST_ADDRESS else prompt_path(rendering.prompt.name)

@@ -5,7 +5,6 @@ A control shows a value only if the browser sends back what reads as the same va
 of the type is tried, and at last the value is kept unseen.
 """
 
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -53,8 +52,7 @@ def is_upload(argument: Argument) -> bool:
     """
     Tell whether people give the value as a file, or as several.
     """
-    core = core_of(argument.annotation)
-    return core is bytes or (is_list(core) and core_of(get_args(core)[0]) is bytes)
+    return _is_upload(core_of(argument.annotation))
 
 
 def takes_file(argument: Argument, control: Control) -> bool:
@@ -105,12 +103,12 @@ def _area(_: Argument, given: str) -> Control | None:
 
 
 def _kept(given: str) -> Control:
-    """A value that people can only replace or remove, in base64."""
-    return Control("kept", b64encode(given.encode(errors="surrogatepass")).decode())
+    """A value that people can only replace or remove."""
+    return Control("kept", given)
 
 
 def _file(_: Argument, given: str) -> Control | None:
-    return Control("file", given) if typeable(given) else None
+    return Control("file", given)
 
 
 def _choice(argument: Argument, given: str) -> Control | None:
@@ -178,6 +176,10 @@ def _is(*kinds: type) -> Callable[[Any], bool]:
     return lambda core: core in kinds
 
 
+def _is_upload(core: Any) -> bool:
+    return core is bytes or (is_list(core) and core_of(get_args(core)[0]) is bytes)
+
+
 def _is_lines(core: Any) -> bool:
     reader = reader_of(core) if is_list(core) else None
     return reader is not None and not reader.is_json
@@ -196,7 +198,7 @@ _BY_TYPE: Final[tuple[tuple[Callable[[Any], bool], tuple[Show, ...]], ...]] = (
     (_is(int, float, Decimal), (number_control,)),
     (_is(date), (date_control,)),
     (_is(datetime, time), (moment_control,)),
-    (_is(bytes), (_file,)),
+    (_is_upload, (_file,)),
     (_is_lines, (_lines,)),
     (_has_parts, (_area,)),
 )

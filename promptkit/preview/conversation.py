@@ -20,10 +20,10 @@ from promptkit.language.mime import canonical_type, human_size
 from promptkit.preview.media import Media, is_audio, is_image
 from promptkit.preview.tokens import estimated
 
-__all__ = ["ALL_TURNS", "Document", "Link", "Medium", "Turn", "Writing", "document_of", "turns_of"]
+__all__ = ["ALL_TURNS", "SHORT", "Document", "Link", "Medium", "Turn", "Writing", "document_of", "turns_of"]
 
 #: A longer text is cut, until somebody asks for all of it; in characters.
-_SHORT: Final = 20_000
+SHORT: Final = 20_000
 
 #: A longer text is shown as it is, since nobody waits for its Markdown.
 _MARKDOWN: Final = 50_000
@@ -52,11 +52,15 @@ class Writing:
 
         length:
             How many characters it has, whole.
+
+        address:
+            Where the text is to copy; None if a page shows each of its characters.
     """
 
     raw: str
     formatted: Markup | None
     length: int
+    address: str | None = None
 
     @property
     def is_cut(self) -> bool:
@@ -233,7 +237,7 @@ def document_of(
     if is_image(kind := canonical_type(mime_type or "")):  # SVG is text
         return Document(name, mime_type, _medium(text.encode(errors="replace"), kind, media))
     is_markdown = canonical_type(mime_type or "") == "text/markdown"
-    return Document(name, mime_type, _writing(text, is_whole=is_whole, is_markdown=is_markdown))
+    return Document(name, mime_type, _writing(text, media, is_whole=is_whole, is_markdown=is_markdown))
 
 
 def _turn(
@@ -249,7 +253,7 @@ def _shown(
     content: Content, media: Media, redacted: Callable[[str], str], *, is_whole: bool
 ) -> tuple[str, Writing | Medium | Document | Link]:
     if isinstance(content, Text):
-        return "text", _writing(redacted(content.text), is_whole=is_whole)
+        return "text", _writing(redacted(content.text), media, is_whole=is_whole)
     if isinstance(content, EmbeddedResource):
         return "resource", document_of(content, media, redacted, is_whole=is_whole)
     if isinstance(content, ResourceLink):
@@ -261,10 +265,11 @@ def _shown(
     return medium.kind, medium
 
 
-def _writing(text: str, *, is_whole: bool, is_markdown: bool = True) -> Writing:
-    raw = text if is_whole else text[:_SHORT]
+def _writing(text: str, media: Media, *, is_whole: bool, is_markdown: bool = True) -> Writing:
+    raw = text if is_whole else text[:SHORT]
+    is_shown = len(raw) == len(text) and escape_invisible(text) == text
     formatted = _formatted(raw) if is_markdown and len(raw) <= _MARKDOWN else None
-    return Writing(raw, formatted, len(text))
+    return Writing(raw, formatted, len(text), None if is_shown else media.keep_text(text))
 
 
 @lru_cache(maxsize=64)  # while people type, most turns stay as they are

@@ -6,11 +6,10 @@ no argument is called: ``when.offset``.
 """
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
-from urllib.parse import urlencode
+from typing import Any, Final
 from zlib import crc32
 
 import attrs
@@ -19,21 +18,18 @@ from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.conversion.unstructuring import text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
-from promptkit.preview.control import Control, typeable, value_of
+from promptkit.preview.control import Control
 from promptkit.preview.controls import control_of, is_by_line, is_upload, takes_file
 from promptkit.preview.fault_places import told
-from promptkit.preview.uploads import uploads_in
+from promptkit.preview.uploads import Upload, Uploads
 
-__all__ = ["Field", "Files", "Submission", "fields_of", "query_of", "read", "submission_of"]
-
-#: By argument name: what the file was called that it was read from, and how many there were so far.
-Files: TypeAlias = Mapping[str, tuple[str, int]]
+__all__ = ["Field", "Submission", "fields_of", "read", "submission_of"]
 
 #: Controls in which people see what they can enter.
 _PLAIN: Final = frozenset({"radios", "select", "moment", "file"})
 
-#: Characters of a value that a link still holds.
-_MAX_LINKED: Final = 4_000
+#: Controls that hold the digest of a value.
+_HIDDEN: Final = frozenset({"file", "kept"})
 
 
 @attrs.frozen
@@ -78,14 +74,11 @@ class Field:
         takes_files:
             Whether it may be read from several.
 
-        filename:
-            The name of the file that was uploaded.
+        upload:
+            What is sent in place of what is typed, or cannot be sent.
 
-        uploads:
-            How often a file was uploaded.
-
-        size:
-            The bytes of a value that is not shown.
+        reads:
+            How often its text was read from a file.
 
         is_unknown:
             Whether the prompt has no such argument.
@@ -103,9 +96,8 @@ class Field:
     may_be_empty: bool | None = None
     takes_file: bool = False
     takes_files: bool = False
-    filename: str | None = None
-    uploads: int = 0
-    size: int = 0
+    upload: Upload | None = None
+    reads: int = 0
     is_unknown: bool = False
 
     @property
@@ -115,12 +107,11 @@ class Field:
 
         A page keeps such a control as it is: to write it anew would disturb who types.
         """
-        control = self.control
-        is_hidden = control.kind in ("file", "kept")
+        control, digest = self.control, self.upload and self.upload.digest
         values = [option.value for option in control.options]
         has_offset = control.offset is not None
-        shape = (control.kind, dict(control.attributes), values, has_offset, self.uploads, self.takes_file)
-        return f"{crc32(repr((shape, control.value if is_hidden else None)).encode()):08x}"
+        shape = (control.kind, dict(control.attributes), values, has_offset, self.reads, self.takes_file)
+        return f"{crc32(repr((shape, digest)).encode()):08x}"
 
 
 @attrs.frozen
@@ -132,23 +123,25 @@ class Submission:
         given:
             The values by argument name, as a client would send them.
 
-        faults:
-            What is wrong with files that were uploaded.
+        uploads:
+            Those that are sent, or cannot be sent, by argument name.
 
-        files:
-            The name of the last file, and the number of uploads, by argument name.
+        reads:
+            How often text was read from a file, by argument name.
     """
 
     given: Mapping[str, str]
-    faults: tuple[Fault, ...] = ()
-    files: Files = MappingProxyType({})
+    uploads: Mapping[str, Upload] = MappingProxyType({})
+    reads: Mapping[str, int] = MappingProxyType({})
+
+    @property
+    def faults(self) -> tuple[Fault, ...]:
+        """What is wrong with uploads."""
+        return tuple(Fault(name, one.refusal) for name, one in self.uploads.items() if one.refusal)
 
 
 def fields_of(
-    arguments: Arguments,
-    given: Mapping[str, str],
-    faults: Iterable[Fault] = (),
-    files: Files = MappingProxyType({}),
+    arguments: Arguments, submission: Submission, kept: Uploads, faults: Iterable[Fault] = ()
 ) -> tuple[Field, ...]:
     """
     Return the fields of a form: one for each argument, and one for each value that has no argument.
@@ -157,27 +150,24 @@ def fields_of(
         arguments:
             The arguments of a prompt.
 
-        given:
-            The values, as a client sends them.
+        submission:
+            What the form holds.
+
+        kept:
+            Keeps the values that no control can show.
 
         faults:
-            What is wrong with them.
-
-        files:
-            The files that values were read from, as in a `Submission`.
+            What is wrong with the values.
     """
-    faults = tuple(faults)
-    known = [
-        _field(argument, given.get(argument.name), faults, files.get(argument.name, ("", 0)))
-        for argument in arguments.ordered
-    ]
+    faults, given = tuple(faults), submission.given
+    known = [_field(argument, submission, kept, faults) for argument in arguments.ordered]
     names = [*given, *(fault.argument for fault in faults)]
     unknown = [name for name in dict.fromkeys(names) if name not in arguments.by_name]
     others = [_unknown_field(name, given.get(name, ""), faults, at) for at, name in enumerate(unknown, 1)]
     return (*known, *others)
 
 
-def read(arguments: Arguments, form: Any) -> dict[str, str]:
+def read(arguments: Arguments, form: Any, kept: Uploads) -> dict[str, str]:
     """
     Return the values of a form, or of a link, as a client would send them.
 
@@ -187,11 +177,14 @@ def read(arguments: Arguments, form: Any) -> dict[str, str]:
 
         form:
             Starlette's ``FormData`` or ``QueryParams``.
+
+        kept:
+            Keeps what was uploaded.
     """
-    return dict(submission_of(arguments, form).given)
+    return dict(submission_of(arguments, form, kept).given)
 
 
-def submission_of(arguments: Arguments, form: Any) -> Submission:
+def submission_of(arguments: Arguments, form: Any, kept: Uploads) -> Submission:
     """
     Return all that a form, or a link, says.
 
@@ -201,49 +194,20 @@ def submission_of(arguments: Arguments, form: Any) -> Submission:
 
         form:
             Starlette's ``FormData`` or ``QueryParams``.
+
+        kept:
+            Keeps what was uploaded.
     """
     given = {name: value for name in _names(form) if (value := _value(form, name)) is not None}
-    files = {name: (str(form.get(f"{name}.filename", "")), _uploads(form, name)) for name in given}
-    faults: list[Fault] = []
-    for name, upload in uploads_in(arguments, form).items():
-        faults += upload.faults
-        if upload.value is not None:
-            given[name] = upload.value
-            files[name] = (upload.filename, _uploads(form, name) + 1)
+    reads = {name: count for name in given if (count := _reads(form, name))}
+    uploads = kept.of(arguments, form)
+    given |= {name: upload.value for name, upload in uploads.items() if upload.value is not None}
+    for name in [name for name, upload in uploads.items() if _is_typed(arguments.by_name[name], upload)]:
+        del uploads[name]
+        reads[name] = _reads(form, name) + 1
     order = {argument.name: number for number, argument in enumerate(arguments.ordered)}
     names = sorted(given, key=lambda name: order.get(name, len(order)))
-    return Submission({name: given[name] for name in names}, tuple(faults), files)
-
-
-def query_of(arguments: Arguments, given: Mapping[str, str]) -> str:
-    """
-    Return the query of a link that shows the same page.
-
-    Secrets are left out, and so are uploads and long texts, which no address holds.
-
-    Args:
-        arguments:
-            The arguments of a prompt.
-
-        given:
-            The values, as a client sends them.
-    """
-    linked = [(name, value) for name, value in given.items() if _is_linked(arguments, name, value)]
-    return urlencode([_linked(name, value) for name, value in linked])
-
-
-def _is_linked(arguments: Arguments, name: str, value: str) -> bool:
-    argument = arguments.by_name.get(name)
-    is_left_out = argument is not None and (argument.arg.secret or is_upload(argument))
-    return not is_left_out and len(value) <= _MAX_LINKED
-
-
-def _linked(name: str, value: str) -> tuple[str, str]:
-    if not value:
-        return f"{name}.empty", "on"
-    if typeable(value):
-        return name, value
-    return f"{name}.base64", b64encode(value.encode(errors="surrogatepass")).decode()
+    return Submission({name: given[name] for name in names}, uploads, reads)
 
 
 def _names(form: Any) -> list[str]:
@@ -263,9 +227,14 @@ def _value(form: Any, name: str) -> str | None:
     return "" if f"{name}.empty" in form else None
 
 
-def _uploads(form: Any, name: str) -> int:
-    count = str(form.get(f"{name}.uploads", ""))
+def _reads(form: Any, name: str) -> int:
+    count = str(form.get(f"{name}.reads", ""))
     return int(count) if re.fullmatch("[0-9]{1,6}", count) else 0
+
+
+def _is_typed(argument: Argument, upload: Upload) -> bool:
+    """Whether a control shows what was uploaded, as if people had typed it."""
+    return upload.value is not None and control_of(argument, upload.value).kind not in _HIDDEN
 
 
 def _decoded(kept: str) -> str | None:
@@ -275,26 +244,34 @@ def _decoded(kept: str) -> str | None:
         return None
 
 
-def _field(argument: Argument, given: str | None, faults: Iterable[Fault], file: tuple[str, int]) -> Field:
-    control = control_of(argument, given)
+def _field(argument: Argument, submission: Submission, kept: Uploads, faults: Iterable[Fault]) -> Field:
+    name, given = argument.name, submission.given.get(argument.name)
+    upload = submission.uploads.get(name)
+    control = _hidden(argument) if upload and upload.value is not None else control_of(argument, given)
+    if upload is None and control.kind in _HIDDEN and control.value:
+        upload = kept.keep_value(argument, control.value)
     is_line = control.kind == "line" and control.attributes.get("type") != "password"
     return Field(
-        argument.name,
-        argument.title or argument.name,
-        argument.name,
+        name,
+        argument.title or name,
+        name,
         attrs.evolve(control, attributes={**control.attributes, **_placeholder(argument)}),
         required=argument.required,
         description=_described(argument, control),
         examples=_examples(argument),
-        faults=tuple(told(argument, fault, given) for fault in faults if fault.argument == argument.name),
+        faults=tuple(told(argument, fault, given) for fault in faults if fault.argument == name),
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
         takes_file=takes_file(argument, control),
         takes_files=is_by_line(argument) and is_upload(argument),
-        filename=file[0] or None,
-        uploads=file[1],
-        size=_size(argument, control),
+        upload=upload,
+        reads=submission.reads.get(name, 0),
     )
+
+
+def _hidden(argument: Argument) -> Control:
+    """The control of an upload: nobody looks through its value again."""
+    return Control("file" if is_upload(argument) else "kept")
 
 
 def _described(argument: Argument, control: Control) -> str | None:
@@ -306,14 +283,6 @@ def _described(argument: Argument, control: Control) -> str | None:
     if not arg.description:
         return hint or None
     return f"{arg.description} ({hint})" if hint else arg.description
-
-
-def _size(argument: Argument, control: Control) -> int:
-    """The bytes of a value that is not shown, as it is read."""
-    if control.kind == "kept":
-        return len(b64decode(control.value))
-    found = value_of(argument, control.value) if control.kind == "file" else None
-    return len(found) if isinstance(found, bytes) else len(control.value)
 
 
 def _unknown_field(name: str, given: str, faults: Iterable[Fault], number: int) -> Field:

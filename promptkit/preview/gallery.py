@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.catalog.resources import CompiledResource
 from promptkit.errors.diagnostics import Diagnostic, Location, Severity
 from promptkit.errors.sources import line_of
 from promptkit.preview.templating import environment
@@ -105,15 +106,17 @@ class Gallery:
         """Return what is wrong in the file of a prompt or resource."""
         return [fault for fault in self.faults if fault.diagnostic.location.file == place.file]
 
-    @property
-    def counted(self) -> str:
-        """How much there is."""
-        return ", ".join(
-            (
-                _counted(len(self.catalog.prompts), "prompt"),
-                *((_counted(len(self.catalog.resources), "resource"),) if self.catalog.resources else ()),
-            )
-        )
+    def counted(self, typed: str = "") -> str:
+        """Return how many prompts and resources match what was typed, of how many."""
+        prompts, resources = self.catalog.prompts, self.catalog.resources
+        counts = [_counted(len(self._matching(typed)), len(prompts), "prompt")]
+        if resources:
+            counts.append(_counted(len(self.resources(typed)), len(resources), "resource"))
+        return ", ".join(counts)
+
+    def resources(self, typed: str = "") -> Sequence[CompiledResource]:
+        """Return the resources that match what was typed."""
+        return [one for one, words in self._resources if _matches(words, typed)]
 
     def cards(self, typed: str = "") -> Markup:
         """Return the prompts that match what was typed, with all that clients are told of them."""
@@ -136,14 +139,19 @@ class Gallery:
         return found[:_MOST_FOUND] if typed.strip() else found
 
     def _matching(self, typed: str) -> Sequence[_Row]:
-        words = typed.casefold().split()
-        return (
-            [row for row in self._rows if all(word in row.words for word in words)] if words else self._rows
-        )
+        return [row for row in self._rows if _matches(row.words, typed)] if typed.strip() else self._rows
 
     @cached_property
     def _rows(self) -> Sequence[_Row]:
         return [self._written.get(id(prompt)) or _row(prompt) for prompt in self.catalog.prompts]
+
+    @cached_property
+    def _resources(self) -> Sequence[tuple[CompiledResource, str]]:
+        return [(one, _words_of_resource(one)) for one in self.catalog.resources]
+
+
+def _matches(words: str, typed: str) -> bool:
+    return all(word in words for word in typed.casefold().split())
 
 
 def _row(prompt: CompiledPrompt) -> _Row:
@@ -158,9 +166,17 @@ def _tags(prompt: CompiledPrompt) -> tuple[str, ...]:
 
 def _words(prompt: CompiledPrompt) -> str:
     """All that is looked for in a prompt."""
-    parts = (prompt.name, prompt.title, prompt.description, *_tags(prompt), *prompt.arguments.by_name)
+    return _joined(prompt.name, prompt.title, prompt.description, *_tags(prompt), *prompt.arguments.by_name)
+
+
+def _words_of_resource(one: CompiledResource) -> str:
+    return _joined(one.uri_template, one.name, one.title, one.description, *one.arguments.by_name)
+
+
+def _joined(*parts: str | None) -> str:
     return "\n".join(filter(None, parts)).casefold()
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def _counted(found: int, number: int, noun: str) -> str:
+    of = "" if found == number else f"{found:,} of "
+    return f"{of}{number:,} {noun}" if number == 1 else f"{of}{number:,} {noun}s"

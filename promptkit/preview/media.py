@@ -1,13 +1,12 @@
 """Media of conversations: kept for the browser that is about to ask for them."""
 
-from collections import OrderedDict
 from hashlib import sha256
-from threading import Lock
 from typing import Final
 
 from starlette.responses import Response
 
 from promptkit.language.mime import AUDIO_TYPES, IMAGE_TYPES
+from promptkit.preview.kept import Kept
 
 __all__ = ["Media", "is_audio", "is_image"]
 
@@ -32,22 +31,17 @@ class Media:
     """Bytes by their digest, so that what is shown again has the same address. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[bytes, str]] = OrderedDict()
-        self._size = 0
-        self._lock = Lock()
+        self._kept: Kept[tuple[bytes, str]] = Kept(_MOST_BYTES)
 
     def keep(self, data: bytes, mime_type: str) -> str:
         """Keep something, and return its address."""
         digest = sha256(mime_type.encode(errors="replace") + b"\0" + data).hexdigest()[:32]
-        with self._lock:
-            if digest not in self._kept:
-                self._kept[digest] = data, mime_type
-                self._size += len(data)
-            self._kept.move_to_end(digest)
-            while self._size > _MOST_BYTES and len(self._kept) > 1:
-                _, (dropped, _) = self._kept.popitem(last=False)
-                self._size -= len(dropped)
+        self._kept.keep(digest, (data, mime_type), len(data))
         return f"/media/{digest}"
+
+    def keep_text(self, text: str) -> str:
+        """Keep a text to copy, and return its address."""
+        return self.keep(text.encode(errors="replace"), "text/plain")
 
     def response(self, digest: str) -> Response:
         """Return what a browser is sent for an address: to show if it is media, else to save."""

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.preview.calls import Calls, HangsError
+from promptkit.preview.uploads import Upload
 from promptkit.protocol.limits import Limits
 from promptkit.server.elicitation.elicitation import askable
 from promptkit.server.elicitation.forms import elicitation
@@ -70,6 +72,9 @@ class Rendering:
 
         question:
             What a client would ask for, if the prompt lets it.
+
+        uploads:
+            Those among the values, by argument name, and those that cannot be sent.
     """
 
     prompt: CompiledPrompt
@@ -79,6 +84,7 @@ class Rendering:
     faults: tuple[Fault, ...] = ()
     error: str | None = None
     question: Question | None = None
+    uploads: Mapping[str, Upload] = MappingProxyType({})
 
     @cached_property
     def redactor(self) -> Redactor:

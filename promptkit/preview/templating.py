@@ -9,6 +9,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.preview.uploads import MAX_UPLOAD_SIZE
 
 __all__ = ["FOLDER", "as_typed", "environment", "page", "prompt_path", "resource_path", "visible"]
 
@@ -29,6 +30,7 @@ def environment() -> Environment:
         auto_reload=False,
     )
     made.filters |= {"as_typed": as_typed, "prompt_path": prompt_path, "resource_path": resource_path}
+    made.globals["max_upload_size"] = MAX_UPLOAD_SIZE
     for name in made.list_templates():  # nobody waits now
         made.get_template(name)
     return made

@@ -1,63 +1,154 @@
-"""Uploads: files that fill an argument as a client would send them, base64 for bytes and else text."""
+"""Uploads: values that a form does not hold itself. It holds their digest, and the preview the values."""
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 import attrs
-from starlette.datastructures import UploadFile
+from starlette.datastructures import Headers, UploadFile
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.errors.exceptions import Fault
+from promptkit.language.mime import human_size
+from promptkit.preview.control import value_of
 from promptkit.preview.controls import is_upload
+from promptkit.preview.kept import Kept
 
-__all__ = ["FORM_LIMITS", "MAX_UPLOAD_SIZE", "Upload", "uploads_in"]
+__all__ = ["FORM_LIMITS", "MAX_UPLOAD_SIZE", "Upload", "Uploads", "sized"]
 
-#: Bytes of one file. A page sends it again whenever something is typed.
+#: Bytes of the files of one field. forms.js looks at them before it sends any.
 MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
 
-#: What ``request.form`` takes. What was uploaded comes back in base64.
+#: What ``request.form`` takes.
 FORM_LIMITS: Final[Mapping[str, int]] = {
     "max_files": 64,
     "max_fields": 4096,
-    "max_part_size": 4 * MAX_UPLOAD_SIZE,
+    "max_part_size": 2 * MAX_UPLOAD_SIZE,
 }
+
+#: Bytes of a whole form: some files at once, and texts.
+_MAX_FORM_SIZE: Final = 8 * MAX_UPLOAD_SIZE
+
+#: How much is kept, in characters.
+_MOST_KEPT: Final = 256 * 1024 * 1024
+
+_TOO_LARGE: Final = f"is too large: the preview takes files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB"
+_FORGOTTEN: Final = "is not kept any more: choose it again"
+_FORM_TOO_LARGE: Final = (
+    f"What was sent is too large: the preview takes {_MAX_FORM_SIZE // 1024**2} MiB at once, "
+    f"and files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB."
+)
 
 
 @attrs.frozen
 class Upload:
     """
-    What the files of one field come to.
+    What the files of one field come to, or a value of another kind that no control can show.
 
     Args:
         value:
             What a client would send; None if it cannot be sent.
 
-        filename:
-            What the files are called.
+        files:
+            What the files are called; none for a value that was read from none.
 
-        faults:
-            Why they cannot be sent.
+        size:
+            The bytes of the files, or of the value.
+
+        refusal:
+            Why it cannot be sent, as a predicate of the argument's name; None if it can.
     """
 
     value: str | None
-    filename: str
-    faults: tuple[Fault, ...] = ()
+    files: tuple[str, ...] = ()
+    size: int = 0
+    refusal: str | None = None
+    digest: str = ""
+
+    @property
+    def filename(self) -> str:
+        """What the files are called, in one line."""
+        return ", ".join(self.files)
+
+    def __str__(self) -> str:
+        return f"{self.filename}, {human_size(self.size)}" if self.files else human_size(self.size)
 
 
-def uploads_in(arguments: Arguments, form: Any) -> dict[str, Upload]:
+class Uploads:
+    """Uploads by their digest. Any thread may use it."""
+
+    def __init__(self) -> None:
+        self._kept: Kept[Upload] = Kept(_MOST_KEPT)
+
+    def keep(self, upload: Upload) -> Upload:
+        """Keep an upload, and return it with its digest."""
+        parts = (*upload.files, str(upload.size), upload.refusal or "", upload.value or "")
+        digest = sha256("\0".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
+        upload = attrs.evolve(upload, digest=digest)
+        self._kept.keep(digest, upload, len(upload.value or "") + 1024)
+        return upload
+
+    def keep_value(self, argument: Argument, value: str) -> Upload:
+        """Keep a value that was not read from a file."""
+        found = value_of(argument, value) if is_upload(argument) else None
+        data = [found] if isinstance(found, bytes) else found or [value.encode(errors="surrogatepass")]
+        return self.keep(Upload(value, size=sum(map(len, data))))
+
+    def of(self, arguments: Arguments, form: Any) -> dict[str, Upload]:
+        """
+        Return what a form says of uploads, by the argument that they fill.
+
+        Args:
+            arguments:
+                The arguments of a prompt.
+
+            form:
+                Starlette's ``FormData`` or ``QueryParams``.
+        """
+        found = ((argument.name, self._sent(argument, form)) for argument in arguments.ordered)
+        return {name: upload for name, upload in found if upload is not None}
+
+    def _sent(self, argument: Argument, form: Any) -> Upload | None:
+        """A file counts first, then one that forms.js has not sent, then one that was kept."""
+        if files := _files(form, argument.name):
+            return self.keep(_read(argument, files))
+        if isinstance(oversized := form.get(f"{argument.name}.oversized"), str):
+            size, _, filename = oversized.partition(" ")
+            return self.keep(_oversized((filename,), int(size) if re.fullmatch("[0-9]{1,15}", size) else 0))
+        if isinstance(digest := form.get(f"{argument.name}.upload"), str):
+            return self._kept.get(digest) or Upload(None, refusal=_FORGOTTEN, digest=digest)
+        return None
+
+
+def sized(application: ASGIApp) -> ASGIApp:
     """
-    Return the files that a form sent, by the argument that they fill.
+    Return an application that reads no more of a request than the largest form has.
 
-    Args:
-        arguments:
-            The arguments of a prompt.
-
-        form:
-            Starlette's ``FormData`` or ``QueryParams``.
+    Within it, reading on raises an `HTTPException`, before anything is read if the request says its size.
     """
-    sent = ((argument, _files(form, argument.name)) for argument in arguments.ordered)
-    return {argument.name: _upload(argument, files) for argument, files in sent if files}
+
+    async def limited(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await application(scope, receive, send)
+            return
+        told = Headers(scope=scope).get("content-length", "")
+        size = int(told) if re.fullmatch("[0-9]{1,15}", told) else 0
+
+        async def receive_limited() -> Message:
+            nonlocal size
+            message = {} if size > _MAX_FORM_SIZE else await receive()
+            if not told:
+                size += len(message.get("body", b""))
+            if size > _MAX_FORM_SIZE:
+                raise HTTPException(413, _FORM_TOO_LARGE, {"connection": "close"})
+            return message
+
+        await application(scope, receive_limited, send)
+
+    return limited
 
 
 def _files(form: Any, name: str) -> list[UploadFile]:
@@ -66,17 +157,22 @@ def _files(form: Any, name: str) -> list[UploadFile]:
     return [file for file in sent if isinstance(file, UploadFile) and file.filename]
 
 
-def _upload(argument: Argument, files: Sequence[UploadFile]) -> Upload:
-    filename = ", ".join(str(file.filename) for file in files)
-    data = [file.file.read(MAX_UPLOAD_SIZE + 1) for file in files]
-    if sum(map(len, data)) > MAX_UPLOAD_SIZE:
-        reason = f"is too large: the preview takes files of at most {MAX_UPLOAD_SIZE // 1024**2} MiB"
-        return Upload(None, filename, (Fault(argument.name, reason),))
+def _read(argument: Argument, files: Sequence[UploadFile]) -> Upload:
+    names = tuple(str(file.filename) for file in files)
+    size = sum(file.size or 0 for file in files)
+    if size > MAX_UPLOAD_SIZE:
+        return _oversized(names, size)
+    data = [file.file.read() for file in files]
     if is_upload(argument):
-        return Upload("\n".join(b64encode(each).decode() for each in data), filename)
+        return Upload("\n".join(b64encode(each).decode() for each in data), names, size)
     try:
         text = "\n".join(each.decode() for each in data)
     except UnicodeDecodeError as error:
+        filename = ", ".join(names)
         reason = f"cannot be read from {filename!r}: it is no UTF-8 text (byte {error.start + 1})"
-        return Upload(None, filename, (Fault(argument.name, reason),))
-    return Upload(text.replace("\r\n", "\n").replace("\r", "\n"), filename)
+        return Upload(None, names, size, reason)
+    return Upload(text.replace("\r\n", "\n").replace("\r", "\n"), names, size)
+
+
+def _oversized(names: tuple[str, ...], size: int) -> Upload:
+    return Upload(None, names, size, _TOO_LARGE)

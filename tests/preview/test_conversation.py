@@ -47,7 +47,7 @@ def test_hostile_text_is_text(text):
     """
     page = shown(text)
     tags = re.findall(r"<[^>]*>", page)
-    names = "class|id|type|data-copy|aria-label|hx-ignore|href|rel|target|title"
+    names = "class|id|type|data-copy|data-whole|aria-label|hx-ignore|href|rel|target|title"
     known = rf'</?(li|div|span|pre|p|button|strong|em|code|a|ul)( ({names})(="[^"]*")?)*>'
 
     assert [tag for tag in tags if not re.fullmatch(known, tag)] == []
@@ -121,6 +121,18 @@ def test_a_long_text_is_cut_until_one_asks():
     assert '<button type="submit" form="arguments" name="show-all" value="1">Show all</button>' in cut
     assert len(whole) > 100_000
     assert "Show all" not in whole
+
+
+@pytest.mark.parametrize("text", ["word " * 10_000, "a\u202eb\ufeff", "\ufeffa"])
+def test_what_is_not_shown_as_it_is_can_be_copied_whole(text):
+    """
+    Where a part is shown, or escapes, the button has the address of the text.
+    """
+    media = Media()
+    digest = re.search(r'data-copy="turn-1" data-whole="/media/(\w+)"', shown(text, media=media))[1]
+
+    assert media.response(digest).body.decode() == text
+    assert "data-whole" not in shown("plain\n\tè 🐍", media=media)
 
 
 def test_an_image(png):

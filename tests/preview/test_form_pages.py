@@ -4,6 +4,7 @@ import re
 from html import unescape
 from urllib.parse import unquote
 
+import pytest
 from starlette.datastructures import QueryParams
 
 from tests.preview import submission
@@ -48,7 +49,8 @@ class TestForms:
         sent = form_of(first.text)
         second = shown.client.post("/prompts/look/render", data=sent)
 
-        assert (sent["image"], sent["image.filename"]) == ("iVBORw==", "dot.png")
+        assert "dot.png" in first.text
+        assert "iVBORw==" not in str(sent)
         assert "b&#39;\\x89PNG&#39;" in second.text
         assert form_of(second.text) == sent
         assert "image" not in second.headers["hx-replace-url"]
@@ -97,6 +99,21 @@ class TestForms:
         page = shown.client.post("/prompts/look/complete/branch", data={"code": "x", "branch": "x/"}).text
 
         assert re.findall(r'<option value="([^"]*)">', page) == ["x/x/"]
+
+    @pytest.mark.parametrize("is_told", [True, False])
+    def test_a_form_that_is_too_large_is_not_read(self, preview, monkeypatch, is_told):
+        """
+        It is refused by the size that it says, or when so much has come; a part of the page says why.
+        """
+        monkeypatch.setattr("promptkit.preview.uploads._MAX_FORM_SIZE", 1_000)
+        headers = {"content-type": "application/x-www-form-urlencoded", "hx-request": "true"}
+        headers |= {"content-length": "10000"} if is_told else {}
+        client = preview(shelf=SHELF).client
+        answer = client.post("/prompts/look/render", content=iter([b"x" * 100] * 100), headers=headers)
+
+        assert answer.status_code == 413
+        assert 'hx-target="#conversation"' in answer.text
+        assert "too large: the preview takes" in answer.text
 
 
 class TestTabs:

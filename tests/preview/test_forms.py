@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from starlette.datastructures import FormData, Headers, QueryParams, UploadFile
 
 from promptkit import Arg, ArgumentErrors, prompt
-from promptkit.preview.forms import fields_of, query_of, read, submission_of
+from promptkit.preview import forms
+from promptkit.preview.forms import Submission
+from promptkit.preview.links import query_of
 from promptkit.preview.templating import environment
-from promptkit.preview.uploads import MAX_UPLOAD_SIZE
+from promptkit.preview.uploads import MAX_UPLOAD_SIZE, Uploads
 from promptkit.testing import wire_arguments
 from tests.conversion.test_type_table import FAULTS, VALUES
 from tests.ids import shown
@@ -25,6 +27,29 @@ from tests.sample_types import Corner, Level, Point, Tone
 #: Every type of the type table, and a text that a client may send for it.
 SENT = [(kind, sent) for kind, sent, *_ in [*VALUES, *FAULTS, (list[str], "[1]")] if isinstance(sent, str)]
 TYPED = pytest.mark.parametrize("annotation", TYPES, ids=str)
+
+
+#: What pages keep for all tests.
+UPLOADS = Uploads()
+
+
+def fields_of(arguments, sent, faults=()):
+    return forms.fields_of(arguments, Submission(sent), UPLOADS, faults)
+
+
+def submission_of(arguments, form, uploads=UPLOADS):
+    return forms.submission_of(arguments, form, uploads)
+
+
+def read(arguments, form):
+    return forms.read(arguments, form, UPLOADS)
+
+
+def drawn_again(arguments, found, uploads=UPLOADS):
+    """The HTML of a form that answers what was sent."""
+    fields = environment().get_template("fields.html").module
+    shown = forms.fields_of(arguments, found, uploads, found.faults)
+    return str(fields.form("/prompts/typed", shown))
 
 
 def taking(annotation, default=None):
@@ -279,13 +304,14 @@ class TestControls:
         Its shape stays, whatever is typed; another type, or another file, has another.
         """
 
-        def shape(annotation, sent, files=None):
-            return fields_of(arguments_of(annotation), {"value": sent}, (), files or {})[0].shape
+        def shape(annotation, sent, **more):
+            found = Submission({"value": sent}, **more)
+            return forms.fields_of(arguments_of(annotation), found, UPLOADS)[0].shape
 
         assert shape(list[int], "1, 2") == shape(list[int], "1, x") == shape(list[str], "")
         assert shape(Literal["a", "b"], "a") != shape(Literal["a", "c"], "a")
         assert shape(bytes, "aGk=") != shape(bytes, "aG8=")
-        assert shape(str, "x") != shape(str, "x", {"value": ("a.py", 1)})
+        assert shape(str, "x") != shape(str, "x", reads={"value": 1})
 
 
 class TestAccessibleNames:
@@ -462,7 +488,10 @@ class TestUploads:
         arguments = arguments_of(annotation)
         found = submission_of(arguments, FormData([("value", "old"), upload("a.txt", data)]))
 
-        assert (found.given, found.faults, found.files) == ({"value": sent}, (), {"value": ("a.txt", 1)})
+        assert (found.given, found.faults) == ({"value": sent}, ())
+        is_hidden = annotation in (bytes, bytes | None)
+        assert [one.files for one in found.uploads.values()] == [("a.txt",)] * is_hidden
+        assert found.reads == ({} if is_hidden else {"value": 1})
 
     def test_several_files_are_a_list(self):
         """
@@ -506,12 +535,73 @@ class TestUploads:
         """
         arguments = arguments_of(annotation)
         first = submission_of(arguments, FormData([upload("a.bin", b"hello")]))
-        fields = fields_of(arguments, first.given, (), first.files)
-        html = str(environment().get_template("fields.html").module.form("/prompts/typed", fields))
+        html = drawn_again(arguments, first)
         second = submission_of(arguments, submission.submission_of(html))
 
-        assert (second.given, second.files) == (first.given, first.files)
-        assert ("a.bin" in html, "5 bytes" in html) == (True, annotation is bytes)
+        assert (second.given, second.uploads) == (first.given, first.uploads)
+        assert ("a.bin" in html, "5 bytes" in html) == (annotation is not str,) * 2
+
+    @pytest.mark.parametrize(
+        ("annotation", "data"),
+        [(bytes, b"\xff"), (list[bytes], b"x"), (str, b"\0")],
+    )
+    def test_a_form_holds_its_digest_alone(self, annotation, data):
+        """
+        However large a file is, the form stays small, in which it is sent and answered at each key.
+        """
+        arguments = arguments_of(annotation)
+        found = submission_of(arguments, FormData([upload("a.bin", data * 100_000)]))
+
+        assert len(found.given["value"]) >= 100_000
+        assert len(drawn_again(arguments, found)) < 3_000
+
+    @pytest.mark.parametrize("annotation", [bytes, str])
+    @pytest.mark.parametrize(
+        "sent", [upload("a.txt", b"\xff" * (MAX_UPLOAD_SIZE + 1)), ("value.oversized", "9000000 my a.txt")]
+    )
+    def test_what_cannot_be_sent_stays_at_its_field(self, annotation, sent):
+        """
+        The fault comes again with each key, until the file is removed or another one is chosen.
+        """
+        arguments = arguments_of(annotation)
+        first = submission_of(arguments, FormData([sent]))
+        html = drawn_again(arguments, first)
+        second = submission_of(arguments, submission.submission_of(html))
+        other = FormData([*submission.submission_of(html).multi_items(), upload("b.txt", b"x")])
+
+        assert "a.txt" in html
+        assert [fault.reason for fault in second.faults] == [
+            "is too large: the preview takes files of at most 4 MiB"
+        ]
+        assert submission_of(arguments, other).faults == ()
+
+    def test_what_is_not_kept_is_to_be_chosen_again(self):
+        """
+        After a restart, or many uploads, its field says so, again with each key.
+        """
+        arguments = arguments_of(bytes)
+        html = drawn_again(arguments, submission_of(arguments, FormData([upload("a.txt", b"x")])))
+        for _ in range(2):
+            found = submission_of(arguments, submission.submission_of(html), Uploads())
+            html = drawn_again(arguments, found, Uploads())
+
+            assert found.given == {}
+            assert "&#39;value&#39; is not kept any more: choose it again" in html
+
+    def test_uploads_are_bounded(self, monkeypatch):
+        """
+        Those that were used longest ago are forgotten.
+        """
+        monkeypatch.setattr("promptkit.preview.uploads._MOST_KEPT", 3_000)
+        arguments, uploads = arguments_of(bytes), Uploads()
+        forms_of = {}
+        for name in ("a", "b", "c"):
+            found = submission_of(arguments, FormData([upload(name, name.encode())]), uploads)
+            forms_of[name] = submission.submission_of(drawn_again(arguments, found, uploads))
+            submission_of(arguments, forms_of["a"], uploads)
+
+        kept = {name: submission_of(arguments, form, uploads).given for name, form in forms_of.items()}
+        assert kept == {"a": {"value": "YQ=="}, "b": {}, "c": {"value": "Yw=="}}
 
     @pytest.mark.parametrize(
         ("annotation", "sent", "size"),
@@ -524,7 +614,7 @@ class TestUploads:
         """
         (field,) = fields_of(arguments_of(annotation), {"value": sent})
 
-        assert field.size == size
+        assert field.upload.size == size
 
     def test_an_unknown_field_takes_no_file(self):
         """
@@ -557,6 +647,9 @@ def test_any_query_is_read():
         "=",
         "value.offset=%2B1",
         "a.b.c=1",
-        "value.uploads=x",
+        "value.reads=x",
+        "value.upload=x",
+        "value.oversized=x",
+        "value.oversized=",
     ):
         assert read(arguments, QueryParams(query)) == {}

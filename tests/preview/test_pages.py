@@ -86,7 +86,22 @@ class TestGallery:
             "make": ["plan"],
             "steps+review": [],
         }
-        assert "No prompt matches nothing" in text_of(shown.page("/gallery?q=nothing"))
+
+    def test_search_looks_for_resources_too(self, preview):
+        """
+        What is counted is what is shown; one sentence says that nothing matches.
+        """
+        shown = preview(shelf=SHELF)
+        found = {typed: text_of(shown.page(f"/gallery?q={typed}")) for typed in ("write+lang", "make", "zz")}
+        listed = {typed: "style://{language}" in page for typed, page in found.items()}
+
+        assert listed == {"write+lang": True, "make": False, "zz": False}
+        assert "0 of 2 prompts, 1 resource" in found["write+lang"]
+        assert "1 of 2 prompts, 0 of 1 resource" in found["make"]
+        sentences = {
+            typed: re.findall(r"\w+ (?:prompt )?match(?:es)?\b", page) for typed, page in found.items()
+        }
+        assert sentences == {"write+lang": ["No prompt matches"], "make": [], "zz": ["Nothing matches"]}
 
     def test_a_search_that_finds_many(self, preview):
         """

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -32,12 +33,15 @@ from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.catalogs import catalog_of
 from promptkit.compiler.lints.client_profiles import CLIENTS
 from promptkit.compiler.lints.client_profiles import Client as Profile
+from promptkit.preview.media import Media
 from promptkit.preview.rendering import Question, Rendering
 from promptkit.preview.tabs import TABS, content_of
 from promptkit.preview.tabs.clients import sent_by
+from promptkit.preview.tabs.content import TabContent
 from promptkit.preview.tabs.python_source import Source
 from promptkit.preview.tabs.vendors import EXPORTS
 from promptkit.preview.templating import environment
+from promptkit.preview.uploads import Upload
 from promptkit.protocol.revisions import REVISIONS
 from promptkit.testing import Client, ProtocolError
 from tests.laws.test_types import TYPES, share
@@ -439,6 +443,48 @@ class TestPytest:
 
         assert pytest_of(tmp_path) == "7 passed"
 
+    def test_uploads_are_read_from_files_beside_it(self, tmp_path):
+        """
+        The source names them, and passes where they are, for typed calls and those of clients.
+        """
+        catalog, target = project(
+            tmp_path,
+            """
+            from promptkit import prompt
+
+            @prompt
+            def look(image: bytes, files: list[bytes], text: str):
+                return f"{len(image)}, {[len(file) for file in files]}, {len(text)}"
+
+            def make():
+                @prompt
+                def hidden(image: bytes, files: list[bytes], text: str):
+                    return f"{len(image)}, {[len(file) for file in files]}, {len(text)}"
+                return hidden
+
+            many = [make()]
+            """,
+        )
+        data = {"shot.png": b"\xff" * 9, "a b.bin": b"1", "b.bin": b"22", "nul.txt": b"\0\r\n"}
+        for name, content in data.items():
+            (tmp_path / name).write_bytes(content)
+        uploads = {
+            "image": Upload("/" * 12, ("shot.png",), 9),
+            "files": Upload("MQ==\nMjI=", ("a b.bin", "b.bin"), 3),
+            "text": Upload("\0\n", ("nul.txt",), 3),
+        }
+        sent = {name: upload.value for name, upload in uploads.items()}
+        for name in ("look", "hidden"):
+            rendering = attrs.evolve(rendering_of(catalog, name, sent), uploads=uploads)
+            content = content_of("test", rendering, target)
+            (block,) = content.blocks
+            assert 'pathlib.Path(__file__).with_name("shot.png").read_bytes()' in block.text
+            assert not re.search("//|xff|MQ==", block.text)
+            assert "It reads shot.png: save that file beside it." in content.notes
+            (tmp_path / f"test_{name}.py").write_text(block.text, encoding="utf-8")
+
+        assert pytest_of(tmp_path) == "2 passed"
+
     def test_a_prompt_that_fails_has_no_test(self):
         """
         The tab says why.
@@ -606,6 +652,32 @@ class TestCommandLine:
         assert content.blocks[0].text == "promptkit render recipes look image=@image.bin text=@text.txt"
         assert len(content.notes) == 2
 
+    @pytest.mark.parametrize(
+        ("file", "word"),
+        [
+            ("shot.png", "image=@shot.png"),
+            ("my shot.png", "'image=@my shot.png'"),
+            ("@x", "image=@./@x"),
+            ("-", "image=@./-"),
+        ],
+    )
+    def test_an_upload_has_its_name(self, file, word):
+        """
+        It is read from beside the command.
+        """
+
+        @prompt
+        def look(image: bytes):
+            return "x"
+
+        uploads = {"image": Upload("aGk=", (file,), 2)}
+        content = content_of(
+            "command-line", attrs.evolve(rendered(look, image="aGk="), uploads=uploads), "recipes"
+        )
+
+        assert content.blocks[0].text == f"promptkit render recipes look {word}"
+        assert content.notes == (f"The value of image is read from {file}: run this beside it.",)
+
 
 class TestClients:
     """A rendering as a client shows it, from what is known of the client alone."""
@@ -642,9 +714,65 @@ class TestClients:
         assert "Gemini CLI leaves out an image" in notes("gemini-cli")
         assert "Gemini CLI sends the first message alone" in notes("gemini-cli")
         assert "Claude Code cuts arguments at blanks" in notes("claude-code")
-        assert "What Claude Code sends would be refused" in notes("claude-code")
         assert "Codex offers people no prompts" in notes("codex")
         assert notes("cursor") == ""
+
+    def test_an_upload_is_its_name_and_size(self):
+        """
+        Nobody reads base64.
+        """
+
+        @prompt
+        def look(image: bytes):
+            return "x"
+
+        upload = Upload("aGk=", ("shot.png",), 20_000)
+        rendering = attrs.evolve(rendered(look, image="aGk="), uploads={"image": upload})
+        (one,) = content_of("clients", rendering, "recipes", "cursor").view.arguments
+
+        assert (one.text, one.arrives) == ("shot.png, 20 kB", True)
+
+    @pytest.mark.parametrize("is_async", [False, True])
+    def test_what_arrives_is_made_of_what_is_sent(self, is_async):
+        """
+        A client that cuts at blanks gets what the prompt says for the cut values, if it takes them.
+        """
+
+        @prompt
+        def plain(code: str, note: str = "none"):
+            return f"{code} and {note}"
+
+        @prompt
+        async def waiting(code: str, note: str = "none"):
+            return f"{code} and {note}"
+
+        made = waiting if is_async else plain
+        sent = {"code": "a b", "note": "c"}
+        workflow = plain.compiled.render(sent)
+        rendering = Rendering(made.compiled, catalog_of(made), sent, workflow)
+
+        def messages(name):
+            return [one.text for one in content_of("clients", rendering, "recipes", name).view.messages]
+
+        assert messages("cursor") == ["a b and c"]
+        assert messages("claude-code") == ["a and b c"]
+
+    def test_nothing_arrives_where_it_is_refused(self):
+        """
+        The view says why, and shows no messages.
+        """
+        cut = content_of("clients", rendered(media, code="a b", language="rust"), "recipes", "claude-code")
+        failed = content_of("clients", rendered(failing, text="no"), "recipes", "cursor")
+        refused = content_of("clients", rendered(media, language="x"), "recipes", "cursor")
+
+        assert cut.view.messages == failed.view.messages == refused.view.messages == ()
+        assert "the server refuses what Claude Code sends. " in cut.view.reason
+        assert "'b rust'" in cut.view.reason
+        assert failed.view.reason == "no"
+        assert "'code' is missing" in refused.view.reason
+        html = str(environment().get_template("client_view.html").module.view(cut.view))
+        assert "Nothing arrives" in html
+        assert "What arrives" not in html
 
     @pytest.mark.parametrize(
         ("profile", "sent"),
@@ -711,13 +839,47 @@ def test_hostile_text_is_text(tab):
     """
     evil = '"></pre><script>alert(1)</script><hx-partial></hx-partial><img src=x onerror=alert(1)>'
     content = content_of(tab, rendered(media, code=evil), evil)
-    html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content))
+    html = str(environment().get_template("tabs.html").module.panel("/prompts/media", content, Media()))
     tree = submission.parsed(html)
 
     assert {one.tag for one in tree.iter()} & {"script", "img", "hx-partial"} == set()
     assert [key for one in tree.iter() for key in one.attrib if key.startswith("on")] == []
     shown = ["".join(one.itertext()) for one in tree.iter("pre") if one.get("id")]
     assert shown == [block.text for block in content.blocks]
+
+
+@pytest.mark.parametrize("tab", ["wire", "vendors", "clients"])
+def test_a_long_text_is_cut_and_copied_whole(tab):
+    """
+    The page stays small; it says that there is more, and what is copied is all of it.
+    """
+
+    @prompt
+    def long(text: str):
+        return text
+
+    content = content_of(tab, rendered(long, text="word " * 60_001), "recipes")
+    kept = Media()
+    html = str(environment().get_template("tabs.html").module.panel("/prompts/long", content, kept))
+
+    assert len(html) < 60_000
+    assert re.search(r"20,000 of 3\d\d,\d{3} characters are shown", html)
+    copied = [
+        kept.response(digest).body.decode() for digest in re.findall(r'data-whole="/media/(\w+)"', html)
+    ]
+    assert copied == [block.text for block in content.blocks if len(block.text) > 20_000]
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_an_upload_that_cannot_be_sent_is_in_no_tab(tab):
+    """
+    It is the preview that does not take it: neither a test nor a client would find that fault.
+    """
+    rendering = attrs.evolve(rendered(media), uploads={"code": Upload(None, ("a.bin",), 3, "is no text")})
+
+    assert content_of(tab, rendering, "recipes") == TabContent(
+        tab, notes=("There is nothing to show yet: code cannot be sent.",)
+    )
 
 
 def test_the_list_of_tabs_is_one_of_tabs():

@@ -1,5 +1,5 @@
 // What forms and tabs need beyond htmx: faults at controls, files by drop, examples, copies, and arrow keys.
-"use strict";
+import { textOf } from "./preview.js";
 
 {
   const by = (id) => document.getElementById(id);
@@ -52,11 +52,13 @@
 
   async function copy(button) {
     const said = button.closest(".block").querySelector("[role=status]");
+    const shown = by(button.dataset.copyText);
     try {
-      await navigator.clipboard.writeText(by(button.dataset.copyText).textContent);
+      await navigator.clipboard.writeText(await textOf(button, shown));
       said.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(by(button.dataset.copyText));
+    } catch (error) {
+      if (button.dataset.whole) return (said.textContent = `Not copied: ${error.message}`);
+      getSelection().selectAllChildren(shown);
       said.textContent = "Selected: copy it with the keyboard";
     }
   }
@@ -67,6 +69,20 @@
     if (!button) return;
     for (const [name, act] of Object.entries(actions)) if (name in button.dataset) act(button);
   });
+
+  // A file that is too large is not sent. The server says at the field that it is, until there is another.
+  function withhold({ target: chooser }) {
+    if (chooser.type !== "file" || !chooser.files.length) return;
+    const name = chooser.name.replace(/file$/, "oversized");
+    chooser.parentElement.querySelector(`input[name="${CSS.escape(name)}"]`)?.remove();
+    const size = [...chooser.files].reduce((sum, file) => sum + file.size, 0);
+    if (size <= Number(form.dataset.maxUploadSize)) return;
+    const names = [...chooser.files].map((file) => file.name).join(", ");
+    const told = Object.assign(document.createElement("input"), { type: "hidden", name, value: `${size} ${names}` });
+    chooser.after(told);
+    chooser.value = "";
+  }
+  for (const name of ["input", "change"]) document.addEventListener(name, withhold, { capture: true });
 
   // Files are dropped on a field as if they were chosen.
   const target = (event) => event.dataTransfer?.types.includes("Files") && event.target.closest?.("[data-drop]");

@@ -66,16 +66,31 @@ function showAs(form) {
 
 showAs(sessionStorage.getItem("show") ?? "formatted");
 
-document.addEventListener("click", async (event) => {
+// What a button copies: what is shown, or the whole of it where a part is shown, or escapes.
+
+export async function textOf(button, shown) {
+  if (!button.dataset.whole) return shown.textContent;
+  const response = await fetch(button.dataset.whole);
+  if (!response.ok) throw new Error(await response.text());
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(await response.arrayBuffer());
+}
+
+async function copy(button) {
+  const source = document.getElementById(button.dataset.copy);
+  try {
+    await navigator.clipboard.writeText(await textOf(button, source.querySelector(".raw") ?? source));
+    tell("Copied.");
+  } catch (error) {
+    tell(`Not copied: ${error.message}`);
+  }
+}
+
+document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
   if (button?.dataset.show) {
     sessionStorage.setItem("show", button.dataset.show);
     showAs(button.dataset.show);
-  } else if (button?.dataset.copy) {
-    const source = document.getElementById(button.dataset.copy);
-    await navigator.clipboard.writeText((source.querySelector(".raw") ?? source).textContent);
-    tell("Copied.");
-  }
+  } else if (button?.dataset.copy) copy(button);
 });
 
 // Beside a page, its prompt is in sight among the others.

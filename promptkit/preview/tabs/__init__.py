@@ -44,4 +44,8 @@ def content_of(tab: str, rendering: Rendering, target: str, choice: str = "") ->
     Raises:
         KeyError: If there is no such tab.
     """
-    return _CONTENTS[tab][1](rendering, target, choice)
+    make = _CONTENTS[tab][1]
+    refused = [name for name, upload in rendering.uploads.items() if upload.refusal]
+    if refused:  # no client would send these, or get such a fault
+        return TabContent(tab, notes=(f"There is nothing to show yet: {', '.join(refused)} cannot be sent.",))
+    return make(rendering, target, choice)

@@ -1,15 +1,20 @@
 """The tab *clients*: a rendering as each client shows it, from what is known of the client."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
-from promptkit.catalog.arguments import Arguments
+import attrs
+
+from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
+from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.lints.client_profiles import CLIENTS, Client, client_of
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.lints.conversations import conversation_of
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
-from promptkit.preview.rendering import Rendering
+from promptkit.preview.controls import is_upload
+from promptkit.preview.rendering import Rendering, said, time_limit
 from promptkit.preview.tabs.content import Arrival, ClientView, TabContent, choices_of
 
 __all__ = ["content", "sent_by"]
@@ -25,14 +30,19 @@ def content(rendering: Rendering, _target: str, choice: str) -> TabContent:
     is_offered = client.has_prompts and (
         client.most_arguments is None or len(prompt.arguments.ordered) <= client.most_arguments
     )
-    messages = () if rendering.workflow is None else tuple(_messages(client, rendering, rendering.workflow))
+    if not is_offered:
+        notes = tuple(_notes(name, rendering, rendering.workflow))
+        return TabContent("clients", choices, notes=notes, view=ClientView(client.title, is_offered))
+    received = _received(client, rendering)
+    workflow = received.workflow
     view = ClientView(
         client.title,
         is_offered,
-        tuple(_arguments(client, rendering)) if is_offered else (),
-        messages if is_offered else (),
+        tuple(_arguments(client, rendering)),
+        () if workflow is None else tuple(_messages(client, rendering, workflow)),
+        rendering.redacted(received.reason),
     )
-    return TabContent("clients", choices, notes=tuple(_notes(name, client, rendering)), view=view)
+    return TabContent("clients", choices, notes=tuple(_notes(name, rendering, workflow)), view=view)
 
 
 def sent_by(client: Client, arguments: Arguments, given: Mapping[str, str]) -> dict[str, str]:
@@ -66,13 +76,50 @@ def _cut(words: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     return {**sent, last: rest} if rest else sent
 
 
+@attrs.frozen
+class _Received:
+    """What a client gets: messages, or nothing for a reason."""
+
+    workflow: Workflow | None
+    reason: str = ""
+
+
+def _received(client: Client, rendering: Rendering) -> _Received:
+    """What the prompt says for the values that a client sends, which may be others than were given."""
+    prompt, given = rendering.prompt, rendering.given
+    sent = sent_by(client, prompt.arguments, given)
+    if sent != given and _shown(rendering) != given:
+        return _Received(None, f"{client.title} cuts a secret, so that what the prompt says is not shown.")
+    if sent == given and (rendering.workflow is not None or rendering.error):
+        return _Received(rendering.workflow, rendering.error or "")
+    try:
+        return _Received(_said(prompt, sent))
+    except ArgumentErrors as errors:
+        return _Received(None, f"the server refuses what {client.title} sends. {errors}")
+    except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        return _Received(None, said(f"prompt {prompt.name!r}", error))
+
+
+def _said(prompt: CompiledPrompt, sent: Mapping[str, str]) -> Workflow:
+    if not prompt.renderer.is_async:
+        return prompt.render(sent)
+    return asyncio.run(asyncio.wait_for(prompt.render_async(sent), time_limit(prompt)))
+
+
 def _arguments(client: Client, rendering: Rendering) -> Iterator[Arrival]:
     arguments, given = rendering.prompt.arguments, _shown(rendering)
     sent = sent_by(client, arguments, given)
     for argument in arguments.ordered:
         text, meant = sent.get(argument.name), given.get(argument.name)
         if text is not None or meant is not None:
-            yield Arrival(argument.name, rendering.redacted(text or ""), text == meant)
+            shown = _file(rendering, argument) if text == meant else None
+            yield Arrival(argument.name, shown or rendering.redacted(text or ""), text == meant)
+
+
+def _file(rendering: Rendering, argument: Argument) -> str | None:
+    """The name and the size of an upload, in place of its base64."""
+    upload = rendering.uploads.get(argument.name)
+    return str(upload) if upload is not None and is_upload(argument) else None
 
 
 def _shown(rendering: Rendering) -> dict[str, str]:
@@ -90,21 +137,10 @@ def _messages(client: Client, rendering: Rendering, workflow: Workflow) -> Itera
         yield Arrival(message.role, rendering.redacted(str(message.content)), arrives)
 
 
-def _notes(name: str, client: Client, rendering: Rendering) -> Iterator[str]:
-    """What gets in the way: in the signature, in this rendering, and in what was typed."""
+def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> Iterator[str]:
+    """What gets in the way: in the signature, and in what the prompt says."""
     prompt = rendering.prompt
     found = [*lint_client(name, Catalog([prompt]))]
-    found += () if rendering.workflow is None else lint_workflow(name, prompt, rendering.workflow)
+    found += () if workflow is None else lint_workflow(name, prompt, workflow)
     for sentence in dict.fromkeys(f"{one.message}: {one.remedy}" for one in found):
         yield rendering.redacted(sentence)
-    sent = sent_by(client, prompt.arguments, rendering.given)
-    if _shown(rendering) == rendering.given != sent and (refusal := _refusal(prompt.arguments, sent)):
-        yield f"What {client.title} sends would be refused: {refusal}"
-
-
-def _refusal(arguments: Arguments, sent: Mapping[str, str]) -> str | None:
-    try:
-        arguments.read(sent)
-    except ArgumentErrors as errors:
-        return str(errors)
-    return None

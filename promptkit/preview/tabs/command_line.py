@@ -8,6 +8,7 @@ from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.controls import is_upload
 from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.content import Block, TabContent
+from promptkit.preview.uploads import Upload
 
 __all__ = ["content", "variable"]
 
@@ -26,7 +27,7 @@ def content(rendering: Rendering, target: str, _choice: str) -> TabContent:
     words = ["promptkit", "render", _quoted(target), _quoted(prompt.name)]
     notes = []
     for name, value in rendering.given.items():
-        word, note = _argument(prompt.arguments, name, value)
+        word, note = _argument(prompt.arguments, name, value, rendering.uploads.get(name))
         words.append(word)
         notes += [note] if note else []
     command = rendering.redactor.redacted(" ".join(words))
@@ -40,12 +41,14 @@ def variable(name: str) -> str:
     return name.upper()
 
 
-def _argument(arguments: Arguments, name: str, value: str) -> tuple[str, str | None]:
+def _argument(arguments: Arguments, name: str, value: str, upload: Upload | None) -> tuple[str, str | None]:
     """One argument, and what is to be known of it."""
     argument = arguments.by_name.get(name)
     if argument is not None and argument.arg.secret:
         note = f"The value of {name} is a secret, and left out: set the variable {variable(name)} to it."
         return f'{name}="${variable(name)}"', note
+    if upload is not None and upload.files:
+        return _uploaded(name, upload)
     if "\0" in value or len(value) > _MAX_VALUE or (argument is not None and is_upload(argument)):
         file = f"{name}.bin" if argument is not None and is_upload(argument) else f"{name}.txt"
         return (
@@ -53,6 +56,16 @@ def _argument(arguments: Arguments, name: str, value: str) -> tuple[str, str | N
             f"The value of {name} is read from {file}: save there what you uploaded or typed.",
         )
     return _quoted(f"{name}={'@' * value.startswith('@')}{value}"), None
+
+
+def _uploaded(name: str, upload: Upload) -> tuple[str, str]:
+    """An argument that is read from the file that was uploaded."""
+    file = upload.files[0]
+    note = f"The value of {name} is read from {file}: run this beside it."
+    if len(upload.files) > 1:
+        note = f"The value of {name} is made of {len(upload.files)} files, and a command line takes one."
+    # "@@" and "@-" have a meaning of their own.
+    return _quoted(f"{name}=@{'./' * file.startswith(('@', '-'))}{file}"), note
 
 
 def _quoted(word: str) -> str:

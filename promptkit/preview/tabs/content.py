@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, TypeAlias
 import attrs
 
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.preview.conversation import SHORT
 
 __all__ = ["Arrival", "Block", "Choice", "ClientView", "TabContent", "choices_of", "json_block"]
 
@@ -36,8 +37,24 @@ class Choice:
     chosen: bool
 
 
+class _Shown:
+    """A text of which a page shows the beginning."""
+
+    text: str
+
+    @property
+    def shown(self) -> str:
+        """As much as a page shows."""
+        return self.text[:SHORT]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a page shows each of its characters."""
+        return len(self.text) <= SHORT and escape_invisible(self.text) == self.text
+
+
 @attrs.frozen
-class Block:
+class Block(_Shown):
     """
     A text to copy.
 
@@ -58,7 +75,7 @@ class Block:
 
 
 @attrs.frozen
-class Arrival:
+class Arrival(_Shown):
     """
     A message, or an argument, in one client.
 
@@ -95,12 +112,16 @@ class ClientView:
 
         messages:
             The messages.
+
+        reason:
+            Why there are none; "" if it offers the prompt and there are some.
     """
 
     title: str
     is_offered: bool
     arguments: tuple[Arrival, ...] = ()
     messages: tuple[Arrival, ...] = ()
+    reason: str = ""
 
 
 @attrs.frozen

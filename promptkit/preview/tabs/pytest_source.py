@@ -12,10 +12,12 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import HIDDEN
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.preview.controls import is_upload
 from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.command_line import variable
 from promptkit.preview.tabs.content import Block, TabContent
 from promptkit.preview.tabs.python_source import Source, UnwritableError, text_source
+from promptkit.preview.tabs.upload_source import data_sources, upload_source
 
 __all__ = ["content"]
 
@@ -43,6 +45,12 @@ def content(rendering: Rendering, target: str, _choice: str) -> TabContent:
     notes += [
         f"The value of {name} is a secret, and left out: set the variable {variable(name)} to run the test."
         for name in call.secrets
+    ]
+    notes += [
+        f"It reads {file}: save that file beside it."
+        for name, upload in rendering.uploads.items()
+        if name not in call.secrets
+        for file in upload.files
     ]
     return TabContent("test", (), (Block(file, f"{source}\n", "python"),), tuple(notes))
 
@@ -77,16 +85,17 @@ def _call(rendering: Rendering, target: str) -> _Call:
             return _typed_call(rendering, module, name)
         except UnwritableError:
             pass
-    sent, secrets = _sent(rendering)
-    imports = [f"from {module} import {name}", *(["import os"] if secrets else [])]
-    return _Call(f"{name}.render_wire({{", sent, "})", tuple(imports), secrets)
+    sent, secrets, imports = _sent(rendering)
+    imports = (f"from {module} import {name}", *imports)
+    return _Call(f"{name}.render_wire({{", sent, "})", imports, secrets)
 
 
 def _typed_call(rendering: Rendering, module: str, name: str) -> _Call:
     source = Source({name: f"from {module} import {name}"})
     values = rendering.prompt.arguments.read(rendering.given)
     given = {key: value for key, value in values.items() if key in rendering.given}
-    written = tuple(f"{key}={source.of(value)}" for key, value in given.items())
+    uploads = rendering.uploads
+    written = tuple(f"{key}={upload_source(source, value, uploads.get(key))}" for key, value in given.items())
     if rendering.redacted(str(written)) != str(written):  # the default of a secret, for example
         raise UnwritableError
     return _Call(f"{name}.render(", written, ")", tuple(source.imports.values()))
@@ -94,27 +103,41 @@ def _typed_call(rendering: Rendering, module: str, name: str) -> _Call:
 
 def _client_call(rendering: Rendering, target: str) -> _Call:
     """A call of a prompt that no module has under a name."""
-    sent, secrets = _sent(rendering)
-    imports = ["from promptkit.testing import Client", *(["import os"] if secrets else [])]
+    sent, secrets, imports = _sent(rendering)
+    imports = ("from promptkit.testing import Client", *imports)
     prompt = rendering.prompt
     scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""
     left = f"Client({text_source(target)}{scopes}).get_prompt({text_source(prompt.name)}, {{"
-    return _Call(left, sent, "})", tuple(imports), secrets, "ProtocolError")
+    return _Call(left, sent, "})", imports, secrets, "ProtocolError")
 
 
 def _secrets(rendering: Rendering) -> tuple[str, ...]:
     return tuple(name for name in rendering.given if name in rendering.prompt.arguments.secret)
 
 
-def _sent(rendering: Rendering) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The arguments as a client sends them, and the names of those that are read from the environment."""
-    secrets = _secrets(rendering)
+def _sent(rendering: Rendering) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The arguments as a client sends them, the names of those that the environment has, and imports."""
+    secrets, source = _secrets(rendering), Source()
+    if secrets:
+        source.add("os", "import os")
     values = {
-        name: f'os.environ["{variable(name)}"]' if name in secrets else text_source(rendering.redacted(value))
-        for name, value in rendering.given.items()
+        name: f'os.environ["{variable(name)}"]' if name in secrets else _text(rendering, source, name)
+        for name in rendering.given
     }
     pairs = (f"{text_source(rendering.redacted(name))}: {value}" for name, value in values.items())
-    return tuple(pairs), secrets
+    return tuple(pairs), secrets, tuple(source.imports.values())
+
+
+def _text(rendering: Rendering, source: Source, name: str) -> str:
+    """The expression for one argument as a client sends it."""
+    value, upload = rendering.given[name], rendering.uploads.get(name)
+    if upload is None or not upload.files:
+        return text_source(rendering.redacted(value))
+    if not is_upload(rendering.prompt.arguments.by_name[name]):
+        return upload_source(source, value, upload)
+    source.add("base64", "import base64")
+    encoded = [f"base64.b64encode({data}).decode()" for data in data_sources(source, upload)]
+    return encoded[0] if len(encoded) == 1 else f'"\\n".join([{", ".join(encoded)}])'
 
 
 def _importable(prompt: CompiledPrompt) -> tuple[str, str] | None:

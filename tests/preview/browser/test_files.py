@@ -102,14 +102,42 @@ def test_a_file_that_is_no_text(visit):
     expect(page.locator("#faults-of-text")).to_contain_text("no UTF-8 text (byte 3)")
 
 
-def test_a_file_that_is_too_large(visit):
+def test_a_file_that_is_too_large(png, visit):
     """
-    The fault says what is taken.
+    It is not sent. The fault says what is taken, and stays at the field until another file is chosen.
     """
     page = visit.prompt("look")
-    page.get_by_role("button", name="picture", exact=True).set_input_files(file("x.png", bytes(5 * 1024**2)))
+    sent = []
+    page.on("request", lambda request: sent.append(int(request.headers.get("content-length", 0))))
+    chooser = page.get_by_role("button", name="picture", exact=True)
+    chooser.set_input_files(file("x.png", bytes(5 * 1024**2)))
+    fault = page.locator("#faults-of-picture")
+    expect(fault).to_contain_text("at most 4 MiB")
 
-    expect(page.locator("#faults-of-picture")).to_contain_text("at most 4 MiB")
+    with page.expect_response("**/render"):
+        page.get_by_role("textbox", name="note").press_sequentially("L")
+    expect(page.locator("#state")).to_contain_text("1 argument needs attention: picture")
+    expect(fault).to_contain_text("at most 4 MiB")
+    expect(page.locator("#field-of-picture")).to_contain_text("x.png 5,242,880 bytes")
+    assert max(sent) < 10_000
+
+    chooser.set_input_files(file("dot.png", png))
+    expect(page.locator("#conversation")).to_contain_text(f"L: {len(png)} bytes")
+    expect(fault).to_be_empty()
+
+
+def test_a_large_file_is_sent_once(visit):
+    """
+    When something is typed, neither the form nor its answer holds it.
+    """
+    page = visit.prompt("many")
+    drop(page, "files", ("a", b"\0" * 300_000))
+    expect(page.locator("#conversation")).to_contain_text("[300000]")
+    with page.expect_response("**/render") as answer:
+        page.locator("#arguments").dispatch_event("change")
+
+    assert len(answer.value.request.post_data_buffer) < 2_000
+    assert len(answer.value.body()) < 10_000
 
 
 def test_several_files(visit):
@@ -134,3 +162,21 @@ def test_a_file_stays_through_a_reload(png, visiting):
     visit.save("files.py", RECIPES["files.py"].replace("{note}:", "{note} has"))
 
     expect(page.locator("#conversation")).to_contain_text(f"none has {len(png)} bytes")
+
+
+def test_more_than_is_taken_at_once(visit):
+    """
+    The server reads no more, and the page says so beside what was entered.
+    """
+    page = visit.prompt("read")
+    visit.window.allow("413")
+    page.get_by_role("textbox", name="The text").evaluate(
+        """control => {
+          control.value = "x".repeat(33 * 1024 ** 2);
+          control.dispatchEvent(new Event("change", { bubbles: true }));
+        }"""
+    )
+
+    expect(page.locator("#conversation")).to_contain_text("the preview takes 32 MiB at once", timeout=15_000)
+    expect(page.locator("#state")).to_have_text("Not shown")
+    expect(page.locator("#arguments textarea")).to_have_count(1)

@@ -82,7 +82,7 @@ def test_search_says_that_it_found_nothing(visit):
     """
     search = visit.page.get_by_role("searchbox", name="Search prompts")
     search.fill("<b>?")
-    expect(visit.page.locator("#found")).to_have_text("No prompt matches <b>?.")
+    expect(visit.page.locator("#found")).to_have_text("Nothing matches <b>?.")
 
     search.fill("")
     expect(visit.page.locator("#found").get_by_role("link")).to_have_count(3)

@@ -27,6 +27,10 @@ def review(code: Annotated[str, Arg("The code")], due: date | None = None, depth
     yield assistant("Of course.")
 
 @prompt
+def long(count: int):
+    return user("word " * count + "\\u202eend")
+
+@prompt
 def small(text: str):
     return f"Say {text}."
 ''',
@@ -82,6 +86,21 @@ def test_each_vendor(visit):
     page.get_by_role("spinbutton", name="depth").fill("8")
     expect(panel.locator("pre")).to_contain_text("to depth 8")
     expect(panel.get_by_role("button", name="Gemini")).to_have_attribute("aria-pressed", "true")
+
+
+def test_what_is_copied_is_all_of_it(visit):
+    """
+    Also of a text that is cut, and of characters that are shown as escapes.
+    """
+    page = visit.prompt("long", "?count=60000")
+    text = "word " * 60_000 + "\u202eend"
+    page.get_by_role("button", name="Copy turn 1").click()
+    expect(page.locator("#news")).to_have_text("Copied.")
+    assert page.evaluate("navigator.clipboard.readText()") == text
+
+    panel = opened(page, "Wire")
+    expect(panel.locator(".cut")).to_contain_text("20,000 of 300,")
+    assert json.loads(copied(panel))["messages"][0]["content"]["text"] == text
 
 
 @pytest.mark.parametrize(
