@@ -71,7 +71,7 @@ TYPES = [
     ),
     ("Path", "fill", "notes/today.md", "PosixPath('notes/today.md')"),
     ("bytes", "upload", "h\u00e9", "b'h\\xc3\\xa9'"),
-    ("list[bytes]", "read", "hi", "[b'hi']"),
+    ("list[bytes]", "upload", "hi", "[b'hi']"),
     ("list[str]", "fill", "one, and\ntwo", "['one, and', 'two']"),
     ("list[int]", "fill", "1\n2", "[1, 2]"),
     ("list[Tone]", "fill", "cold\nwarm", "[<Tone.COLD: 'cold'>, <Tone.WARM: 'warm'>]"),
@@ -137,7 +137,6 @@ ROLES = {
     "select": "combobox",
     "complete": "combobox",
     "upload": "button",
-    "read": "button",
 }
 
 
@@ -148,12 +147,12 @@ def field(page, name, role="textbox"):
 
 def enter(page, how, value):
     """Enter a value as a person does."""
-    control = field(page, "Read a file into value" if how == "read" else "value", ROLES[how])
+    control = field(page, "value", ROLES[how])
     if how == "check":
         control.get_by_role("radio", name=value, exact=True).check()
     elif how == "select":
         control.select_option(value)
-    elif how in ("upload", "read"):
+    elif how == "upload":
         control.set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": value.encode()})
     elif how == "type":
         control.press_sequentially(value)

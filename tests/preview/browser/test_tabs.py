@@ -103,6 +103,21 @@ def test_what_is_copied_is_all_of_it(visit):
     assert json.loads(copied(panel))["messages"][0]["content"]["text"] == text
 
 
+def test_the_table_of_a_client_keeps_its_shape(visit):
+    """
+    A long value is scrolled, and the names of arguments stay in one line.
+    """
+    page = visit.prompt("small")
+    page.get_by_role("textbox", name="text").fill("0123456789abcdef" * 1000)
+    panel = opened(page, "Clients")
+    panel.get_by_role("button", name="Cursor").click()
+    row = panel.locator("tbody tr")
+    expect(row.locator("pre")).to_contain_text("0123456789abcdef")
+
+    assert row.bounding_box()["height"] < 320
+    assert row.locator("th code").evaluate("code => code.getClientRects().length") == 1
+
+
 @pytest.mark.parametrize(
     "path",
     [f"review{QUERY}", "review?depth=many&code=x", "small?text=%F0%9F%90%8D%20%22quoted%22"],
