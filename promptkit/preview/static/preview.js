@@ -55,6 +55,58 @@ if (document.body.dataset.version !== undefined) {
   addEventListener("pageshow", follow);
 }
 
+// While a prompt runs for a while, the page says so in place of what was true before: the state, what was wrong with
+// the field that is edited, and the open tab. Faster answers change nothing, so that nothing flickers.
+
+const state = document.getElementById("state");
+const panel = document.getElementById("tab-panel");
+let edited = null;
+
+for (const kind of ["input", "change"])
+  document.addEventListener(kind, (event) => (edited = event.target.closest("#arguments .field") ?? edited));
+
+const LATE_MS = 300;
+const RENDERING = "Rendering...";
+
+const ofForm = {
+  begin() {
+    state.textContent = RENDERING;
+    edited?.querySelector(".faults-of-field").replaceChildren();
+  },
+  end() {
+    if (state.textContent === RENDERING) state.textContent = "Not rendered";
+  },
+};
+const ofTab = {
+  begin: () => panel.setAttribute("aria-busy", "true"),
+  end: () => panel.removeAttribute("aria-busy"),
+};
+
+function waiting({ sourceElement, target }) {
+  if (sourceElement.id === "arguments") return ofForm;
+  return panel && target === panel ? ofTab : null;
+}
+
+document.addEventListener("htmx:before:request", ({ detail: { ctx } }) => {
+  const part = waiting(ctx);
+  if (!part) return;
+  part.request = ctx;
+  if (part.isLate) part.begin();
+  part.timer ??= setTimeout(() => {
+    part.isLate = true;
+    part.begin();
+  }, LATE_MS);
+});
+
+document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
+  const part = waiting(ctx);
+  if (part?.request !== ctx) return; // a newer one has taken its place
+  clearTimeout(part.timer);
+  part.timer = null;
+  part.isLate = false;
+  part.end();
+});
+
 // How text is shown stays the same from page to page.
 
 function showAs(form) {

@@ -1,0 +1,88 @@
+"""What a page says while a prompt runs."""
+
+import pytest
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+pytestmark = pytest.mark.installs
+
+GATED = """
+import asyncio
+from pathlib import Path
+from promptkit import prompt
+
+gate = Path(__file__).with_name("closed")
+
+@prompt
+async def gated(count: int):
+    while gate.exists():
+        await asyncio.sleep(0.02)
+    return f"Counted {count}."
+"""
+
+
+def test_the_former_faults_are_not_shown_while_a_prompt_runs(visiting):
+    """
+    The state says that it runs, and the field that is edited has no mark; then both say what came of it.
+    """
+    visit = visiting(gated=GATED)
+    page = visit.prompt("gated")
+    count, state = page.get_by_label("count").first, page.locator("#state")
+    expect(state).to_contain_text("1 argument needs attention")
+    expect(count).to_have_attribute("aria-invalid", "true")
+
+    (visit.folder / "closed").touch()
+    count.fill("3")
+    expect(state).to_have_text("Rendering...")
+    expect(count).not_to_have_attribute("aria-invalid", "true")
+    expect(page.locator(".faults-of-field")).to_have_text("")
+    (visit.folder / "closed").unlink()
+
+    expect(state).to_contain_text("1 message")
+    expect(page.locator("#conversation")).to_contain_text("Counted 3.")
+    count.fill("")
+    expect(state).to_contain_text("1 argument needs attention")
+    expect(count).to_have_attribute("aria-invalid", "true")
+
+
+def test_typing_on_does_not_put_it_off(visiting):
+    """
+    Keys that follow each other quickly start one wait, not one after the other.
+    """
+    visit = visiting(gated=GATED)
+    page = visit.prompt("gated", "?count=1")
+    (visit.folder / "closed").touch()
+    page.evaluate("""() => {
+        const count = document.querySelector("#arguments [name=count]");
+        let typed = 1;
+        window.typing = setInterval(() => {
+            count.value = ++typed;
+            count.dispatchEvent(new Event("input", { bubbles: true }));
+        }, 100);
+    }""")
+
+    expect(page.locator("#state")).to_have_text("Rendering...")
+    page.evaluate("clearInterval(window.typing)")
+    (visit.folder / "closed").unlink()
+    expect(page.locator("#state")).to_contain_text("1 message")
+
+
+def test_an_open_tab_says_so_too(visiting):
+    """
+    Until it holds what the form says now.
+    """
+    visit = visiting(gated=GATED)
+    page = visit.prompt("gated", "?count=1")
+    panel = page.locator("#tab-panel")
+    page.get_by_role("tab", name="Wire").click()
+    expect(panel).to_contain_text("Counted 1.")
+
+    (visit.folder / "closed").touch()
+    page.get_by_label("count").first.fill("2")
+    expect(panel).to_have_attribute("aria-busy", "true")
+    drawn = "getComputedStyle(document.getElementById('tab-panel'), '::before').content"
+    assert page.evaluate(drawn) == '"Rendering..."'
+    (visit.folder / "closed").unlink()
+
+    expect(panel).to_contain_text("Counted 2.")
+    expect(panel).not_to_have_attribute("aria-busy", "true")
