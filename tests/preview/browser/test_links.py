@@ -82,6 +82,20 @@ def test_a_link_shows_the_page_after_a_click(is_file, visiting, other, tmp_path)
     expect(visit.page.locator("#conversation")).to_contain_text("Noted a b.")
 
 
+def test_a_long_link_fits_into_a_small_window(visiting, other):
+    """
+    It is shown whole, and the page is no wider than the window.
+    """
+    visit = visiting(note=NOTES)
+    visit.page.set_viewport_size({"width": 360, "height": 800})
+    visit.window.allow("asked somebody else", "403")
+    visit.page.goto(f"http://127.0.0.1:{other(visit.window.origin + '/prompts/note?text=' + 'x' * 500)}/")
+    visit.page.get_by_role("link", name="Follow").click()
+
+    expect(visit.page.locator("main code")).to_have_text("/prompts/note?text=" + "x" * 500)
+    assert visit.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
 def test_a_file_opens_the_first_address(visiting):
     """
     As `promptkit dev` opens it: without a click, and without the token in the address.
