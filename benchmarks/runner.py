@@ -213,6 +213,7 @@ class Runner:
             for case, row in cases if peer.requests else ():
                 _check(session, peer, case)  # which warms up, too
                 yield row, median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
+            session.settle()  # a list that is told early is kept once it is confirmed
 
     def measure_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
         """
@@ -229,7 +230,7 @@ class Runner:
             with self.start_in(folder, peer, era) as session:
                 session.ask(case)
                 yield row, time.perf_counter() - session.started
-                session.settle()  # a list that is told early is kept once it is confirmed
+                session.settle()  # as in `measure_growth`
 
     def measure_echo(self, peer: Peer, era: Era, case: Case, size: float) -> Iterator[tuple[Row, float]]:
         """
