@@ -153,7 +153,7 @@ class Preview:
         shown, prompt = self._shown(request), self._prompt(request)
         argument = request.path_params["argument"]
         async with request.form(**FORM_LIMITS) as form:
-            chosen = dict(forms.read(prompt.arguments, form, self._uploads))
+            chosen = dict(forms.submission_of(prompt.arguments, form, self._uploads).given)
         typed = chosen.pop(argument, "")
         complete = partial(shown.catalog.complete, prompt.name, argument, typed, chosen)
         offered, failed = Completion(), ""

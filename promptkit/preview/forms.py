@@ -23,7 +23,7 @@ from promptkit.preview.controls import control_of, is_by_line, is_upload, takes_
 from promptkit.preview.fault_places import told
 from promptkit.preview.uploads import Upload, Uploads
 
-__all__ = ["Field", "Submission", "fields_of", "read", "submission_of"]
+__all__ = ["Field", "Submission", "fields_of", "submission_of"]
 
 #: Controls in which people see what they can enter.
 _PLAIN: Final = frozenset({"radios", "select", "moment", "file"})
@@ -165,23 +165,6 @@ def fields_of(
     unknown = [name for name in dict.fromkeys(names) if name not in arguments.by_name]
     others = [_unknown_field(name, given.get(name, ""), faults, at) for at, name in enumerate(unknown, 1)]
     return (*known, *others)
-
-
-def read(arguments: Arguments, form: Any, kept: Uploads) -> dict[str, str]:
-    """
-    Return the values of a form, or of a link, as a client would send them.
-
-    Args:
-        arguments:
-            The arguments of a prompt.
-
-        form:
-            Starlette's ``FormData`` or ``QueryParams``.
-
-        kept:
-            Keeps what was uploaded.
-    """
-    return dict(submission_of(arguments, form, kept).given)
 
 
 def submission_of(arguments: Arguments, form: Any, kept: Uploads) -> Submission:

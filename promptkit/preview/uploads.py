@@ -60,6 +60,9 @@ class Upload:
 
         refusal:
             Why it cannot be sent, as a predicate of the argument's name; None if it can.
+
+        digest:
+            What the form holds in its place; ``""`` until it is kept.
     """
 
     value: str | None

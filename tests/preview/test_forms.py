@@ -42,7 +42,7 @@ def submission_of(arguments, form, uploads=UPLOADS):
 
 
 def read(arguments, form):
-    return forms.read(arguments, form, UPLOADS)
+    return dict(forms.submission_of(arguments, form, UPLOADS).given)
 
 
 def drawn_again(arguments, found, uploads=UPLOADS):

@@ -95,6 +95,39 @@ def axe(installations):
     return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
 
 
+def problems_of(page, axe):
+    """What axe-core finds wrong with a page, and how much wider than the window it is."""
+    page.evaluate(axe)
+    said = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert said["passes"]
+    wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return [
+        *(f"{rule['id']}: {node['html'][:160]}" for rule in said["violations"] for node in rule["nodes"]),
+        *([f"wider than the window by {wide}"] if wide > 0 else []),
+    ]
+
+
+@pytest.mark.parametrize("width", [360, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_where_a_page_is_not_shown(scheme, width, axe, shown, windows):
+    """
+    Neither to a browser without the token, nor to one that follows a link of another page.
+    """
+    _, address = shown
+    window = windows(address, color_scheme=scheme, viewport={"width": width, "height": 800}, bypass_csp=True)
+    window.allow("403")
+    page = window.page
+    page.goto(window.origin)
+    refused = page.get_by_role("heading", level=1).inner_text(), problems_of(page, axe)
+    page.goto("about:blank")
+    page.set_content(f'<a href="{window.origin}/prompts/everything?text=hello">Follow</a>')
+    page.get_by_role("link", name="Follow").click()
+    expect(page.get_by_role("link", name="Show it")).to_be_visible()
+
+    assert refused == ("This page is not shown", [])
+    assert problems_of(page, axe) == []
+
+
 @pytest.mark.parametrize("width", [360, 1440])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing(scheme, width, axe, shown, windows):
@@ -115,14 +148,7 @@ def test_axe_finds_nothing(scheme, width, axe, shown, windows):
             window.page.wait_for_load_state("networkidle") if clicked == "Raw" else expect(
                 window.page.locator(".panel")
             ).to_be_visible()
-        window.page.evaluate(axe)
-        said = window.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        problems = [
-            f"{rule['id']}: {node['html'][:160]}" for rule in said["violations"] for node in rule["nodes"]
-        ]
-        wide = window.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-        assert said["passes"], name
-        found[name] = problems + ([f"wider than the window by {wide}"] if wide > 0 else [])
+        found[name] = problems_of(window.page, axe)
     assert {name: problems for name, problems in found.items() if problems} == {}, json.dumps(found, indent=1)
 
 
