@@ -5,7 +5,6 @@ from collections.abc import Container, Iterator, Mapping
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final
 
-import attrs
 from msgspec import Struct, structs
 
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
@@ -145,8 +144,7 @@ def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -
     return f"is not {expected}" if secret else f"is {shown}, not {expected}"
 
 
-@attrs.frozen
-class Arguments:
+class Arguments(Struct, frozen=True):
     """
     The arguments of one prompt, or the variables of one resource.
 
@@ -164,22 +162,22 @@ class Arguments:
     owner: str
     ordered: tuple[Argument, ...]
     kind: str = "prompt"
-    by_name: Mapping[str, Argument] = attrs.field(init=False, eq=False, repr=False)
-    secret: frozenset[str] = attrs.field(init=False, eq=False, repr=False)
-    _readers: Mapping[str, Read] = attrs.field(init=False, eq=False, repr=False)
-    _required: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
-    _in_environment: tuple[Argument, ...] = attrs.field(init=False, eq=False, repr=False)
+    by_name: Mapping[str, Argument] = {}
+    secret: frozenset[str] = frozenset()
+    _readers: Mapping[str, Read] = {}
+    _required: tuple[str, ...] = ()
+    _in_environment: tuple[Argument, ...] = ()
 
-    def __attrs_post_init__(self) -> None:
-        object.__setattr__(self, "by_name", {argument.name: argument for argument in self.ordered})
-        secret = frozenset(argument.name for argument in self.ordered if argument.arg.secret)
-        object.__setattr__(self, "secret", secret)
-        readers = {argument.name: argument.reader.read for argument in self.ordered}
-        object.__setattr__(self, "_readers", readers)
-        required = tuple(argument.name for argument in self.ordered if argument.required)
-        object.__setattr__(self, "_required", required)
-        in_environment = tuple(argument for argument in self.ordered if argument.arg.env)
-        object.__setattr__(self, "_in_environment", in_environment)
+    def __post_init__(self) -> None:
+        ordered = self.ordered
+        for field, value in (
+            ("by_name", {argument.name: argument for argument in ordered}),
+            ("secret", frozenset(argument.name for argument in ordered if argument.arg.secret)),
+            ("_readers", {argument.name: argument.reader.read for argument in ordered}),
+            ("_required", tuple(argument.name for argument in ordered if argument.required)),
+            ("_in_environment", tuple(argument for argument in ordered if argument.arg.env)),
+        ):
+            structs.force_setattr(self, field, value)
 
     @property
     def required(self) -> frozenset[str]:

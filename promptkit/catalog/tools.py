@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-import attrs
-from msgspec import structs
+from msgspec import field, structs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
@@ -96,11 +95,10 @@ def _exact(argument: Argument) -> Argument:
     return structs.replace(argument, reader=structs.replace(argument.reader, read=read))
 
 
-@attrs.frozen
-class _ToolArguments(Arguments):
+class _ToolArguments(Arguments, frozen=True):
     """Arguments of a program, to which null and empty text are values, where the schema has them."""
 
-    _from_json: dict[str, Read] = attrs.field(init=False, factory=dict, eq=False, repr=False)
+    _from_json: dict[str, Read] = field(default_factory=dict)
 
     def _is_given(self, name: str, value: Any) -> bool:
         if super()._is_given(name, value):

@@ -139,15 +139,15 @@ class LazyImport:
             BaseException: What `end` was given.
         """
         found = self._prompts.get(name)
-        if found is None and (file := self._file_of.get(name)) is not None:
-            self._wait_for(file)
+        if found is None and name in self._file_of:
+            self._wait_for(name)
             found = self._prompts.get(name)
         return self.whole()[name] if found is None else found
 
     def expect(self, name: str) -> None:
-        """Have the file that declares a prompt imported before the others. Returns at once."""
-        if (file := self._file_of.get(name)) is not None:
-            self._ask(file)
+        """Have a prompt imported before the others. Returns at once."""
+        if name in self._file_of:
+            self._ask(name)
 
     def whole(self) -> Catalog:
         """
@@ -207,21 +207,20 @@ class LazyImport:
         while self._waiting and time.monotonic() < until:
             self._ended.wait(0.01)
 
-    def _wait_for(self, file: str) -> None:
-        event = self._ask(file)
+    def _wait_for(self, name: str) -> None:
+        event = self._ask(name)
         if not self._wait(event, _PATIENCE_S):
             # Not on this thread, which is given up when its request takes too long.
+            file = self._file_of[name]
             with suppress(RuntimeError):  # without another thread, the file has to wait
-                Thread(
-                    target=self._import_beside, args=(file, event), name=IMPORT_THREAD, daemon=True
-                ).start()
+                Thread(target=self._import_beside, args=(file,), name=IMPORT_THREAD, daemon=True).start()
             self._wait(event)
 
-    def _ask(self, file: str) -> Event:
-        """Have *file* imported next; return what is set when it is."""
+    def _ask(self, name: str) -> Event:
+        """Have the file of a prompt imported next; return what is set when the prompt is there, or is not."""
         with self._lock:
-            event = self._asked.setdefault(file, Event())
-            if file in self._compiled or self._ended.is_set():
+            event = self._asked.setdefault(name, Event())
+            if name in self._prompts or self._file_of[name] in self._compiled or self._ended.is_set():
                 event.set()
             return event
 
@@ -243,7 +242,8 @@ class LazyImport:
 
     def _next(self) -> str | None:
         with self._lock:
-            return next((file for file in self._asked if file in self._left), next(iter(self._left), None))
+            asked = (self._file_of[name] for name in self._asked)
+            return next((file for file in asked if file in self._left), next(iter(self._left), None))
 
     def _import(self, name: str, begun: FolderImport, importing: Callable[[Path], None]) -> None:
         """Import and compile a file, unless another thread does so."""
@@ -252,7 +252,8 @@ class LazyImport:
         if path is not None:
             self._compile(name, begun.load(path), importing)
 
-    def _import_beside(self, name: str, done: Event) -> None:
+    def _import_beside(self, name: str) -> None:
+        done = Event()
         with self._lock:
             path, begun = self._left.pop(name, None), self._begun
             if path is None or begun is None:
@@ -261,18 +262,36 @@ class LazyImport:
         try:
             self._compile(name, begun.load(path), ignore)
         finally:
+            self._release(name)
             done.set()
 
     def _compile(self, name: str, loaded: LoadedFile, importing: Callable[[Path], None]) -> None:
+        """Compile a file, and first the prompts of it that somebody waits for."""
+        with self._lock:
+            asked = {prompt for prompt in self._asked if self._file_of[prompt] == name}
+        if prompts := tuple(prompt for prompt in loaded.prompts if prompt.options.name in asked):
+            self._publish(name, _compile(LoadedFile(loaded.file, prompts), importing))
+            time.sleep(_PAUSE_S)
         compiled = _compile(loaded, importing)
-        for declaration in compiled.declarations:
-            item = declaration.compiled
-            if isinstance(item, CompiledPrompt) and self._file_of.get(item.name) == name:
-                self._prompts.setdefault(item.name, item)
+        self._publish(name, compiled)
         with self._lock:
             self._compiled[name] = loaded, compiled
-            if (event := self._asked.get(name)) is not None:
-                event.set()
+        self._release(name)
+
+    def _publish(self, name: str, compiled: CompiledFile) -> None:
+        """Let those go on who wait for what was compiled of a file."""
+        for prompt in compiled.prompts:
+            if self._file_of.get(prompt.name) == name:
+                self._prompts.setdefault(prompt.name, prompt)
+                if (event := self._asked.get(prompt.name)) is not None:
+                    event.set()
+
+    def _release(self, name: str) -> None:
+        """Let all go on who wait for a file: what it does not hold now, it does not declare."""
+        with self._lock:
+            for prompt, event in self._asked.items():
+                if self._file_of[prompt] == name:
+                    event.set()
 
     def _compiled_as(self, loaded: LoadedFile, importing: Callable[[Path], None]) -> CompiledFile:
         """What was compiled of a file before, unless a later file has changed what it declares."""

@@ -162,6 +162,10 @@ class Prompt(Generic[P, R]):
 
     def compile(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
         """Return the compiled prompt, or None if it cannot be served, and all its diagnostics."""
+        return self._compilation
+
+    @cached_property
+    def _compilation(self) -> tuple[CompiledPrompt | None, tuple[Diagnostic, ...]]:
         options = self.options
         report = Report(f"prompt {options.name!r}", self.location)
         check_options(options, self.function, report)

@@ -1,9 +1,10 @@
 """The methods that clients may call, and when."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Final, TypeAlias
 
-from msgspec import UnsetType
+from msgspec import Raw, UnsetType
 from msgspec.json import Decoder
 
 from promptkit.protocol import wire
@@ -55,7 +56,13 @@ class Method:
         self.enveloped = enveloped
         self.served = served
         self.static = static
-        self.decode = Decoder(params).decode
+
+    @cached_property
+    def decode(self) -> Callable[[bytes | Raw], wire.Params]:
+        """
+        Decodes its params; made when a client first calls it.
+        """
+        return Decoder(self.params).decode
 
 
 #: Every method that there always is. Nothing else checks when one may be called.

@@ -139,7 +139,9 @@ class ImportTrace:
         files = self._opened | modules
         own = {path for path in files if self._is_own(path)}
         contents = {path: file_digest(path) for path in sorted(own | (self._opened - modules))}
-        stamps = {path: file_stamp(path) for path in sorted(files - contents.keys())}
+        stamps = {
+            path: file_stamp(path) for path in sorted(files - contents.keys()) if not _is_versioned(path)
+        }
         unread = {path: file_stamp(path) for path, content in contents.items() if content is None}
         if not all(map(_is_large, unread, unread.values())):
             return None
@@ -255,6 +257,13 @@ def _file_of(module: object) -> str:
     # What is not a plain module may run anything when it is asked for an attribute.
     file = vars(module).get("__file__") if isinstance(module, ModuleType) else None
     return os.path.abspath(file) if isinstance(file, str) else ""
+
+
+def _is_versioned(path: str) -> bool:
+    """Whether a file is part of Python or promptkit, of which the set names the versions."""
+    if any(f"{os.sep}{name}{os.sep}" in path.removeprefix(_LIBRARY) for name in _INSTALLED):
+        return path.startswith(_OURS + os.sep)
+    return path.startswith((_LIBRARY + os.sep, _OURS + os.sep))
 
 
 def _is_large(path: str, stamp: Stamp | None) -> bool:
