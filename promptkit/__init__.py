@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from promptkit.conversion.registry import register_type
     from promptkit.errors import ArgumentErrors, CompileError, PromptError, PromptkitError, UnknownPrompt
     from promptkit.language.arg import Arg
+    from promptkit.language.audio import Audio
     from promptkit.language.content import Content, Text
     from promptkit.language.context import Context
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.files import read_below
     from promptkit.language.icons import Icon
-    from promptkit.language.media import Audio, Image
+    from promptkit.language.image import Image
     from promptkit.language.messages import Message, Workflow
     from promptkit.language.tool import Tool
     from promptkit.language.turns import assistant, user
@@ -61,12 +62,13 @@ _MODULES: Final = {
     "conversion.registry": ("register_type",),
     "errors": ("ArgumentErrors", "CompileError", "PromptError", "PromptkitError", "UnknownPrompt"),
     "language.arg": ("Arg",),
+    "language.audio": ("Audio",),
     "language.content": ("Content", "Text"),
     "language.context": ("Context",),
     "language.documents": ("EmbeddedResource", "ResourceLink"),
     "language.files": ("read_below",),
     "language.icons": ("Icon",),
-    "language.media": ("Audio", "Image"),
+    "language.image": ("Image",),
     "language.messages": ("Message", "Workflow"),
     "language.tool": ("Tool",),
     "language.turns": ("assistant", "user"),

@@ -178,23 +178,19 @@ class Reloader:
 
     def _watch(self) -> None:
         """Watch the folders until one of them is replaced, or other folders hold the files."""
-        from watchfiles import watch  # slow to import
+        from promptkit.compiler.loading.watcher import changes_in  # not before the first reply
 
         watched = self._find_files()
         self._report_skipped(watched)
-        rounds = watch(
-            *watched.folders_to_watch,
-            recursive=False,
-            step=_QUIET_MS,
-            debounce=_MAX_DELAY_MS,
-            rust_timeout=_CHECK_EVERY_MS,
-            yield_on_timeout=True,
-            stop_event=self._stop,
-            raise_interrupt=False,
+        rounds = changes_in(
+            watched.folders_to_watch,
+            self._stop,
+            quiet_ms=_QUIET_MS,
+            max_delay_ms=_MAX_DELAY_MS,
+            every_ms=_CHECK_EVERY_MS,
         )
         with closing(rounds):
-            for changes in rounds:
-                paths = {path for _, path in changes}
+            for paths in rounds:
                 if due := self._is_due(paths):
                     self._reload_and_prepare(paths)
                 self._watching = True

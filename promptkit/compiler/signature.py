@@ -22,6 +22,10 @@ from promptkit.language.validation import describe
 __all__ = ["Parameter", "Signature", "code_of", "copied_attributes", "is_local", "read_signature"]
 
 
+#: What an author says about a parameter who says nothing.
+_NOTHING: Final = Arg()
+
+
 class Parameter(Struct, frozen=True):
     """
     One parameter that a client may fill.
@@ -44,7 +48,7 @@ class Parameter(Struct, frozen=True):
     name: str
     annotation: Any
     default: Any = NO_DEFAULT
-    arg: Arg = Arg()
+    arg: Arg = _NOTHING
 
     @property
     def required(self) -> bool:
@@ -107,8 +111,8 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
                 continue  # `_resolve` has reported it
             _check_notes(parameter.name, hint, report)
             annotation, arg = _split_annotated(hint)
-            if arg.description is None:
-                arg = attrs.evolve(arg, description=descriptions.get(parameter.name))
+            if arg.description is None and parameter.name in descriptions:
+                arg = attrs.evolve(arg, description=descriptions[parameter.name])
             parameters.append(Parameter(parameter.name, annotation, parameter.default, arg))
     return Signature(tuple(parameters), context, read_summary(function.__doc__))
 
@@ -196,7 +200,7 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
 def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
     """Split a type from what ``Annotated`` tells promptkit, around an optional type or inside of it."""
     if typing.get_origin(annotation) is typing.Annotated:
-        bare, constraints, arg = annotation.__origin__, [], Arg()
+        bare, constraints, arg = annotation.__origin__, [], _NOTHING
         for note in annotation.__metadata__:
             if isinstance(note, msgspec.Meta):
                 constraints.append(note)
@@ -207,10 +211,10 @@ def _split_annotated(annotation: Any) -> tuple[Any, Arg]:
         return (typing.Annotated[(bare, *constraints)] if constraints else bare), arg
     if typing.get_origin(annotation) in (typing.Union, types.UnionType):
         split = [_split_annotated(member) for member in typing.get_args(annotation)]
-        args = [arg for _, arg in split if arg != Arg()]
+        args = [arg for _, arg in split if arg != _NOTHING]
         if len(args) == 1:
             return typing.Union[tuple(member for member, _ in split)], args[0]  # noqa: UP007 (made of parts)
-    return annotation, Arg()
+    return annotation, _NOTHING
 
 
 def _check_notes(name: str, annotation: Any, report: Report) -> None:

@@ -1,8 +1,8 @@
-"""Images and recordings: their bytes are checked, and their MIME type is detected."""
+"""What images and recordings have in common: their bytes are checked, and their MIME type is detected."""
 
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar, Self, Unpack, final
+from typing import ClassVar, Self, Unpack
 
 import attrs
 
@@ -10,18 +10,11 @@ from promptkit.errors.exceptions import MediaError
 from promptkit.language.base64 import base64_text
 from promptkit.language.content import Annotations, Content
 from promptkit.language.files import read_authors_file, read_below, source_folder
-from promptkit.language.mime import (
-    AUDIO_TYPES,
-    IMAGE_TYPES,
-    MAX_AUDIO_BYTES,
-    MAX_IMAGE_BYTES,
-    checked_type,
-    summary,
-)
+from promptkit.language.mime import checked_type, summary
 from promptkit.language.showable import Showable, png_of
 from promptkit.language.validation import optional_text
 
-__all__ = ["Audio", "Image", "Media"]
+__all__ = ["Media"]
 
 
 def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
@@ -113,66 +106,3 @@ class Media(Content):
         except MediaError as error:
             msg = f"{str(path)!r}: {error}"
             raise MediaError(msg) from None
-
-
-@final
-@attrs.frozen(repr=False)
-class Image(Media):
-    """
-    An image: PNG, JPEG, GIF or WebP. It takes the keyword arguments of `Content`, too.
-
-    It has at most 3,932,160 bytes (5 MiB in base64), and 8,000 pixels a side.
-
-    Args:
-        data:
-            The bytes of the whole file, or an object that can show itself as PNG (a matplotlib
-            figure, a PIL image). A string is never opened as a file: see `from_path`.
-
-        mime_type:
-            The MIME type that the bytes should have; detected from them if left out.
-
-    Raises:
-        TypeError: If *data* is neither bytes nor an image, or another argument has the wrong type.
-
-        MediaError: If the bytes are empty, damaged or too large, of a format that clients
-            refuse, or not of type *mime_type*.
-
-        ValueError: If `Content` refuses an annotation.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#image-content
-    """
-
-    _types = IMAGE_TYPES
-    _limit = MAX_IMAGE_BYTES
-
-
-@final
-@attrs.frozen(repr=False)
-class Audio(Media):
-    """
-    A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC, of at most 20 MiB.
-
-    It takes the keyword arguments of `Content`, too.
-
-    Args:
-        data:
-            The bytes of the whole file.
-
-        mime_type:
-            The MIME type that the bytes should have; detected from them if left out.
-
-    Raises:
-        TypeError: If *data* is not bytes, or another argument has the wrong type.
-
-        MediaError: If the bytes are empty or too large, of a format that clients refuse, or not
-            of type *mime_type*.
-
-        ValueError: If `Content` refuses an annotation.
-
-    See Also:
-        https://modelcontextprotocol.io/specification/2025-11-25/server/prompts#audio-content
-    """
-
-    _types = AUDIO_TYPES
-    _limit = MAX_AUDIO_BYTES

@@ -49,7 +49,7 @@ def block_of(value: object) -> Content | None:
     from promptkit.language.showable import png_of  # most prompts show neither an image nor a figure
 
     if (png := png_of(value)) is not None:
-        from promptkit.language.media import Image
+        from promptkit.language.image import Image
 
         return Image(png)
     raise Unsendable(value)

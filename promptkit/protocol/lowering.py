@@ -25,9 +25,10 @@ from promptkit.protocol.revisions import Revision
 if TYPE_CHECKING:  # most prompts hold nothing but text
     from promptkit.catalog.completion import Completion
     from promptkit.catalog.resources import CompiledResource
+    from promptkit.language.audio import Audio
     from promptkit.language.documents import EmbeddedResource, ResourceLink
     from promptkit.language.icons import Icon
-    from promptkit.language.media import Audio, Image
+    from promptkit.language.image import Image
 
 __all__ = ["Lowering", "lowering_for"]
 

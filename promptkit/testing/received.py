@@ -6,9 +6,10 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from promptkit.language.audio import Audio
 from promptkit.language.content import Content, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.media import Audio, Image
+from promptkit.language.image import Image
 from promptkit.language.messages import Message, Workflow
 
 __all__ = [

@@ -125,6 +125,46 @@ def test_a_prompt_is_found_before_other_files_are_imported(folder, pool, capsys)
     assert found == {"second": ["fourth", "second"]}
 
 
+def test_a_prompt_is_found_before_the_rest_of_its_file_is_compiled(recipes, pool, tmp_path):
+    """
+    Compiling a file of many prompts takes long, and nothing is compiled twice for that.
+    """
+    gate = tmp_path / "gate"
+    place = recipes(
+        many=f'''
+import os, time
+from typing import Annotated
+from promptkit import Arg, prompt
+
+class Slow:
+    def __iter__(self):
+        while not os.path.exists({str(gate)!r}):
+            time.sleep(0.001)
+        return iter(["a"])
+
+@prompt
+def first(word: Annotated[str, Arg(complete=Slow())]) -> str:
+    return word
+
+@prompt
+def second() -> str:
+    return "second"
+'''
+    )
+    lazy = LazyImport(place, {"many.py": ["first", "second"]})
+    asked = pool.submit(lazy.find, "second")
+    waits(lazy)
+    imported = pool.submit(import_all, lazy)
+
+    found = asked.result(20)
+    early = imported.done()
+    gate.touch()
+
+    assert not early
+    assert imported.result(20)["second"] is found
+    assert lazy.find("first").arguments.by_name["word"].completer.source == ("a",)
+
+
 def test_a_slow_import_delays_only_those_who_need_it(folder, pool, tmp_path, capsys):
     """
     Another file is imported beside it when it is asked for, and none is imported twice.

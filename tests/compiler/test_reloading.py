@@ -855,7 +855,7 @@ class TestWatching:
             raise OSError("OS file watch limit reached")
             yield
 
-        monkeypatch.setattr("watchfiles.watch", refuse)
+        monkeypatch.setattr("promptkit.compiler.loading.watcher.changes_in", refuse)
         monkeypatch.setattr("promptkit.compiler.reloading._POLL_EVERY_S", 0.05)
         made = author(greet=greet("one"))
         made.start()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from promptkit.errors import MediaError
 from promptkit.language.files import confine, source_folder
-from promptkit.language.media import Image
+from promptkit.language.image import Image
 from promptkit.language.mime import (
     AUDIO_TYPES,
     IMAGE_TYPES,
