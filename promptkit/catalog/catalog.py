@@ -6,10 +6,7 @@ The compiler makes it, and the server serves it; it knows neither.
 
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
-
-import attrs
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.diagnostics import Diagnostic, Severity
@@ -25,15 +22,6 @@ if TYPE_CHECKING:  # most recipes hold no resources, and few requests complete a
 __all__ = ["Catalog"]
 
 
-def _sorted(prompts: Iterable[CompiledPrompt]) -> tuple[CompiledPrompt, ...]:
-    return tuple(sorted(prompts, key=attrgetter("name")))
-
-
-def _by_template(resources: "Iterable[CompiledResource]") -> "tuple[CompiledResource, ...]":
-    return tuple(sorted(resources, key=attrgetter("uri_template")))
-
-
-@attrs.frozen
 class Catalog(Mapping[str, CompiledPrompt]):
     """
     Everything that is served, prompts by name and resources by URI, and the faults of the rest.
@@ -49,17 +37,34 @@ class Catalog(Mapping[str, CompiledPrompt]):
             The compiled resources; sorted by URI template, as clients list them.
     """
 
-    prompts: tuple[CompiledPrompt, ...] = attrs.field(default=(), converter=_sorted)
-    diagnostics: tuple[Diagnostic, ...] = ()
-    resources: "tuple[CompiledResource, ...]" = attrs.field(default=(), converter=_by_template)
-    _by_name: Mapping[str, CompiledPrompt] = attrs.field(init=False, eq=False, repr=False)
-    _by_uri: "Mapping[str, CompiledResource]" = attrs.field(init=False, eq=False, repr=False)
+    __slots__ = ("_by_name", "_by_uri", "_diagnostics", "_prompts", "_resources")
 
-    def __attrs_post_init__(self) -> None:
-        by_name = {prompt.name: prompt for prompt in self.prompts}
-        object.__setattr__(self, "_by_name", MappingProxyType(by_name))
-        by_uri = {resource.uri_template: resource for resource in self.resources}
-        object.__setattr__(self, "_by_uri", MappingProxyType(by_uri))
+    def __init__(
+        self,
+        prompts: Iterable[CompiledPrompt] = (),
+        diagnostics: Iterable[Diagnostic] = (),
+        resources: "Iterable[CompiledResource]" = (),
+    ) -> None:
+        self._prompts = tuple(sorted(prompts, key=attrgetter("name")))
+        self._diagnostics = tuple(diagnostics)
+        self._resources = tuple(sorted(resources, key=attrgetter("uri_template")))
+        self._by_name = {prompt.name: prompt for prompt in self._prompts}
+        self._by_uri = {resource.uri_template: resource for resource in self._resources}
+
+    @property
+    def prompts(self) -> tuple[CompiledPrompt, ...]:
+        """The compiled prompts."""
+        return self._prompts
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """The errors and warnings of the compiler."""
+        return self._diagnostics
+
+    @property
+    def resources(self) -> "tuple[CompiledResource, ...]":
+        """The compiled resources."""
+        return self._resources
 
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Raises `UnknownPrompt` if no prompt has this name."""
@@ -73,6 +78,23 @@ class Catalog(Mapping[str, CompiledPrompt]):
 
     def __len__(self) -> int:
         return len(self.prompts)
+
+    def __eq__(self, other: object) -> bool:
+        return self._parts == other._parts if isinstance(other, Catalog) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def __repr__(self) -> str:
+        return f"Catalog{self._parts!r}"
+
+    @property
+    def _parts(self) -> tuple[object, ...]:
+        return self.prompts, self.diagnostics, self.resources
+
+    def with_diagnostics(self, diagnostics: Iterable[Diagnostic]) -> "Catalog":
+        """Return a catalog of the same prompts and resources, with other diagnostics."""
+        return Catalog(self.prompts, diagnostics, self.resources)
 
     def visible_to(self, scopes: frozenset[str]) -> "Catalog":
         """

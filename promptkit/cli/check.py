@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import attrs
 from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
@@ -40,7 +39,7 @@ def run(options: Namespace, output: Output) -> int:
 
         rendered, skipped = render_examples(catalog, partial(checks.of_rendering, known=tuple(found)))
         found += rendered
-    catalog = attrs.evolve(catalog, diagnostics=checks.kept(found))
+    catalog = catalog.with_diagnostics(checks.kept(found))
     if options.json or options.format == "json":
         output.print_json(_data(options, catalog, skipped, stale))
     else:

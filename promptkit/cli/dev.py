@@ -7,8 +7,6 @@ from importlib import import_module
 from threading import Thread
 from typing import Final
 
-import attrs
-
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
 from promptkit.cli.diagnostics import print_error
@@ -118,4 +116,4 @@ def _open(address: str, ends: ExitStack) -> None:
 
 def _checked(checks: Checks, catalog: Catalog) -> Catalog:
     """The catalog with all that is found in it, as `check` says it, and without what is ignored."""
-    return attrs.evolve(catalog, diagnostics=checks.kept(checks.of_catalog(with_lints(catalog))))
+    return catalog.with_diagnostics(checks.kept(checks.of_catalog(with_lints(catalog))))

@@ -3,8 +3,6 @@
 from collections.abc import Collection
 from typing import Final
 
-import attrs
-
 from promptkit import compiler
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.loading.loader import Recipes, load
@@ -57,7 +55,7 @@ def without_ignored(catalog: Catalog, ignore: Collection[Rule]) -> Catalog:
     """Return *catalog* without the diagnostics of some rules."""
     if not ignore:
         return catalog
-    return attrs.evolve(catalog, diagnostics=tuple(d for d in catalog.diagnostics if d.rule not in ignore))
+    return catalog.with_diagnostics(d for d in catalog.diagnostics if d.rule not in ignore)
 
 
 def report_faults(catalog: Catalog, ignore: Collection[Rule] = ()) -> None:

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import attrs
-
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.composition import CompiledFile, Declaration, Definition, compose, is_sound
@@ -138,4 +136,4 @@ def _lint_file(file: Path) -> Iterable[Diagnostic]:
 def _without_suppressed(catalog: Catalog) -> Catalog:
     from promptkit.compiler.lints.suppressions import without_suppressed
 
-    return attrs.evolve(catalog, diagnostics=without_suppressed(catalog.diagnostics))
+    return catalog.with_diagnostics(without_suppressed(catalog.diagnostics))

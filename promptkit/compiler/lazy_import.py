@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
@@ -16,10 +16,6 @@ from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.compiler.reloading import LoadedRecipes
-from promptkit.errors.diagnostics import Diagnostic
-
-if TYPE_CHECKING:
-    from promptkit.catalog.resources import CompiledResource
 
 __all__ = ["IMPORT_THREAD", "LazyCatalog", "LazyImport"]
 
@@ -47,12 +43,9 @@ class LazyCatalog(Catalog):
 
     __slots__ = ("_find", "_whole")
 
-    _find: Callable[[str], CompiledPrompt]
-    _whole: Callable[[], Catalog]
-
     def __init__(self, find: Callable[[str], CompiledPrompt], whole: Callable[[], Catalog]) -> None:
-        object.__setattr__(self, "_find", find)
-        object.__setattr__(self, "_whole", whole)
+        self._find = find
+        self._whole = whole
 
     def __getitem__(self, name: str) -> CompiledPrompt:
         """Raises `UnknownPrompt` if no prompt has this name."""
@@ -68,30 +61,9 @@ class LazyCatalog(Catalog):
 
         return LazyCatalog(find, whole)
 
-    # What follows takes the place of what a whole catalog holds, so that all else is inherited.
-
-    @property
-    def prompts(self) -> tuple[CompiledPrompt, ...]:
-        """The compiled prompts."""
-        return self._whole().prompts
-
-    @property
-    def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The errors and warnings of the compiler."""
-        return self._whole().diagnostics
-
-    @property
-    def resources(self) -> "tuple[CompiledResource, ...]":
-        """The compiled resources."""
-        return self._whole().resources
-
-    @property
-    def _by_name(self) -> Mapping[str, CompiledPrompt]:
-        return self._whole()._by_name  # noqa: SLF001 (of the same class)
-
-    @property
-    def _by_uri(self) -> "Mapping[str, CompiledResource]":
-        return self._whole()._by_uri  # noqa: SLF001 (of the same class)
+    def __getattr__(self, name: str) -> Any:
+        # Nothing that a whole catalog holds is set here, so all else waits for that.
+        return getattr(self._whole(), name)
 
 
 class LazyImport:

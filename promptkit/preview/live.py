@@ -132,7 +132,7 @@ class Live:
         """Show the faults of a catalog of which nothing else is served. Any thread may call it."""
         served = self._newest.catalog
         if catalog.diagnostics != served.diagnostics:
-            self.publish(attrs.evolve(served, diagnostics=catalog.diagnostics))
+            self.publish(served.with_diagnostics(catalog.diagnostics))
 
     def close(self) -> None:
         """End every stream of changes."""

@@ -131,7 +131,7 @@ def test_a_prompt_is_found_before_the_rest_of_its_file_is_compiled(recipes, pool
     """
     gate = tmp_path / "gate"
     place = recipes(
-        many=f'''
+        many=f"""
 import os, time
 from typing import Annotated
 from promptkit import Arg, prompt
@@ -149,7 +149,7 @@ def first(word: Annotated[str, Arg(complete=Slow())]) -> str:
 @prompt
 def second() -> str:
     return "second"
-'''
+"""
     )
     lazy = LazyImport(place, {"many.py": ["first", "second"]})
     asked = pool.submit(lazy.find, "second")

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.resources import CompiledResource
@@ -16,7 +14,7 @@ def with_lints(catalog: Catalog) -> Catalog:
     """Return *catalog* with the diagnostics of what is fine by itself, and not beside the rest."""
     found = [*catalog.diagnostics, *_twins(catalog.prompts), *_answered(catalog.resources)]
     found.sort(key=lambda one: (one.location, one.rule.value, one.message))
-    return attrs.evolve(catalog, diagnostics=tuple(found))
+    return catalog.with_diagnostics(found)
 
 
 def _twins(prompts: Iterable[CompiledPrompt]) -> Iterator[Diagnostic]:
