@@ -11,13 +11,14 @@ from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
+from promptkit.cli.calls import call_within_limit, render_within_limit
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
+from promptkit.server.author_calls import HangsError
 
 __all__ = ["failure_reason", "render_examples", "shown_arguments"]
 
@@ -99,10 +100,8 @@ def _refusal(lower: Callable[[], bytes]) -> ValueError | None:
     return None
 
 
-def _failed_prompt(
-    prompt: CompiledPrompt, arguments: Mapping[str, str], error: BaseException | None
-) -> Diagnostic:
-    reason = Redactor.of(prompt.arguments, arguments).redacted(failure_reason(error, time_limit(prompt)))
+def _failed_prompt(prompt: CompiledPrompt, arguments: Mapping[str, str], error: BaseException) -> Diagnostic:
+    reason = Redactor.of(prompt.arguments, arguments).redacted(failure_reason(error))
     return Diagnostic(
         Rule.EXAMPLE_FAILS,
         f"prompt {prompt.name!r}: it fails for {shown_arguments(prompt, arguments)}: {reason}",
@@ -111,9 +110,9 @@ def _failed_prompt(
     )
 
 
-def _failed_resource(resource: CompiledResource, uri: str, error: BaseException | None) -> Diagnostic:
+def _failed_resource(resource: CompiledResource, uri: str, error: BaseException) -> Diagnostic:
     redactor = Redactor.of(resource.arguments, resource.match(uri) or {})
-    message = f"resource {resource.name!r}: it fails for {uri}: {failure_reason(error, time_limit())}"
+    message = f"resource {resource.name!r}: it fails for {uri}: {failure_reason(error)}"
     return Diagnostic(
         Rule.RESOURCE_FAILS,
         redactor.redacted(message),
@@ -131,10 +130,10 @@ def shown_arguments(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str
     return ", ".join(words) or "its defaults"
 
 
-def failure_reason(error: BaseException | None, limit: float) -> str:
-    """Return why a call failed; None stands for a call that took longer than *limit*, in seconds."""
-    if error is None:
-        return f"it took longer than {limit:g} s"
+def failure_reason(error: BaseException) -> str:
+    """Return why a call failed, on one line."""
+    if isinstance(error, HangsError):
+        return f"it {error}"
     if isinstance(error, ArgumentErrors):
         return "; ".join(map(str, error.faults))
     told = str(error)
@@ -143,8 +142,8 @@ def failure_reason(error: BaseException | None, limit: float) -> str:
     return f"{type(error).__name__}: {told}" if told else type(error).__name__
 
 
-def _place(location: Location, error: BaseException | None) -> Location:
+def _place(location: Location, error: BaseException) -> Location:
     """The line of the author's file that raised, or else the function."""
-    frames = traceback.extract_tb(error.__traceback__ if error else None)
+    frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == location.file and frame.lineno]
     return Location(location.file, lines[-1]) if lines else location.part("def")

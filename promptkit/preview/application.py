@@ -23,18 +23,18 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.exceptions import UnknownPrompt
 from promptkit.preview import forms
-from promptkit.preview.calls import HangsError
 from promptkit.preview.conversation import ALL_TURNS, document_of, turns_of
 from promptkit.preview.guard import Guard
 from promptkit.preview.links import query_of
 from promptkit.preview.live import Live
 from promptkit.preview.media import Media
-from promptkit.preview.rendering import Rendering, read, render, said, time_limit
+from promptkit.preview.rendering import Rendering, read, render, said
 from promptkit.preview.shown import Newest, Shown
 from promptkit.preview.tabs import TABS, content_of
 from promptkit.preview.tabs.content import TabContent
 from promptkit.preview.templating import FOLDER, page, prompt_path
 from promptkit.preview.uploads import FORM_LIMITS, Uploads, sized
+from promptkit.server.author_calls import HangsError, time_limit
 
 __all__ = ["Preview", "application"]
 

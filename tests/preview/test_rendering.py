@@ -5,8 +5,9 @@ import pytest
 
 from promptkit import PromptError, prompt
 from promptkit.catalog.catalog import Catalog
-from promptkit.preview.calls import Calls, HangsError, call
+from promptkit.preview.calls import Calls, call
 from promptkit.preview.rendering import render
+from promptkit.server.author_calls import HangsError
 from promptkit.server.scheduling.workers import Abandoned
 
 STILL_RUN = (
@@ -110,7 +111,7 @@ class TestCall:
         """
         When time is over, and when nobody waits any more; be it in a coroutine.
         """
-        monkeypatch.setattr("promptkit.preview.calls._CANCEL_GRACE_S", 0.05)
+        monkeypatch.setattr("promptkit.preview.calls.CANCEL_GRACE_S", 0.05)
 
         def spins():
             while True:
