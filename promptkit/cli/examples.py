@@ -3,9 +3,8 @@
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
-from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
@@ -21,9 +20,6 @@ from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.author_calls import HangsError
 
 __all__ = ["failure_reason", "render_examples", "shown_arguments"]
-
-T = TypeVar("T")
-Subject = TypeVar("Subject", Arguments, CompiledResource)
 
 #: What returns all that is wrong with a rendering.
 Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
@@ -50,21 +46,14 @@ def render_examples(catalog: Catalog, findings_in: Findings) -> tuple[Sequence[D
     found: list[Diagnostic] = []
     skipped: list[str] = []
     for prompt in catalog.prompts:
-        rounds = _examples(example_arguments, prompt.arguments)
+        rounds = example_arguments(prompt.arguments)
         skipped += () if rounds else (prompt.name,)
         found += _rendered(prompt, rounds, findings_in)
     for resource in catalog.resources:
-        uris = _examples(example_uris, resource)
+        uris = example_uris(resource)
         skipped += () if uris else (resource.uri_template,)
         found += _read(catalog, resource, uris)
     return found, skipped
-
-
-def _examples(examples_of: Callable[[Subject], Sequence[T]], subject: Subject) -> Sequence[T]:
-    try:
-        return examples_of(subject)
-    except TypeError:  # an example of a type that has no text: nothing can be sent
-        return ()
 
 
 def _rendered(

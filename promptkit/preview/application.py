@@ -3,7 +3,7 @@
 import json
 import re
 from asyncio import FIRST_COMPLETED, CancelledError, create_task, to_thread, wait
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -38,7 +38,6 @@ from promptkit.server.author_calls import HangsError, time_limit
 
 __all__ = ["Preview", "application"]
 
-S = TypeVar("S")
 T = TypeVar("T")
 
 #: A longer address holds no arguments: neither servers nor people take it.
@@ -237,7 +236,7 @@ class Preview:
             uri=uri,
             reading=reading,
             document=document,
-            examples=_examples(example_uris, resource) if resource else (),
+            examples=example_uris(resource) if resource else (),
             faults=shown.gallery.faults_beside(resource.location) if resource else [],
         )
 
@@ -311,17 +310,9 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _examples(examples_of: Callable[[S], Iterable[T]], subject: S) -> tuple[T, ...]:
-    try:
-        return tuple(examples_of(subject))
-    except TypeError:  # a type of the author's that cannot be written
-        return ()
-
-
 def _example(prompt: CompiledPrompt) -> str | None:
     """The page with the author's first example; None if there is none."""
-    examples = _examples(example_arguments, prompt.arguments)
-    queries = (query_of(prompt.arguments, one) for one in examples if one)
+    queries = (query_of(prompt.arguments, one) for one in example_arguments(prompt.arguments) if one)
     return next((prompt_path(prompt.name, query) for query in queries if query), None)
 
 

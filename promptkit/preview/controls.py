@@ -136,7 +136,7 @@ def _left_out(argument: Argument, values: Mapping[str, None]) -> str:
 
 
 def _label(argument: Argument, value: str) -> str:
-    """What people see of a choice: its value, which is what clients send, and what its author calls a number."""
+    """What people see of a choice: what clients send for it, and what its author calls a number."""
     member = value_of(argument, value)
     return f"{member.name} ({value})" if isinstance(member, Enum) and isinstance(member.value, int) else value
 

@@ -8,7 +8,7 @@ reads what is wanted from standard input, and prints the data.
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -180,17 +180,10 @@ def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
     """
     found: dict[str, list[Any]] = {}
     for prompt in catalog.prompts:
-        found[f"prompt {prompt.name}"] = _sendable(partial(example_arguments, prompt.arguments))
+        found[f"prompt {prompt.name}"] = list(example_arguments(prompt.arguments))
     for resource in catalog.resources:
-        found[_key(resource)] = _sendable(partial(example_uris, resource))
+        found[_key(resource)] = list(example_uris(resource))
     return found
-
-
-def _sendable(examples: Callable[[], Sequence[Any]]) -> list[Any]:
-    try:
-        return list(examples())
-    except TypeError:  # an example of a type that has no text: nothing can be sent
-        return []
 
 
 def _rendered(prompt: CompiledPrompt, sent: Mapping[str, str]) -> dict[str, Any]:
