@@ -1,7 +1,7 @@
 """
 What the examples of an author come to: arguments that a client may send, and URIs that it may read.
 
-An example of a type that has no text is left out: no client could send it.
+An example that no client could send is left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Any
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_templates import expanded
-from promptkit.conversion.unstructuring import text_of
+from promptkit.conversion.unstructuring import can_be_sent, text_of
 
 __all__ = ["example_arguments", "example_texts", "example_uris"]
 
@@ -48,23 +48,15 @@ def example_uris(resource: CompiledResource) -> tuple[str, ...]:
 
 def example_texts(argument: Argument) -> tuple[str, ...]:
     """Return the examples of one argument as a client sends them."""
-    return tuple(map(text_of, _written(argument)))
+    return tuple(map(text_of, _sendable(argument)))
 
 
-def _written(argument: Argument) -> list[Any]:
-    return [example for example in argument.arg.examples if _has_text(example)]
-
-
-def _has_text(value: Any) -> bool:
-    try:
-        text_of(value)
-    except TypeError:
-        return False
-    return True
+def _sendable(argument: Argument) -> list[Any]:
+    return list(filter(can_be_sent, argument.arg.examples))
 
 
 def _rounds(arguments: Arguments) -> Sequence[Mapping[str, Any]]:
-    examples = {argument.name: _written(argument) for argument in arguments.ordered}
+    examples = {argument.name: _sendable(argument) for argument in arguments.ordered}
     # Whether the environment has a value differs from one machine to the next.
     needed = [argument.name for argument in arguments.ordered if not argument.has_default]
     if not all(examples[name] for name in needed):

@@ -16,7 +16,7 @@ import attrs
 
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.examples import example_texts
-from promptkit.conversion.unstructuring import text_of
+from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
 from promptkit.preview.control import Control
@@ -286,7 +286,4 @@ def _placeholder(argument: Argument) -> dict[str, str]:
     default = argument.default
     if default is NO_DEFAULT or default is None or argument.arg.secret:
         return {}
-    try:
-        return {"placeholder": text_of(default)}
-    except TypeError:  # a type of the author's that cannot be written
-        return {}
+    return {"placeholder": text_of(default)} if can_be_sent(default) else {}
