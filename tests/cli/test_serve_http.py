@@ -163,7 +163,7 @@ class TestRefusals:
             ),
             (
                 ["--issuer", "https://a.example", "--require-scope", "a b"],
-                "'a b' is no scope: it has no blanks, quotes or backslashes, and only ASCII",
+                "'a b' is no scope: one has ASCII without blanks, quotes and backslashes",
             ),
             (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
         ],

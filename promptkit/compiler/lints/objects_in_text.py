@@ -34,7 +34,7 @@ def _check_value(node: ast.FormattedValue, names: Names, report: Report) -> None
         )
 
 
-def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: PLR0911 (a list of cases)
+def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: C901, PLR0911 (a list of cases)
     """Return what the f-string would show, and what to write instead; None if its text is of use."""
     match node:
         case ast.GeneratorExp():

@@ -22,7 +22,7 @@ _NAMES: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("PromptTemplate", "ChatPromptTemplate", "Template", "template"), _FUNCTION),
     **dict.fromkeys(("FastMCP", "MCPServer", "Server", "McpServer", "mcp", "server"), _SERVER),
-    "tool": "promptkit serves prompts and resources, and no tools",
+    "tool": "write @prompt: promptkit serve --tools offers prompts as tools, too",
     **dict.fromkeys(("Field", "Param", "Parameter", "Argument"), "write Arg('...') in Annotated"),
     **dict.fromkeys(("from_file", "open", "load", "from_filename"), "write .from_path(...)"),
     "TextContent": "did you mean 'Text'?",
