@@ -161,30 +161,14 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     """Compile the recipes, and serve them. Returns if they are not to be served."""
     if options.compiled is not None:
         say(f"{options.compiled!r} is not used over HTTP")
-    standard_error.redirect()  # before recipes are imported, as they may keep the streams
-    gc.disable()  # imports leave no garbage, and looking for it takes time
-    import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
-    with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
-        import_module("uvloop")
-    report = partial(report_faults, ignore=options.ignore)
-    reloader = Reloader(options.target, report)
-    catalog = reloader.load()
-    report(catalog)
+    reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
         say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY
     try:
         make = application_factory(options, reloader, catalog, listening)
-    except ModuleNotFoundError as error:
-        from promptkit.cli.serve import NEEDS_OTEL
-
-        say(NEEDS_OTEL.format(error.name))
-        return Exit.USAGE
-    except ValueError as error:
-        say(str(error))
-        return Exit.USAGE
-    except OSError as error:
-        say(f"cannot write to {options.audit!r}: {error.strerror}")
+    except (ModuleNotFoundError, ValueError, OSError) as error:
+        say(_why_not_made(options, error))
         return Exit.USAGE
     if not asks_for_tokens(options):
         report_hidden(catalog, options.scopes)
@@ -199,6 +183,30 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     for listener in listening:
         listener.close()
     return exit_now()
+
+
+def _load(options: Namespace) -> tuple[Reloader, Catalog]:
+    """Import what serves, and the recipes, and report their faults."""
+    standard_error.redirect()  # before recipes are imported, as they may keep the streams
+    gc.disable()  # imports leave no garbage, and looking for it takes time
+    import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
+    with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
+        import_module("uvloop")
+    report = partial(report_faults, ignore=options.ignore)
+    reloader = Reloader(options.target, report)
+    catalog = reloader.load()
+    report(catalog)
+    return reloader, catalog
+
+
+def _why_not_made(options: Namespace, error: ModuleNotFoundError | ValueError | OSError) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        from promptkit.cli.serve import NEEDS_OTEL
+
+        return NEEDS_OTEL.format(error.name)
+    if isinstance(error, OSError):
+        return f"cannot write to {options.audit!r}: {error.strerror}"
+    return str(error)
 
 
 def _telemetry(options: Namespace) -> "Telemetry | None":
