@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
@@ -68,19 +68,15 @@ def application_factory(
     """
     from promptkit.cli.serve import limits_of
     from promptkit.transports.http.application import BODY_BYTES
-    from promptkit.transports.http.hosting import Settings, host
+    from promptkit.transports.http.hosting import Settings, host, public_names
     from promptkit.transports.state_keys import state_keys
 
-    hosts, origins = [*(options.allow_host or ())], [*(options.allow_origin or ())]
-    if options.public_url is not None:
-        public = _public(options.public_url)
-        hosts.append(public.netloc)
-        origins.append(f"{public.scheme}://{public.netloc}")
-    hosts += [urlsplit(listener.url).netloc for listener in listening if not listener.is_local]
+    public_hosts, public_origins = public_names(options.public_url)
+    own_hosts = (urlsplit(listener.url).netloc for listener in listening if not listener.is_local)
     settings = Settings(
         name=options.name,
-        hosts=hosts,
-        origins=origins,
+        hosts=(*(options.allow_host or ()), *public_hosts, *own_hosts),
+        origins=(*(options.allow_origin or ()), *public_origins),
         keys=state_keys(options.state_keys) or (os.urandom(32),),  # what all workers share
         changes=options.watch and reloader.watches,
         audit=options.audit,
@@ -293,14 +289,6 @@ def _connection_limits(options: Namespace) -> "ConnectionLimits":
 
     chosen = {"connections": options.max_connections, "keep_alive": options.keep_alive}
     return ConnectionLimits(**{name: value for name, value in chosen.items() if value is not None})
-
-
-def _public(url: str) -> SplitResult:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        msg = f"--public-url {url!r} is no URL of this server: write it as https://prompts.example/mcp"
-        raise ValueError(msg)
-    return parts
 
 
 def _where(listener: Listener) -> str:
