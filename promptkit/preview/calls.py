@@ -1,6 +1,7 @@
 """Calling authors' functions beside the event loop of the pages, within a time limit."""
 
 import asyncio
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
@@ -12,6 +13,12 @@ from promptkit.server.scheduling.workers import Worker
 __all__ = ["Calls", "call"]
 
 T = TypeVar("T")
+
+#: The machinery of imports, as frames name its file.
+_IMPORT: Final = "<frozen importlib._bootstrap>"
+
+#: How soon it is looked again whether an import has ended, in seconds.
+_LOOK_AGAIN_S: Final = 0.05
 
 #: How many calls for one thing may run. One that cannot be stopped counts until it ends.
 _MOST_AT_ONCE: Final = 4
@@ -129,12 +136,26 @@ class _Work:
     def cancel(self) -> None:
         """Cancel what is asynchronous and let it clean up; stop anything else. No-op if it is over."""
         self._call.cancel()
+        if self._call.is_async:
+            self._loop.call_later(CANCEL_GRACE_S, self._stop)
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        """Stop the thread, unless it is over, once it is in no import: others may wait for that module."""
         if self._is_over:
             return
-        if self._call.is_async:
-            self._loop.call_later(CANCEL_GRACE_S, self._worker.abandon)
+        if self._is_importing:
+            self._loop.call_later(_LOOK_AGAIN_S, self._stop)
         else:
             self._worker.abandon()
+
+    @property
+    def _is_importing(self) -> bool:
+        frame = sys._current_frames().get(self._worker.ident or 0)  # noqa: SLF001 (documented)
+        while frame is not None and frame.f_code.co_filename != _IMPORT:
+            frame = frame.f_back
+        return frame is not None
 
     def _tell(self) -> None:
         with suppress(RuntimeError):  # the pages' loop is closed
