@@ -7,7 +7,6 @@ See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/st
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
 
 from promptkit.cli.loading import report_faults
 from promptkit.compiler.reloading import Reloader
@@ -15,7 +14,7 @@ from promptkit.language.scopes import scopes_of
 from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
 from promptkit.transports.http.application import BODY_BYTES, Application
-from promptkit.transports.http.hosting import Settings, host
+from promptkit.transports.http.hosting import Settings, host, public_names
 from promptkit.transports.state_keys import state_keys
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     catalog = reloader.load()
     report_faults(catalog)
     watches = watch and reloader.watches
-    public = [] if public_url is None else [urlsplit(public_url)]
+    public_hosts, public_origins = public_names(public_url)
     authorizer = _authorizer(public_url, issuer, token_file, verifier, tuple(required_scopes))
     own = scopes_of(scopes)
     if own and authorizer is not None:
@@ -132,8 +131,8 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
         raise ValueError(msg)
     settings = Settings(
         name=name,
-        hosts=(*hosts, *(parts.netloc for parts in public)),
-        origins=(*origins, *(f"{parts.scheme}://{parts.netloc}" for parts in public)),
+        hosts=(*hosts, *public_hosts),
+        origins=(*origins, *public_origins),
         keys=state_keys(None) if keys is None else tuple(keys),
         changes=watches,
         page_size=page_size,

@@ -1,7 +1,14 @@
 """Types of several kinds, which tests of more than one package use."""
 
 import enum
-from dataclasses import dataclass
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import NamedTuple, NotRequired, TypedDict
+
+import attrs
+import msgspec
 
 
 class Tone(enum.Enum):
@@ -23,3 +30,48 @@ class Corner(enum.Enum):
 class Point:
     x: int
     y: float = 0.0
+
+
+@attrs.define
+class Place:
+    name: str
+    points: list[Point]
+    tone: Tone = Tone.WARM
+    notes: dict[str, str | None] = attrs.Factory(dict)
+
+
+@attrs.define
+class Node:
+    value: int
+    children: list["Node"] = attrs.Factory(list)
+
+
+class Options(TypedDict):
+    depth: int
+    tags: NotRequired[list[str]]
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str = "r"
+
+
+class Circle(msgspec.Struct):
+    radius: int
+    name: str = ""
+
+
+@dataclass
+class Board:
+    cells: dict[str, list[Point]] = field(default_factory=dict)
+
+
+class Row(msgspec.Struct, array_like=True):
+    numbers: set[Decimal]
+    name: str = ""
+
+
+@dataclass
+class Shelf:
+    numbers: AbstractSet[Decimal]
+    sizes: Mapping[Decimal, int]

@@ -1,14 +1,18 @@
-"""What the examples of an author come to: arguments that a client may send, and URIs that it may read."""
+"""
+What the examples of an author come to: arguments that a client may send, and URIs that it may read.
+
+An example that no client could send is left out.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from promptkit.catalog.arguments import Arguments
+from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.resources import CompiledResource
 from promptkit.catalog.uri_templates import expanded
-from promptkit.conversion.unstructuring import text_of
+from promptkit.conversion.unstructuring import can_be_sent, text_of
 
-__all__ = ["example_arguments", "example_uris"]
+__all__ = ["example_arguments", "example_texts", "example_uris"]
 
 
 def example_arguments(arguments: Arguments) -> tuple[dict[str, str], ...]:
@@ -26,9 +30,6 @@ def example_arguments(arguments: Arguments) -> tuple[dict[str, str], ...]:
     Returns:
         Values by argument name, as text; nothing if an argument has neither a default nor an example. A
         prompt whose arguments all have defaults is always sent something: nothing at all, first.
-
-    Raises:
-        TypeError: If an example is of a type that cannot be written.
     """
     return tuple({name: text_of(value) for name, value in given.items()} for given in _rounds(arguments))
 
@@ -41,15 +42,21 @@ def example_uris(resource: CompiledResource) -> tuple[str, ...]:
         resource:
             One resource. Without variables it has one URI; of others, as many as `example_arguments` of its
             variables would return.
-
-    Raises:
-        TypeError: If an example is of a type that cannot be written.
     """
     return tuple(expanded(resource.uri_template, given) for given in _rounds(resource.arguments))
 
 
+def example_texts(argument: Argument) -> tuple[str, ...]:
+    """Return the examples of one argument as a client sends them."""
+    return tuple(map(text_of, _sendable(argument)))
+
+
+def _sendable(argument: Argument) -> list[Any]:
+    return list(filter(can_be_sent, argument.arg.examples))
+
+
 def _rounds(arguments: Arguments) -> Sequence[Mapping[str, Any]]:
-    examples = {argument.name: argument.arg.examples for argument in arguments.ordered}
+    examples = {argument.name: _sendable(argument) for argument in arguments.ordered}
     # Whether the environment has a value differs from one machine to the next.
     needed = [argument.name for argument in arguments.ordered if not argument.has_default]
     if not all(examples[name] for name in needed):

@@ -18,7 +18,7 @@ from msgspec import inspect as mi
 from promptkit.catalog.arguments import Argument
 from promptkit.conversion.kinds import bare, is_enum, is_list, is_literal, is_union, plain, type_tree
 from promptkit.conversion.scalars import BUILT_IN, SCALARS, Schema, scalar_of
-from promptkit.conversion.unstructuring import json_of
+from promptkit.conversion.unstructuring import can_be_sent, json_of
 from promptkit.language.arg import NO_DEFAULT
 
 __all__ = ["alternative_of", "schema_of"]
@@ -60,13 +60,13 @@ def _property(argument: Argument, definitions: dict[str, Any]) -> dict[str, Any]
     by_author = {
         "title": argument.title,
         "description": _described(argument),
-        "examples": [json_of(example) for example in argument.arg.examples] or None,
+        "examples": [json_of(example) for example in argument.arg.examples if can_be_sent(example)] or None,
     }
     schema = {key: value for key, value in by_author.items() if value}
     schema |= _schema(argument.annotation, definitions)
     has_default = argument.default is not NO_DEFAULT and argument.default is not None
     # A form would send this default, and what stands in the environment would never count.
-    if has_default and not (argument.arg.secret or argument.arg.env):
+    if has_default and not (argument.arg.secret or argument.arg.env) and can_be_sent(argument.default):
         schema["default"] = json_of(argument.default)
     return schema
 

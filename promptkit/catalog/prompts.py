@@ -1,7 +1,7 @@
 """One compiled prompt."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from promptkit.language.icons import Icon
     from promptkit.language.tool import Tool
 
-__all__ = ["CompiledPrompt"]
+__all__ = ["TAGS", "CompiledPrompt"]
+
+#: Where `_meta` has the words that authors group prompts by.
+TAGS: Final = "promptkit/tags"
 
 
 class CompiledPrompt(Struct, frozen=True):
@@ -81,6 +84,12 @@ class CompiledPrompt(Struct, frozen=True):
     def location(self) -> Location:
         """Where the author defined it."""
         return self.renderer.location
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The words that its author groups it by."""
+        tags = self.meta.get(TAGS, ())
+        return tuple(map(str, tags)) if isinstance(tags, list | tuple) else ()
 
     @property
     def schema(self) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def find(prompts: Iterable[CompiledPrompt], query: str) -> list[CompiledPrompt]:
 
 def _grade(prompt: CompiledPrompt, words: list[str]) -> tuple[int, int]:
     """How many of *words* a prompt lacks, and how well it matches the others. Less is better."""
-    texts = [text for text in (prompt.name, prompt.title, *_tags(prompt)) if text]
+    texts = [text for text in (prompt.name, prompt.title, *prompt.tags) if text]
     grades = [_grade_word(word, texts, prompt.description or "") for word in words]
     found = [grade for grade in grades if grade is not None]
     return len(words) - len(found), sum(found)
@@ -125,11 +125,6 @@ def _tool(name: str, description: str, function: Callable[..., Any], *arguments:
         context=None,
         renderer=Renderer(function, name, Location(__file__, 1)),
     )
-
-
-def _tags(prompt: CompiledPrompt) -> Iterable[str]:
-    tags: Iterable[str] = prompt.meta.get("promptkit/tags", ())
-    return tags
 
 
 def _shown(found: list[CompiledPrompt]) -> str:

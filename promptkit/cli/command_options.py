@@ -9,13 +9,8 @@ from promptkit.cli.options import SERVE_OPTIONS, add_target
 
 __all__ = ["ADDED", "VENDORS"]
 
-#: The forms of `render` that are a vendor's, and what of `promptkit.exports` makes them.
-VENDORS: Final = {
-    "openai-chat": "openai_chat",
-    "openai-responses": "openai_responses",
-    "anthropic": "anthropic_messages",
-    "gemini": "gemini_contents",
-}
+#: The forms of `render` that are a vendor's: `promptkit.exports.forms` makes them, and imports slowly.
+VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
 _CLIENT_HELP: Final = "the client: as install --list names it"
 

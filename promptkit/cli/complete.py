@@ -9,21 +9,14 @@ from promptkit.catalog.completion import Completion
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
-from promptkit.cli.deadline import call_within_limit, time_limit
-from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
+from promptkit.cli.calls import call_within_limit, report_failure
+from promptkit.cli.diagnostics import print_error, report_diagnostics
 from promptkit.cli.formats import completion_as_json
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.cli.words import is_uri
 from promptkit.errors.diagnostics import Diagnostic, Severity
-from promptkit.errors.exceptions import (
-    ArgumentErrors,
-    PromptError,
-    ResultError,
-    UnknownPrompt,
-    UnknownResource,
-)
-from promptkit.errors.tracebacks import format_exception
+from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
 
 __all__ = ["run"]
 
@@ -58,7 +51,7 @@ def run(options: Namespace, output: Output) -> int:
     outcome = call_within_limit(partial(complete, options.name, options.argument, typed, chosen))
     redactor = Redactor.of(arguments, chosen)
     if not isinstance(outcome, Completion):
-        _report(options.argument, outcome, redactor)
+        report_failure(f"completing {options.argument!r}", outcome, redactor)
         return Exit.FAULTY
     return _print(outcome, redactor, output, as_json=options.json)
 
@@ -95,16 +88,6 @@ def _print(offered: Completion, redactor: Redactor, output: Output, *, as_json: 
         print_error(f"a value cannot be sent: {error}")
         return Exit.FAULTY
     return Exit.FINE
-
-
-def _report(argument: str, error: BaseException | None, redactor: Redactor) -> None:
-    """Print why nothing can be offered: the author's function took too long, or failed."""
-    if error is None:
-        print_error(f"completing {argument!r} took longer than its limit of {time_limit():g} s")
-    elif isinstance(error, PromptError | ResultError):
-        print_error(redactor.redacted(str(error)))
-    else:
-        print_text(redactor.redacted(format_exception(error)))
 
 
 def _is_error(diagnostic: Diagnostic) -> bool:

@@ -3,26 +3,23 @@
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
-from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
+from promptkit.cli.calls import call_within_limit, render_within_limit
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
+from promptkit.server.author_calls import HangsError
 
 __all__ = ["failure_reason", "render_examples", "shown_arguments"]
-
-T = TypeVar("T")
-Subject = TypeVar("Subject", Arguments, CompiledResource)
 
 #: What returns all that is wrong with a rendering.
 Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
@@ -49,21 +46,14 @@ def render_examples(catalog: Catalog, findings_in: Findings) -> tuple[Sequence[D
     found: list[Diagnostic] = []
     skipped: list[str] = []
     for prompt in catalog.prompts:
-        rounds = _examples(example_arguments, prompt.arguments)
+        rounds = example_arguments(prompt.arguments)
         skipped += () if rounds else (prompt.name,)
         found += _rendered(prompt, rounds, findings_in)
     for resource in catalog.resources:
-        uris = _examples(example_uris, resource)
+        uris = example_uris(resource)
         skipped += () if uris else (resource.uri_template,)
         found += _read(catalog, resource, uris)
     return found, skipped
-
-
-def _examples(examples_of: Callable[[Subject], Sequence[T]], subject: Subject) -> Sequence[T]:
-    try:
-        return examples_of(subject)
-    except TypeError:  # an example of a type that has no text: nothing can be sent
-        return ()
 
 
 def _rendered(
@@ -99,10 +89,8 @@ def _refusal(lower: Callable[[], bytes]) -> ValueError | None:
     return None
 
 
-def _failed_prompt(
-    prompt: CompiledPrompt, arguments: Mapping[str, str], error: BaseException | None
-) -> Diagnostic:
-    reason = Redactor.of(prompt.arguments, arguments).redacted(failure_reason(error, time_limit(prompt)))
+def _failed_prompt(prompt: CompiledPrompt, arguments: Mapping[str, str], error: BaseException) -> Diagnostic:
+    reason = Redactor.of(prompt.arguments, arguments).redacted(failure_reason(error))
     return Diagnostic(
         Rule.EXAMPLE_FAILS,
         f"prompt {prompt.name!r}: it fails for {shown_arguments(prompt, arguments)}: {reason}",
@@ -111,9 +99,9 @@ def _failed_prompt(
     )
 
 
-def _failed_resource(resource: CompiledResource, uri: str, error: BaseException | None) -> Diagnostic:
+def _failed_resource(resource: CompiledResource, uri: str, error: BaseException) -> Diagnostic:
     redactor = Redactor.of(resource.arguments, resource.match(uri) or {})
-    message = f"resource {resource.name!r}: it fails for {uri}: {failure_reason(error, time_limit())}"
+    message = f"resource {resource.name!r}: it fails for {uri}: {failure_reason(error)}"
     return Diagnostic(
         Rule.RESOURCE_FAILS,
         redactor.redacted(message),
@@ -131,10 +119,10 @@ def shown_arguments(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> str
     return ", ".join(words) or "its defaults"
 
 
-def failure_reason(error: BaseException | None, limit: float) -> str:
-    """Return why a call failed; None stands for a call that took longer than *limit*, in seconds."""
-    if error is None:
-        return f"it took longer than {limit:g} s"
+def failure_reason(error: BaseException) -> str:
+    """Return why a call failed, on one line."""
+    if isinstance(error, HangsError):
+        return f"it {error}"
     if isinstance(error, ArgumentErrors):
         return "; ".join(map(str, error.faults))
     told = str(error)
@@ -143,8 +131,8 @@ def failure_reason(error: BaseException | None, limit: float) -> str:
     return f"{type(error).__name__}: {told}" if told else type(error).__name__
 
 
-def _place(location: Location, error: BaseException | None) -> Location:
+def _place(location: Location, error: BaseException) -> Location:
     """The line of the author's file that raised, or else the function."""
-    frames = traceback.extract_tb(error.__traceback__ if error else None)
+    frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == location.file and frame.lineno]
     return Location(location.file, lines[-1]) if lines else location.part("def")

@@ -7,7 +7,6 @@ from typing import Any
 from promptkit.catalog.completion import Completion
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
-from promptkit.cli.command_options import VENDORS
 from promptkit.fragments.markdown import code_block
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
@@ -81,7 +80,7 @@ def exported_as_json(
 
     Args:
         form:
-            One of `VENDORS`.
+            One of `promptkit.exports.forms.FORMS`.
 
         shown:
             What was rendered, or a document, which becomes a turn of the user.
@@ -97,11 +96,10 @@ def exported_as_json(
     """
     import msgspec
 
-    from promptkit import exports
+    from promptkit.exports.forms import FORMS
 
-    export = getattr(exports, VENDORS[form])
     workflow = shown if isinstance(shown, Workflow) else user(shown)
-    return redactor.redacted_json(msgspec.to_builtins(export(workflow, lossy=lossy)))
+    return redactor.redacted_json(msgspec.to_builtins(FORMS[form](workflow, lossy=lossy)))
 
 
 def completion_as_json(completion: Completion, redactor: Redactor) -> Any:

@@ -14,9 +14,9 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.cli import Exit
 from promptkit.cli.arguments import ArgumentSyntaxError, current_folder, read_arguments, unread_secrets
+from promptkit.cli.calls import call_within_limit, render_within_limit, report_failure
 from promptkit.cli.command_options import VENDORS
-from promptkit.cli.deadline import call_within_limit, render_within_limit, time_limit
-from promptkit.cli.diagnostics import print_error, print_text, report_diagnostics
+from promptkit.cli.diagnostics import print_error, report_diagnostics
 from promptkit.cli.formats import as_markdown, document_as_json, exported_as_json, prompt_as_json
 from promptkit.cli.loading import load_recipes
 from promptkit.cli.output import Output
@@ -24,16 +24,7 @@ from promptkit.cli.words import is_uri
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic, Rule
-from promptkit.errors.exceptions import (
-    ArgumentErrors,
-    LoadError,
-    PromptError,
-    ResultError,
-    UnknownPrompt,
-    UnknownResource,
-    nearest,
-)
-from promptkit.errors.tracebacks import format_exception
+from promptkit.errors.exceptions import LoadError, UnknownPrompt, UnknownResource, nearest
 from promptkit.exports.errors import ExportError
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
@@ -88,7 +79,7 @@ class _Request:
         redactor = Redactor.of(resource.arguments, variables)
         document = call_within_limit(partial(resource.read, name, variables))
         if not isinstance(document, EmbeddedResource):
-            _report_failure(f"resource {name!r}", document, redactor, time_limit())
+            report_failure(f"resource {name!r}", document, redactor)
             return Exit.FAULTY
         return self._print(document, [document], partial(document_as_json, document), resource.name, redactor)
 
@@ -102,7 +93,7 @@ class _Request:
         redactor = Redactor.of(prompt.arguments, self._arguments)
         said = render_within_limit(prompt, self._arguments)
         if not isinstance(said, Workflow):
-            _report_failure(f"prompt {prompt.name!r}", said, redactor, time_limit(prompt))
+            report_failure(f"prompt {prompt.name!r}", said, redactor)
             return Exit.FAULTY
         contents = [message.content for message in said]
         return self._print(said, contents, partial(prompt_as_json, prompt, said), prompt.name, redactor)
@@ -239,12 +230,3 @@ def _mentions(diagnostic: Diagnostic, name: str) -> bool:
         return False
     defined = rf"""^\s*(?:async\s+)?def\s+{word}\b|\bname\s*=\s*["']{word}["']"""
     return file.stem == name or re.search(defined, source, re.MULTILINE) is not None
-
-
-def _report_failure(what: str, error: BaseException | None, redactor: Redactor, limit: float) -> None:
-    if error is None:
-        print_error(f"{what} took longer than its limit of {limit:g} s")
-    elif isinstance(error, ArgumentErrors | PromptError | ResultError):
-        print_error(redactor.redacted(str(error)))
-    else:
-        print_text(redactor.redacted(format_exception(error)))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.cli import Exit
@@ -68,19 +68,15 @@ def application_factory(
     """
     from promptkit.cli.serve import limits_of
     from promptkit.transports.http.application import BODY_BYTES
-    from promptkit.transports.http.hosting import Settings, host
+    from promptkit.transports.http.hosting import Settings, host, public_names
     from promptkit.transports.state_keys import state_keys
 
-    hosts, origins = [*(options.allow_host or ())], [*(options.allow_origin or ())]
-    if options.public_url is not None:
-        public = _public(options.public_url)
-        hosts.append(public.netloc)
-        origins.append(f"{public.scheme}://{public.netloc}")
-    hosts += [urlsplit(listener.url).netloc for listener in listening if not listener.is_local]
+    public_hosts, public_origins = public_names(options.public_url)
+    own_hosts = (urlsplit(listener.url).netloc for listener in listening if not listener.is_local)
     settings = Settings(
         name=options.name,
-        hosts=hosts,
-        origins=origins,
+        hosts=(*(options.allow_host or ()), *public_hosts, *own_hosts),
+        origins=(*(options.allow_origin or ()), *public_origins),
         keys=state_keys(options.state_keys) or (os.urandom(32),),  # what all workers share
         changes=options.watch and reloader.watches,
         audit=options.audit,
@@ -161,30 +157,14 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     """Compile the recipes, and serve them. Returns if they are not to be served."""
     if options.compiled is not None:
         say(f"{options.compiled!r} is not used over HTTP")
-    standard_error.redirect()  # before recipes are imported, as they may keep the streams
-    gc.disable()  # imports leave no garbage, and looking for it takes time
-    import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
-    with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
-        import_module("uvloop")
-    report = partial(report_faults, ignore=options.ignore)
-    reloader = Reloader(options.target, report)
-    catalog = reloader.load()
-    report(catalog)
+    reloader, catalog = _load(options)
     if options.strict and not catalog.healthy:
         say("nothing is served because of --strict: fix the faults above, or leave out the option")
         return Exit.FAULTY
     try:
         make = application_factory(options, reloader, catalog, listening)
-    except ModuleNotFoundError as error:
-        from promptkit.cli.serve import NEEDS_OTEL
-
-        say(NEEDS_OTEL.format(error.name))
-        return Exit.USAGE
-    except ValueError as error:
-        say(str(error))
-        return Exit.USAGE
-    except OSError as error:
-        say(f"cannot write to {options.audit!r}: {error.strerror}")
+    except (ModuleNotFoundError, ValueError, OSError) as error:
+        say(_why_not_made(options, error))
         return Exit.USAGE
     if not asks_for_tokens(options):
         report_hidden(catalog, options.scopes)
@@ -199,6 +179,30 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     for listener in listening:
         listener.close()
     return exit_now()
+
+
+def _load(options: Namespace) -> tuple[Reloader, Catalog]:
+    """Import what serves, and the recipes, and report their faults."""
+    standard_error.redirect()  # before recipes are imported, as they may keep the streams
+    gc.disable()  # imports leave no garbage, and looking for it takes time
+    import_module("promptkit.transports.http.worker")  # before the fork, so that the workers share its memory
+    with suppress(ModuleNotFoundError):  # asyncio's own loop takes its place
+        import_module("uvloop")
+    report = partial(report_faults, ignore=options.ignore)
+    reloader = Reloader(options.target, report)
+    catalog = reloader.load()
+    report(catalog)
+    return reloader, catalog
+
+
+def _why_not_made(options: Namespace, error: ModuleNotFoundError | ValueError | OSError) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        from promptkit.cli.serve import NEEDS_OTEL
+
+        return NEEDS_OTEL.format(error.name)
+    if isinstance(error, OSError):
+        return f"cannot write to {options.audit!r}: {error.strerror}"
+    return str(error)
 
 
 def _telemetry(options: Namespace) -> "Telemetry | None":
@@ -285,14 +289,6 @@ def _connection_limits(options: Namespace) -> "ConnectionLimits":
 
     chosen = {"connections": options.max_connections, "keep_alive": options.keep_alive}
     return ConnectionLimits(**{name: value for name, value in chosen.items() if value is not None})
-
-
-def _public(url: str) -> SplitResult:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        msg = f"--public-url {url!r} is no URL of this server: write it as https://prompts.example/mcp"
-        raise ValueError(msg)
-    return parts
 
 
 def _where(listener: Listener) -> str:

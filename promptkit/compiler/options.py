@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 from msgspec import Struct
 
+from promptkit.catalog.prompts import TAGS
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
@@ -110,7 +111,7 @@ class Options(Struct, frozen=True, kw_only=True):
     @property
     def wire_meta(self) -> dict[str, Any]:
         """What goes into the prompt's ``_meta``: only what the author set."""
-        own = {"promptkit/tags": list(self.tags), "promptkit/version": self.version}
+        own = {TAGS: list(self.tags), "promptkit/version": self.version}
         return {**{key: value for key, value in own.items() if value}, **self.meta}
 
 

@@ -1,6 +1,6 @@
 """Readers of a fixed set of values: enumerations and ``Literal``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import partial
 from typing import Any, get_args
@@ -9,7 +9,7 @@ from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.scalars import Reader
 from promptkit.errors.exceptions import nearest
 
-__all__ = ["enum_reader", "literal_reader"]
+__all__ = ["enum_reader", "literal_reader", "one_of"]
 
 
 def enum_reader(annotation: type[Enum]) -> Reader | None:
@@ -51,8 +51,12 @@ def _reader(choices: Iterable[tuple[Any, tuple[Any, ...]]]) -> Reader:
         return folded[text]
 
     names = tuple(str(names[0]) for _, names in choices)
-    one_of = repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
-    return Reader(read, one_of, one_of, names)
+    return Reader(read, one_of(names), one_of(names), names)
+
+
+def one_of(names: Sequence[str]) -> str:
+    """Return what a value has to be, in words."""
+    return repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
 
 
 def _by_name(

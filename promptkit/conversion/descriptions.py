@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect as mi
 
+from promptkit.conversion.choices import one_of
 from promptkit.conversion.constraints import describe_length
 from promptkit.conversion.kinds import bare
 from promptkit.conversion.scalars import scalar_of
@@ -50,8 +51,7 @@ def _describe_fields(tree: Any) -> str:
 
 def _describe_choice(tree: Any) -> str:
     values = tree.values if isinstance(tree, mi.LiteralType) else [member.value for member in tree.cls]
-    names = [str(value) for value in values if value is not None]
-    return repr(names[0]) if len(names) == 1 else f"one of {', '.join(names)}"
+    return one_of([str(value) for value in values if value is not None])
 
 
 _DESCRIBERS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {

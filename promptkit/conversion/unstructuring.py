@@ -7,7 +7,7 @@ import msgspec
 
 from promptkit.conversion.scalars import scalar_of_value
 
-__all__ = ["json_of", "text_of"]
+__all__ = ["can_be_sent", "json_of", "text_of"]
 
 
 def json_of(value: Any) -> Any:
@@ -35,6 +35,15 @@ def text_of(value: Any) -> str:
         return scalar.write(value)
     written = json_of(value)
     return written if isinstance(written, str) else msgspec.json.encode(written).decode()
+
+
+def can_be_sent(value: Any) -> bool:
+    """Return whether a client could send *value*: that it, and all its parts, have JSON and text."""
+    try:
+        msgspec.json.encode(json_of(value))
+    except Exception:  # noqa: BLE001 (an author's type may be unable to be written, in any way)
+        return False
+    return True
 
 
 def _text_in_json(value: Any) -> str:

@@ -8,10 +8,12 @@ from typing import Any, Final
 
 from promptkit.language.validation import is_role_tuple
 
-__all__ = ["remedy_for"]
+__all__ = ["NO_SYSTEM", "remedy_for"]
 
 _TURN: Final = "write user(...) or assistant(...) for a turn, or a list for several parts"
-_NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
+
+#: What to do about a system prompt, by whatever name.
+NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
 
 
 def _is_vendors_message(value: object) -> bool:
@@ -31,7 +33,7 @@ def _turn_remedy(value: Any) -> str:
     elif role is None:
         role = getattr(value, "role", None) or getattr(value, "type", None)
     role = role.value if isinstance(role, Enum) else role
-    return f"{_TURN}; {_NO_SYSTEM}" if role in ("system", "developer") else _TURN
+    return f"{_TURN}; {NO_SYSTEM}" if role in ("system", "developer") else _TURN
 
 
 def _uncalled(value: Any) -> str:

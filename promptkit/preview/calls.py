@@ -1,26 +1,27 @@
 """Calling authors' functions beside the event loop of the pages, within a time limit."""
 
 import asyncio
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
-from promptkit.server.scheduling.workers import Abandoned, Worker
+from promptkit.server.author_calls import CANCEL_GRACE_S, AuthorCall, HangsError
+from promptkit.server.scheduling.workers import Worker
 
-__all__ = ["Calls", "HangsError", "call"]
+__all__ = ["Calls", "call"]
 
 T = TypeVar("T")
 
+#: The machinery of imports, as frames name its file.
+_IMPORT: Final = "<frozen importlib._bootstrap>"
+
+#: How soon it is looked again whether an import has ended, in seconds.
+_LOOK_AGAIN_S: Final = 0.05
+
 #: How many calls for one thing may run. One that cannot be stopped counts until it ends.
 _MOST_AT_ONCE: Final = 4
-
-#: How long what is asynchronous may clean up after it was cancelled, in seconds, before it is stopped.
-_CANCEL_GRACE_S: Final = 1.0
-
-
-class HangsError(Exception):
-    """An author's function has not returned; the text says so, after its name."""
 
 
 class Calls:
@@ -103,8 +104,7 @@ async def call(
         async with asyncio.timeout(seconds):
             outcome, error = await work.outcome
     except TimeoutError:
-        msg = f"took longer than its limit of {seconds:g} s"
-        raise HangsError(msg) from None
+        raise HangsError.after(seconds) from None
     finally:
         work.cancel()
     if error is not None:
@@ -119,14 +119,11 @@ class _Work:
         self._loop = asyncio.get_running_loop()
         # Of what is returned and what is raised: a future cannot hold every exception.
         self.outcome: asyncio.Future[tuple[Any, BaseException | None]] = self._loop.create_future()
-        self._function = function
         self._ended = ended
-        self._worker = Worker(self._run)
+        self._call = AuthorCall(function)
+        self._worker = Worker(self._call.run)
         self._worker.when_over(self._tell)
-        self._returned: Any = None
-        self._raised: BaseException | None = RuntimeError("it was stopped")
-        self._task: asyncio.Task[Any] | None = None
-        self._is_async = self._is_cancelled = self._is_over = False
+        self._is_over = False
 
     def start(self) -> None:
         """Start the thread. Raises RuntimeError if the machine has none left."""
@@ -138,40 +135,27 @@ class _Work:
 
     def cancel(self) -> None:
         """Cancel what is asynchronous and let it clean up; stop anything else. No-op if it is over."""
-        self._is_cancelled = True
+        self._call.cancel()
+        if self._call.is_async:
+            self._loop.call_later(CANCEL_GRACE_S, self._stop)
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        """Stop the thread, unless it is over, once it is in no import: others may wait for that module."""
         if self._is_over:
             return
-        if self._is_async:
-            self._cancel_task()
-            self._loop.call_later(_CANCEL_GRACE_S, self._worker.abandon)
+        if self._is_importing:
+            self._loop.call_later(_LOOK_AGAIN_S, self._stop)
         else:
             self._worker.abandon()
 
-    def _cancel_task(self) -> None:
-        if (task := self._task) is not None:
-            with suppress(RuntimeError):  # its loop is closed
-                task.get_loop().call_soon_threadsafe(task.cancel)
-
-    def _run(self) -> None:
-        try:
-            returned = self._function()
-            if isinstance(returned, Coroutine):
-                self._is_async = True
-                returned = asyncio.run(self._awaited(returned))
-            self._returned, self._raised = returned, None
-        except Abandoned:
-            raise
-        except asyncio.CancelledError as error:  # raised further, it would cancel who waits
-            self._raised = RuntimeError("it was cancelled")
-            self._raised.__cause__ = error
-        except BaseException as error:  # noqa: BLE001 (authors raise anything; who waits sees it)
-            self._raised = error
-
-    async def _awaited(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        self._task = asyncio.ensure_future(coroutine)
-        if self._is_cancelled:  # before this could be told
-            self._task.cancel()
-        return await self._task
+    @property
+    def _is_importing(self) -> bool:
+        frame = sys._current_frames().get(self._worker.ident or 0)  # noqa: SLF001 (documented)
+        while frame is not None and frame.f_code.co_filename != _IMPORT:
+            frame = frame.f_back
+        return frame is not None
 
     def _tell(self) -> None:
         with suppress(RuntimeError):  # the pages' loop is closed
@@ -180,5 +164,5 @@ class _Work:
     def _settle(self) -> None:
         self._is_over = True
         if not self.outcome.done():
-            self.outcome.set_result((self._returned, self._raised))
+            self.outcome.set_result((self._call.returned, self._call.raised))
         self._ended()

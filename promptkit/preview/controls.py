@@ -8,6 +8,7 @@ of the type is tried, and at last the value is kept unseen.
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
+from enum import Enum
 from functools import partial
 from typing import Any, Final, get_args
 
@@ -116,7 +117,7 @@ def _choice(argument: Argument, given: str) -> Control | None:
         return None
     values = dict.fromkeys(filter(None, argument.reader.values))
     chosen = _spelling(argument, given, values)
-    options = [Option(value, value, value == chosen) for value in values]
+    options = [Option(value, _label(argument, value), value == chosen) for value in values]
     if chosen and chosen not in values:
         options.append(Option(chosen, f"{chosen} (not a choice)", chosen=True))
     kind: Kind = "radios" if len(values) <= _MOST_RADIOS else "select"
@@ -131,7 +132,13 @@ def _left_out(argument: Argument, values: Mapping[str, None]) -> str:
         return "Choose…"
     if not argument.has_default or argument.default is None:
         return "Not given"
-    return f"Default: {_spelling(argument, text_of(argument.default), values)}"
+    return f"Default: {_label(argument, _spelling(argument, text_of(argument.default), values))}"
+
+
+def _label(argument: Argument, value: str) -> str:
+    """What people see of a choice: what clients send for it, and what its author calls a number."""
+    member = value_of(argument, value)
+    return f"{member.name} ({value})" if isinstance(member, Enum) and isinstance(member.value, int) else value
 
 
 def _spelling(argument: Argument, given: str, values: Mapping[str, None]) -> str:

@@ -15,6 +15,7 @@ from markupsafe import Markup
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.language.content import Content, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
+from promptkit.language.media import Media as MediaContent
 from promptkit.language.messages import Message, Workflow
 from promptkit.language.mime import canonical_type, human_size
 from promptkit.preview.media import Media, is_audio, is_image
@@ -258,8 +259,6 @@ def _shown(
         return "resource", document_of(content, media, redacted, is_whole=is_whole)
     if isinstance(content, ResourceLink):
         return "link", _link(content, redacted)
-    from promptkit.language.media import Media as MediaContent  # most prompts hold none
-
     assert isinstance(content, MediaContent)  # noqa: S101 (there is no other content)
     medium = _medium(content.data, str(content.mime_type), media)
     return medium.kind, medium

@@ -15,7 +15,8 @@ from zlib import crc32
 import attrs
 
 from promptkit.catalog.arguments import Argument, Arguments
-from promptkit.conversion.unstructuring import text_of
+from promptkit.catalog.examples import example_texts
+from promptkit.conversion.unstructuring import can_be_sent, text_of
 from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
 from promptkit.preview.control import Control
@@ -241,7 +242,7 @@ def _field(argument: Argument, submission: Submission, kept: Uploads, faults: It
         attrs.evolve(control, attributes={**control.attributes, **_placeholder(argument)}),
         required=argument.required,
         description=_described(argument, control),
-        examples=_examples(argument),
+        examples=() if argument.arg.secret else example_texts(argument),
         faults=tuple(told(argument, fault, given) for fault in faults if fault.argument == name),
         completes=argument.completer is not None and is_line,
         may_be_empty=given == "" if argument.blank_is_value and not argument.arg.secret else None,
@@ -285,17 +286,4 @@ def _placeholder(argument: Argument) -> dict[str, str]:
     default = argument.default
     if default is NO_DEFAULT or default is None or argument.arg.secret:
         return {}
-    try:
-        return {"placeholder": text_of(default)}
-    except TypeError:  # a type of the author's that cannot be written
-        return {}
-
-
-def _examples(argument: Argument) -> tuple[str, ...]:
-    found = []
-    for example in () if argument.arg.secret else argument.arg.examples:
-        try:
-            found.append(text_of(example))
-        except TypeError:  # as above
-            continue
-    return tuple(found)
+    return {"placeholder": text_of(default)} if can_be_sent(default) else {}

@@ -16,9 +16,6 @@ from promptkit.preview.templating import environment
 
 __all__ = ["Fault", "Gallery"]
 
-#: Where a prompt keeps the tags that its author gave.
-_TAGS: Final = "promptkit/tags"
-
 #: A search shows so many prompts: while somebody types, each key lists them anew.
 _MOST_FOUND: Final = 100
 
@@ -156,17 +153,12 @@ def _matches(words: str, typed: str) -> bool:
 
 def _row(prompt: CompiledPrompt) -> _Row:
     macros: Any = environment().get_template("rows.html").module
-    return _Row(prompt, _words(prompt), macros.card(prompt, _tags(prompt)), macros.line(prompt))
-
-
-def _tags(prompt: CompiledPrompt) -> tuple[str, ...]:
-    tags = prompt.meta.get(_TAGS, ())
-    return tuple(map(str, tags)) if isinstance(tags, list | tuple) else ()
+    return _Row(prompt, _words(prompt), macros.card(prompt), macros.line(prompt))
 
 
 def _words(prompt: CompiledPrompt) -> str:
     """All that is looked for in a prompt."""
-    return _joined(prompt.name, prompt.title, prompt.description, *_tags(prompt), *prompt.arguments.by_name)
+    return _joined(prompt.name, prompt.title, prompt.description, *prompt.tags, *prompt.arguments.by_name)
 
 
 def _words_of_resource(one: CompiledResource) -> str:

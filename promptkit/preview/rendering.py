@@ -1,7 +1,7 @@
 """One prompt with the values of a form: what it says, or why it says nothing."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
@@ -12,17 +12,17 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, ResultError, UnknownResource
+from promptkit.errors.exceptions import ArgumentErrors, Fault, UnknownResource
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
-from promptkit.preview.calls import Calls, HangsError
+from promptkit.preview.calls import Calls
 from promptkit.preview.uploads import Upload
-from promptkit.protocol.limits import Limits
+from promptkit.server.author_calls import explanation, rendering_of, time_limit
 from promptkit.server.elicitation.elicitation import askable
 from promptkit.server.elicitation.forms import elicitation
 
-__all__ = ["Question", "Reading", "Rendering", "read", "render", "said", "time_limit"]
+__all__ = ["Question", "Reading", "Rendering", "read", "render", "said"]
 
 
 @attrs.frozen
@@ -96,11 +96,6 @@ class Rendering:
         return self.redactor.redacted(text) if self.prompt.arguments.secret else text
 
 
-def time_limit(prompt: CompiledPrompt | None = None) -> float:
-    """How long a call may take, in seconds: the limit of a prompt's author, else a server's."""
-    return (prompt and prompt.timeout) or Limits().timeout
-
-
 async def render(
     calls: Calls, catalog: Catalog, prompt: CompiledPrompt, given: Mapping[str, str]
 ) -> Rendering:
@@ -111,7 +106,7 @@ async def render(
     """
     rendering = Rendering(prompt, catalog, given)
     try:
-        workflow = await calls.call(prompt.name, partial(_render, prompt, given), time_limit(prompt))
+        workflow = await calls.call(prompt.name, rendering_of(prompt, given), time_limit(prompt))
     except asyncio.CancelledError:
         raise
     except ArgumentErrors as errors:
@@ -166,10 +161,6 @@ async def read(calls: Calls, catalog: Catalog, uri: str) -> Reading:
     return Reading(resource, document, redacted=redacted)
 
 
-def _render(prompt: CompiledPrompt, given: Mapping[str, str]) -> Workflow | Coroutine[Any, Any, Workflow]:
-    return (prompt.render_async if prompt.renderer.is_async else prompt.render)(given)
-
-
 def _question(prompt: CompiledPrompt, errors: ArgumentErrors) -> Question | None:
     wanted = askable(prompt, errors)
     if not wanted:
@@ -190,8 +181,4 @@ def said(whose: str, error: BaseException) -> str:
         error:
             What was raised.
     """
-    if isinstance(error, HangsError):
-        return f"{whose} {error}"
-    if isinstance(error, PromptError | ResultError | ArgumentErrors):
-        return str(error)
-    return format_exception(error)
+    return explanation(whose, error) or format_exception(error)

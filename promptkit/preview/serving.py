@@ -31,7 +31,7 @@ def serve(
             Where browsers connect.
 
         ready:
-            Called before the first request is answered.
+            Called once a signal ends this properly, before the first request is answered.
 
         close:
             Ends the streams that would go on for ever.
@@ -51,18 +51,22 @@ def serve(
         timeout_graceful_shutdown=_GRACE_S,
     )
     config.load()  # what is slow comes before anybody is told
-    server = _Server(config, close)
-    ready()
+    server = _Server(config, ready, close)
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve(sockets=[listening]))
 
 
 class _Server(Server):
-    """Ends the streams of events first, since it waits for all that runs."""
+    """Says when it is ready, and ends the streams of events first, since it waits for all that runs."""
 
-    def __init__(self, config: Config, close: Callable[[], object]) -> None:
+    def __init__(self, config: Config, ready: Callable[[], object], close: Callable[[], object]) -> None:
         super().__init__(config)
+        self._ready = ready
         self._close = close
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._close()

@@ -14,8 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
-from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
@@ -28,6 +26,7 @@ from promptkit.protocol.events import Request
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.outcomes import error_code, is_failure, is_question
 from promptkit.server.lookup import RequestTarget, target_of
+from promptkit.server.observers import OpenRequests
 
 if sys.platform != "win32":
     import fcntl
@@ -79,8 +78,7 @@ class Audit:
     def __init__(self, file: str | Path) -> None:
         self._file = Path(file).absolute()
         self._lock = Lock()
-        self._begun: dict[int, _Begun] = {}
-        self._numbers = count(1)
+        self._open_requests = OpenRequests(self._end)
         self._lost = 0
         self._complained = False
         self._cut = False
@@ -104,22 +102,16 @@ class Audit:
         principal = request.principal  # a request that is answered has none any more
         subject = None if principal is None else principal.subject
         begun = _Begun(request, subject, catalog, time.time(), time.perf_counter())
-        number = next(self._numbers)
-        self._begun[number] = begun
-        return partial(self._end, number)
+        return self._open_requests.add(begun)
 
     def close(self) -> None:
         """Note the requests that were never answered, and close the file."""
-        for number in list(self._begun):
-            self._end(number, None)
+        self._open_requests.end_all()
         with self._lock:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def _end(self, number: int, reply: bytes | None) -> None:
-        begun = self._begun.pop(number, None)
-        if begun is None:
-            return
+    def _end(self, begun: _Begun, reply: bytes | None) -> None:
         record = _record(begun, _outcome(reply))
         with self._lock:
             if self._lost:

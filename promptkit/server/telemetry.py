@@ -8,8 +8,6 @@ See https://opentelemetry.io/docs/specs/semconv/gen-ai/mcp/.
 
 import time
 from collections.abc import Callable
-from functools import partial
-from itertools import count
 from typing import Final
 
 import attrs
@@ -21,6 +19,7 @@ from promptkit.protocol.events import Request
 from promptkit.protocol.methods import METHODS, TOOL_METHODS
 from promptkit.protocol.outcomes import error_code, is_failure
 from promptkit.server.lookup import target_of
+from promptkit.server.observers import OpenRequests
 from promptkit.version import VERSION
 
 __all__ = ["PIPE", "TCP", "Telemetry", "is_recorded"]
@@ -80,8 +79,7 @@ class Telemetry:
         self._transport = {"network.transport": transport}
         if transport == TCP:
             self._transport["network.protocol.name"] = "http"
-        self._begun: dict[int, _Begun] = {}
-        self._numbers = count(1)
+        self._open_requests = OpenRequests(self._end)
 
     def begin(self, request: Request, catalog: Catalog) -> Callable[[bytes], None]:
         """
@@ -117,9 +115,7 @@ class Telemetry:
         span = self._tracer.start_span(
             name, propagate.extract(_carrier(request)), SpanKind.SERVER, {**attributes, **own}
         )
-        number = next(self._numbers)
-        self._begun[number] = _Begun(span, time.perf_counter(), attributes)
-        return partial(self._end, number)
+        return self._open_requests.add(_Begun(span, time.perf_counter(), attributes))
 
     def refused(self, status: int) -> None:
         """Count an HTTP request that was refused with a status."""
@@ -127,22 +123,18 @@ class Telemetry:
 
     def close(self) -> None:
         """End the spans of requests that were never answered, and hand over what is not exported yet."""
-        for number in list(self._begun):
-            self._end(number, b"")
+        self._open_requests.end_all()
         for provider in (trace.get_tracer_provider(), metrics.get_meter_provider()):
             flush = getattr(provider, "force_flush", None)  # only the SDK has it
             if flush is not None:
                 flush(_FLUSH_MS)
 
-    def _end(self, number: int, reply: bytes) -> None:
-        begun = self._begun.pop(number, None)
-        if begun is None:
-            return
+    def _end(self, begun: _Begun, reply: bytes | None) -> None:
         span, attributes = begun.span, begun.attributes
-        if (code := error_code(reply)) is not None:
-            attributes |= {"error.type": str(code), "rpc.response.status_code": str(code)}
-        elif not reply:
+        if not reply:
             attributes["error.type"] = "cancelled"
+        elif (code := error_code(reply)) is not None:
+            attributes |= {"error.type": str(code), "rpc.response.status_code": str(code)}
         elif is_failure(reply):
             attributes["error.type"] = "tool_error"
         if "error.type" in attributes:

@@ -3,6 +3,7 @@
 from typing import Any, TypeAlias
 
 from promptkit.catalog.arguments import Argument
+from promptkit.catalog.examples import example_texts
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.prompts import Prompt
 from promptkit.conversion.errors import ConversionError
@@ -78,8 +79,7 @@ def _texts(argument: Argument) -> st.SearchStrategy[str]:
 
 def _people_write(argument: Argument) -> list[st.SearchStrategy[str]]:
     """Return strategies for what people write otherwise than programs: choices, examples, nothing."""
-    examples = [text_of(example) for example in argument.arg.examples]
-    texts = [*argument.reader.values, *examples]
+    texts = [*argument.reader.values, *example_texts(argument)]
     if argument.has_default and not argument.blank_is_value:
         texts.append("")  # an empty field of a form
     return [st.sampled_from(texts)] if texts else []

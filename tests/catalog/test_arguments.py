@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.json_schema import schema_of
 from promptkit.compiler.arguments import compile_arguments
 from promptkit.compiler.signature import Parameter, Signature
 from promptkit.conversion.kinds import fits, type_name
@@ -479,6 +480,49 @@ class TestCompile:
 
         (found,) = report.found
         assert "hunter2" not in found.message
+
+    @pytest.mark.parametrize(
+        ("annotation", "default", "arg"),
+        [
+            (str, NO_DEFAULT, Arg("Half: \ud800")),
+            (str, NO_DEFAULT, Arg(title="\ud800")),
+            (str, NO_DEFAULT, Arg(examples=["\ud800"])),
+            (str, "\ud800", Arg()),
+            (list[str], ["\ud800"], Arg()),
+            (Literal["a", "\ud800"], NO_DEFAULT, Arg()),
+        ],
+        ids=["description", "title", "example", "default", "default in a list", "choice"],
+    )
+    def test_text_that_cannot_be_sent_is_reported(self, annotation, default, arg):
+        """
+        It would break the whole list of prompts.
+        """
+        report = Report("prompt 'review'", HERE)
+
+        compile_arguments("review", Signature((Parameter("a", annotation, default, arg),)), report)
+
+        (found,) = report.found
+        assert (found.rule, found.remedy) == (Rule.BAD_METADATA, "remove the half of a surrogate pair")
+        assert found.message.startswith(
+            "prompt 'review': parameter 'a': what clients are told of it cannot be sent: 'utf-8' codec can't"
+        )
+
+    @pytest.mark.parametrize(
+        ("annotation", "default", "arg"),
+        [
+            (int, NO_DEFAULT, Arg(examples=[object()])),
+            (dict[str, Any], {"a": object()}, Arg()),
+            (str, "a" * 300 + "\ud800", Arg()),
+        ],
+        ids=["example", "default", "behind what is shown"],
+    )
+    def test_what_no_client_could_send_is_left_out_of_the_schema(self, annotation, default, arg):
+        """
+        One wrong example would break the whole list of prompts.
+        """
+        (found,) = schema_of(build(Parameter("a", annotation, default, arg)).ordered)["properties"].values()
+
+        assert {"examples", "default"}.isdisjoint(found)
 
     def test_every_parameter_is_judged(self):
         """

@@ -4,7 +4,7 @@ from typing import Annotated
 import pytest
 
 from promptkit import Arg, prompt, resource
-from promptkit.catalog.examples import example_arguments, example_uris
+from promptkit.catalog.examples import example_arguments, example_texts, example_uris
 
 
 def examples_of(function):
@@ -70,6 +70,36 @@ def test_they_are_text_as_a_client_sends_it():
     made = prompt(ask)
 
     assert [made.render_wire(sent).text for sent in examples_of(ask)] == ["3 True", "7 True"]
+
+
+def test_an_example_without_text():
+    """
+    It is left out, as if it were not given: the others are sent, and so are defaults.
+    """
+    wrong = object()
+
+    def required(price: Annotated[int, Arg(examples=[wrong])]):
+        return "x"
+
+    def either(
+        price: Annotated[int, Arg(examples=[5, wrong])], note: Annotated[str, Arg(examples=["a", "b"])]
+    ):
+        return "x"
+
+    def optional(price: Annotated[int | None, Arg(examples=[wrong])] = None):
+        return "x"
+
+    @resource("prices://{price}")
+    def read(price: Annotated[int, Arg(examples=[5, wrong])]) -> str:
+        return "x"
+
+    assert [examples_of(one) for one in (required, either, optional)] == [
+        [],
+        [{"price": "5", "note": "a"}, {"price": "5", "note": "b"}],
+        [{}],
+    ]
+    assert example_uris(read.compile()[0]) == ("prices://5",)
+    assert example_texts(prompt(either).compiled.arguments.by_name["price"]) == ("5",)
 
 
 def test_uris_of_a_template():

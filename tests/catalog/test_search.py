@@ -51,6 +51,18 @@ def test_what_is_found(query, names):
     assert [one.name for one in find(PROMPTS, query)] == names
 
 
+@pytest.mark.parametrize("tags", ["git", 5, None, {"a": 1}], ids=str)
+def test_tags_that_an_author_has_put_into_meta(tags):
+    """
+    What is no list has no tags in it, and hinders nobody from searching.
+    """
+    odd = made("odd", meta={"promptkit/tags": tags})
+    plain = made("plain", meta={"promptkit/tags": ["git", 5]})
+
+    assert (odd.tags, plain.tags) == ((), ("git", "5"))
+    assert find([odd, plain], "git") == [plain]
+
+
 def test_what_is_expected_of_any_is_the_worst():
     """
     Whoever may call any of several prompts is told of all that any of them may do.

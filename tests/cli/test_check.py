@@ -166,7 +166,7 @@ class TestRender:
             "hides": (32, "it fails for key=<secret>: ValueError: bad key <secret>"),
             "refuses": (23, "it fails for its defaults: not today"),
             "second": (15, "it fails for n='0': ZeroDivisionError: integer division or modulo by zero"),
-            "slow": (26, "it fails for its defaults: it took longer than 0.05 s"),
+            "slow": (26, "it fails for its defaults: it took longer than its limit of 0.05 s"),
         }
         assert {one["code"] for one in found["diagnostics"]} == {"PK220"}
 
@@ -330,11 +330,11 @@ class TestResources:
         One that takes too long fails like any other.
         """
         recipes(shelf=RESOURCES.replace('raise PromptError("not today")', "time.sleep(30)"))
-        monkeypatch.setattr("promptkit.cli.deadline.Limits", lambda: SimpleNamespace(timeout=0.05))
+        monkeypatch.setattr("promptkit.server.author_calls.Limits", lambda: SimpleNamespace(timeout=0.05))
 
         found = checked(capsys, "--render")[1]["diagnostics"]
 
-        assert "resource 'late': it fails for docs://late: it took longer than 0.05 s" in [
+        assert "resource 'late': it fails for docs://late: it took longer than its limit of 0.05 s" in [
             one["message"] for one in found
         ]
 

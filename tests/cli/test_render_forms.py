@@ -11,11 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from promptkit import exports
 from promptkit.cli import main
-from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
+from promptkit.exports.forms import FORMS
 from tests.terminal import COMMAND, Person, command, environment, on_terminal
 
 SHELF = '''
@@ -368,7 +367,7 @@ class TestWatch:
 
 
 class TestVendors:
-    @pytest.mark.parametrize("form", VENDORS)
+    @pytest.mark.parametrize("form", FORMS)
     def test_what_a_vendor_takes(self, form, shelf, capsys):
         """
         It is what the export returns, as JSON, with base64 for bytes.
@@ -377,7 +376,7 @@ class TestVendors:
 
         assert (code, err) == (0, "")
         workflow = compile(load(shelf / "recipes")).render("mixed")
-        exported = getattr(exports, VENDORS[form])(workflow, lossy=True)
+        exported = FORMS[form](workflow, lossy=True)
         assert json.loads(out) == msgspec.to_builtins(exported)
 
     def test_what_it_does_not_take(self, shelf, capsys):

@@ -15,29 +15,14 @@ from promptkit.cli.differences.sides import side_of
 from promptkit.compiler.catalogs import catalog_of
 from tests.http_server import http_server
 from tests.posting import PLAIN, body_of, repeat
+from tests.scoped_recipes import RECIPES
 from tests.wire import line, modern
 
-RECIPES = '''
-from promptkit import prompt, resource
-
-@prompt
-def greet():
-    """Say hello."""
-    return "Hello."
-
-@prompt(scopes=["team", "admin"])
-def rotate(key: str = ""):
-    """Rotate a key."""
-    return f"Rotate {key}."
-
-@resource("docs://handbook", scopes=["admin"])
-def handbook() -> str:
-    return "The handbook."
-'''
+ALL = ["greet", "people", "rotate"]
 
 HIDDEN = (
-    "promptkit: hidden, as they need scopes: rotate, handbook; serve with --scopes 'admin team' to show "
-    "all of them, or with --scopes '' to be told no more"
+    "promptkit: hidden, as they need scopes: people, rotate, handbook, notes; serve with --scopes "
+    "'admin team' to show all of them, or with --scopes '' to be told no more"
 )
 
 
@@ -81,7 +66,7 @@ class TestServing:
             assert (names, said.strip()) == (["greet"], HIDDEN)
             assert reply["error"]["message"] == "unknown prompt 'rotate'"
             names, reply, said = serve(place, "--scopes", "team admin")
-            assert (names, said) == (["greet", "rotate"], "")
+            assert (names, said) == (ALL, "")
             assert reply["result"]["messages"][0]["content"]["text"] == "Rotate ."
         assert serve(place, "--scopes", "team")[::2] == (["greet"], "")
         assert serve(place, "--scopes", "")[::2] == (["greet"], "")
@@ -92,7 +77,7 @@ class TestServing:
         """
         (place / "pyproject.toml").write_text('[tool.promptkit.serve]\nscopes = "team admin"\n')
 
-        assert serve(place)[0] == ["greet", "rotate"]
+        assert serve(place)[0] == ALL
 
     def test_a_built_set(self, place):
         """
@@ -102,7 +87,7 @@ class TestServing:
         build = [sys.executable, "-m", "promptkit", "build", "--scopes", "admin team"]
         subprocess.run(build, check=True, cwd=place)
 
-        assert serve(place, *built, "--scopes", "admin team")[::2] == (["greet", "rotate"], "")
+        assert serve(place, *built, "--scopes", "admin team")[::2] == (ALL, "")
         names, _, said = serve(place, *built)
         assert names == ["greet"]
         assert "it was built with" in said
@@ -110,7 +95,7 @@ class TestServing:
 
     @pytest.mark.parametrize(
         ("options", "seen", "said"),
-        [((), ["greet"], HIDDEN), (("--scopes", "team admin"), ["greet", "rotate"], "")],
+        [((), ["greet"], HIDDEN), (("--scopes", "team admin"), ALL, "")],
         ids=["none", "all"],
     )
     def test_over_http_without_tokens(self, place, capfd, options, seen, said):
@@ -155,7 +140,7 @@ class TestAuthors:
         assert "prompt rotate (needs admin team): Rotate a key." in capsys.readouterr().out
         main(["list", "--json"])
         listed = json.loads(capsys.readouterr().out)
-        assert [one.get("scopes") for one in listed["prompts"]] == [None, ["admin", "team"]]
+        assert [one.get("scopes") for one in listed["prompts"]] == [None, ["admin"], ["admin", "team"]]
         assert listed["resources"][0]["scopes"] == ["admin"]
 
     @pytest.mark.parametrize(

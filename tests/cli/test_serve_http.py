@@ -1,12 +1,14 @@
 """`promptkit serve --http`: its options, and what it refuses."""
 
 import os
+import re
 import socket
 import subprocess
 import sys
 
 import pytest
 
+from promptkit import asgi
 from promptkit.cli import main
 from promptkit.cli.configured import configure
 from promptkit.cli.options import parse
@@ -163,7 +165,7 @@ class TestRefusals:
             ),
             (
                 ["--issuer", "https://a.example", "--require-scope", "a b"],
-                "'a b' is no scope: it has no blanks, quotes or backslashes, and only ASCII",
+                "'a b' is no scope: one has ASCII without blanks, quotes and backslashes",
             ),
             (["--token-file", "tokens"], "tokens: cannot be read: No such file or directory"),
         ],
@@ -191,6 +193,20 @@ class TestRefusals:
         said = refused(*words, recipes=recipes(greet=""), environment=environment)
 
         assert said == "promptkit: --issuer needs joserfc: pip install 'promptkit[http,auth]'\n"
+
+    @pytest.mark.parametrize(
+        "url", ["prompts.example", "ftp://prompts.example/", "https://prompts.example/?a=b"]
+    )
+    def test_a_public_url_that_is_none(self, recipes, url):
+        """
+        The command says so, and so does the application of others' servers.
+        """
+        folder = recipes(greet="")
+        message = f"the public URL {url!r} is no URL of a server: write it as https://prompts.example/mcp"
+
+        assert refused("--http", "0", "--public-url", url, recipes=folder).endswith(f"promptkit: {message}\n")
+        with pytest.raises(ValueError, match=re.escape(message)):
+            asgi.app(folder, public_url=url)
 
     def test_too_many_workers(self, recipes):
         """

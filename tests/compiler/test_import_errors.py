@@ -58,6 +58,10 @@ class TestNames:
             ("x = nothing_of_this_name", "define it, or correct the name"),
             ("from promptkit.language.content import usr", "did you mean 'user' of promptkit?"),
             ("from promptkit import SystemMessage", NO_SYSTEM),
+            (
+                "from promptkit import tool",
+                "write @prompt: promptkit serve --tools offers prompts as tools, too",
+            ),
             ("import promptkit\npromptkit.system('a')", NO_SYSTEM),
             ("from promptkit import HumanMessage", "write 'from promptkit import user', and user(...)"),
             (

@@ -24,10 +24,11 @@ from promptkit import (
 from promptkit.catalog.examples import example_arguments
 from promptkit.compiler.loading.loader import load
 from promptkit.exports import ExportError
-from tests.exports.vendors import EXPORTS, validate
+from promptkit.exports.forms import FORMS
+from tests.exports.vendors import validate
 
 RECIPES = Path(__file__).parents[2] / "recipes"
-FORMS = pytest.mark.parametrize("form", EXPORTS)
+EVERY = pytest.mark.parametrize("form", FORMS)
 
 GIF = b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
 JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0\xff\xd9"
@@ -83,7 +84,7 @@ FILES = {"png", "gif", "wav", "mp3", "ogg", "pdf", "docx", "blob of png", "blob 
 def refused(form, workflow):
     """Whether an export refuses a workflow; what it does not refuse has to be valid."""
     try:
-        found = EXPORTS[form](workflow)
+        found = FORMS[form](workflow)
     except ExportError:
         return True
     validate(form, found)
@@ -91,7 +92,7 @@ def refused(form, workflow):
 
 
 class TestValidity:
-    @FORMS
+    @EVERY
     def test_every_kind_of_content(self, form, png, wav):
         """
         What a vendor takes is what its types say; of the assistant, all but files.
@@ -101,20 +102,20 @@ class TestValidity:
         assert {name for name, kind in kinds.items() if refused(form, user(kind))} == REFUSED[form]
         assert {name for name, kind in kinds.items() if refused(form, assistant(kind))} == FILES
 
-    @FORMS
+    @EVERY
     def test_nothing_is_refused_that_may_be_lost(self, form, png, wav):
         """
         With ``lossy=True`` everything is valid, and what is not taken is named in text.
         """
         kinds = content(png, wav)
         workflow = Workflow(Message(role, kind) for role in ("user", "assistant") for kind in kinds.values())
-        found = EXPORTS[form](workflow, lossy=True)
+        found = FORMS[form](workflow, lossy=True)
 
         validate(form, found)
         told = str(found)
         assert all(str(kinds[name]) in told for name in REFUSED[form] | FILES)
 
-    @FORMS
+    @EVERY
     def test_every_recipe(self, form, monkeypatch):
         """
         Each recipe, for its examples, is valid for every vendor, or what does not fit is named.
@@ -127,13 +128,13 @@ class TestValidity:
                 workflow = prompt.render(arguments)
                 if refused(form, workflow):
                     unfit.add(prompt.name)
-                    validate(form, EXPORTS[form](workflow, lossy=True))
+                    validate(form, FORMS[form](workflow, lossy=True))
                 seen += 1
 
         assert seen > 13
         assert unfit == UNFIT_RECIPES[form]
 
-    @FORMS
+    @EVERY
     @given(data=st.data())
     def test_generated_workflows(self, form, png, wav, data):
         """
@@ -148,7 +149,7 @@ class TestValidity:
             lambda role: spoken[role].map(lambda said: Message(role, said))
         )
         workflow = Workflow(data.draw(st.lists(messages, max_size=8)))
-        found = EXPORTS[form](workflow)
+        found = FORMS[form](workflow)
 
         validate(form, found)
         roles = [turn["role"] for turn in found]
@@ -157,12 +158,12 @@ class TestValidity:
         plain = [m.content.text for m in workflow if isinstance(m.content, Text)]
         assert all(text in written for text in plain)
 
-    @FORMS
+    @EVERY
     def test_the_types_are_strict(self, form):
         """
         The check of these tests refuses a key that the vendor does not have.
         """
-        (message,) = EXPORTS[form](user("Hello."))
+        (message,) = FORMS[form](user("Hello."))
 
         with pytest.raises(ValidationError):
             validate(form, [{**message, "extra": 1}])
@@ -197,7 +198,7 @@ class TestForms:
         """
         workflow = user("Look.", Image(png), Audio(wav)) + assistant("I see.") + assistant("Go on?") + "Yes."
 
-        found = EXPORTS["openai-chat"](workflow)
+        found = FORMS["openai-chat"](workflow)
 
         assert [message["role"] for message in found] == ["user", "assistant", "user"]
         text, image, audio = found[0]["content"]
@@ -211,7 +212,7 @@ class TestForms:
         Files bear a name with the suffix of their type.
         """
         letter = EmbeddedResource("docs://a/letter", blob=ZIP, mime_type=DOCX)
-        (message,) = EXPORTS["openai-responses"](user(Image(png), letter))
+        (message,) = FORMS["openai-responses"](user(Image(png), letter))
 
         image, file = message["content"]
         assert image["type"] == "input_image"
@@ -224,7 +225,7 @@ class TestForms:
         Documents are blocks with their URI as the title, and turns of one role are joined.
         """
         style = EmbeddedResource("docs://style", text="Write plainly.")
-        found = EXPORTS["anthropic"](user("Look.") + user(Image(png), style) + assistant("I see."))
+        found = FORMS["anthropic"](user("Look.") + user(Image(png), style) + assistant("I see."))
 
         assert [message["role"] for message in found] == ["user", "assistant"]
         assert [block["type"] for block in found[0]["content"]] == ["text", "image", "document"]
@@ -239,7 +240,7 @@ class TestForms:
         """
         The assistant is the model, and bytes are bytes.
         """
-        found = EXPORTS["gemini"](user(Image(png), Audio(MP3)) + assistant("I see."))
+        found = FORMS["gemini"](user(Image(png), Audio(MP3)) + assistant("I see."))
 
         assert found == [
             {
@@ -258,7 +259,7 @@ class TestForms:
         """
         link = content(png, wav)["linked pdf"]
 
-        fetched = {form: export(user(link)) for form, export in EXPORTS.items()}
+        fetched = {form: export(user(link)) for form, export in FORMS.items()}
 
         assert fetched["openai-chat"] == [{"role": "user", "content": str(link)}]
         assert fetched["openai-responses"][0]["content"][1] == {"type": "input_file", "file_url": link.uri}
@@ -268,7 +269,7 @@ class TestForms:
             "file_uri": link.uri,
         }
 
-    @FORMS
+    @EVERY
     def test_types_that_are_written_otherwise(self, form):
         """
         A type may have capitals, parameters, and a name that people use for it.
@@ -279,14 +280,14 @@ class TestForms:
         ]
         plain = EmbeddedResource("docs://a", blob=JPEG, mime_type="image/jpeg")
 
-        assert EXPORTS[form](user(*named)) == EXPORTS[form](user(plain, plain))
+        assert FORMS[form](user(*named)) == FORMS[form](user(plain, plain))
 
-    @FORMS
+    @EVERY
     def test_they_are_json_but_for_bytes(self, form, png):
         """
         Plain dictionaries, lists and texts.
         """
-        found = EXPORTS[form](user("Look.", Image(png)))
+        found = FORMS[form](user("Look.", Image(png)))
 
         assert json.loads(json.dumps(found, default=lambda data: data.hex()))
 
@@ -303,7 +304,7 @@ class TestErrors:
         )
 
         with pytest.raises(ExportError) as caught:
-            EXPORTS["openai-chat"](workflow)
+            FORMS["openai-chat"](workflow)
 
         assert str(caught.value) == (
             "OpenAI's chat completions cannot take it: "
@@ -320,4 +321,4 @@ class TestErrors:
         Where no type of its family is taken, nothing is to be converted.
         """
         with pytest.raises(ExportError, match="message 1 holds audio/wav of the user: say in text what it"):
-            EXPORTS["anthropic"](user(Audio(wav)))
+            FORMS["anthropic"](user(Audio(wav)))

@@ -10,16 +10,6 @@ from openai.types.responses import EasyInputMessageParam
 from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator
 
-from promptkit.exports import anthropic_messages, gemini_contents, openai_chat, openai_responses
-
-#: Each export by the name of its form.
-EXPORTS = {
-    "openai-chat": openai_chat,
-    "openai-responses": openai_responses,
-    "anthropic": anthropic_messages,
-    "gemini": gemini_contents,
-}
-
 #: The type of one message of each.
 _TYPES = {
     "openai-chat": ChatCompletionMessageParam,

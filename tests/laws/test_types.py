@@ -1,16 +1,11 @@
 import datetime as dt
 import json
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import Enum, IntEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, Optional, TypedDict
+from typing import Annotated, Any, Literal, Optional
 from uuid import UUID
 
-import attrs
 import jsonschema
 import msgspec
 import pytest
@@ -22,72 +17,12 @@ from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.offsets import InZone
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.unstructuring import text_of
+from tests.sample_types import Board, Circle, Level, Node, Options, Pair, Place, Point, Row, Shelf, Tone
 
 
 def share(number):
     """Return how many examples are tried: *number* in CI, half of that elsewhere, tenfold with `--whole`."""
     return number * settings().max_examples // 100
-
-
-class Tone(Enum):
-    WARM = "warm"
-    COLD = "cold"
-
-
-class Level(IntEnum):
-    LOW = 1
-    HIGH = 2
-
-
-@dataclass
-class Point:
-    x: int
-    y: float = 0.0
-
-
-@attrs.define
-class Place:
-    name: str
-    points: list[Point]
-    tone: Tone = Tone.WARM
-    notes: dict[str, str | None] = attrs.Factory(dict)
-
-
-@attrs.define
-class Node:
-    value: int
-    children: list["Node"] = attrs.Factory(list)
-
-
-class Options(TypedDict):
-    depth: int
-    tags: NotRequired[list[str]]
-
-
-class Pair(NamedTuple):
-    left: int
-    right: str = "r"
-
-
-class Circle(msgspec.Struct):
-    radius: int
-    name: str = ""
-
-
-@dataclass
-class Board:
-    cells: dict[str, list[Point]] = field(default_factory=dict)
-
-
-class Row(msgspec.Struct, array_like=True):
-    numbers: set[Decimal]
-    name: str = ""
-
-
-@dataclass
-class Shelf:
-    numbers: AbstractSet[Decimal]
-    sizes: Mapping[Decimal, int]
 
 
 AWARE = st.datetimes(timezones=st.just(dt.UTC))

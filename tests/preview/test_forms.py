@@ -299,6 +299,28 @@ class TestControls:
             ("no", "no", False),
         ]
 
+    @pytest.mark.parametrize(
+        ("annotation", "labels"),
+        [
+            (Tone, {"warm": "warm", "Cold": "Cold"}),
+            (Level, {"1": "LOW (1)", "2": "HIGH (2)"}),
+            (Corner, {"LEFT": "LEFT", "RIGHT": "RIGHT"}),
+            (Literal[Level.HIGH, 3], {"2": "HIGH (2)", "3": "3"}),
+        ],
+        ids=str,
+    )
+    def test_a_number_is_shown_with_its_name(self, annotation, labels):
+        """
+        Beside what is sent, which is what clients are told to send.
+        """
+        assert {one.value: one.label for one in control_of(annotation).options} == labels
+
+    def test_a_default_is_shown_with_its_name(self):
+        """
+        As the choices are.
+        """
+        assert control_of(Level, default=(Level.HIGH,)).options[0].label == "Default: HIGH (2)"
+
     def test_a_control_is_kept_while_people_type(self):
         """
         Its shape stays, whatever is typed; another type, or another file, has another.

@@ -1,12 +1,14 @@
 import asyncio
+import importlib
 import threading
 
 import pytest
 
 from promptkit import PromptError, prompt
 from promptkit.catalog.catalog import Catalog
-from promptkit.preview.calls import Calls, HangsError, call
+from promptkit.preview.calls import Calls, call
 from promptkit.preview.rendering import render
+from promptkit.server.author_calls import HangsError
 from promptkit.server.scheduling.workers import Abandoned
 
 STILL_RUN = (
@@ -110,7 +112,7 @@ class TestCall:
         """
         When time is over, and when nobody waits any more; be it in a coroutine.
         """
-        monkeypatch.setattr("promptkit.preview.calls._CANCEL_GRACE_S", 0.05)
+        monkeypatch.setattr("promptkit.preview.calls.CANCEL_GRACE_S", 0.05)
 
         def spins():
             while True:
@@ -154,6 +156,33 @@ class TestCall:
 
         asyncio.run(scenario())
         assert seen == ["cleaned up"]
+
+    def test_an_import_is_not_stopped(self, tmp_path, monkeypatch):
+        """
+        Python would give the half of a module to whoever waits for it.
+        """
+        (tmp_path / "slowly_made.py").write_text(
+            "import time\nimport slowly_begun\nslowly_begun.event.set()\n"
+            "for _ in range(30): time.sleep(0.01)\nwhole = 'whole'\n"
+        )
+        (tmp_path / "slowly_begun.py").write_text("import threading\nevent = threading.Event()\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        slowly_begun = importlib.import_module("slowly_begun")
+
+        def imports():
+            import slowly_made  # unlike `import_module`, this may return what another thread fails to import
+
+            return slowly_made.whole
+
+        async def scenario():
+            first = asyncio.create_task(call(imports, 50))
+            await asyncio.to_thread(slowly_begun.event.wait)
+            second = asyncio.create_task(call(imports, 50))
+            await asyncio.sleep(0.05)
+            first.cancel()
+            return await second
+
+        assert asyncio.run(scenario()) == "whole"
 
     def test_an_exception_that_an_author_has_kept(self):
         """

@@ -33,13 +33,13 @@ from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.catalogs import catalog_of
 from promptkit.compiler.lints.client_profiles import CLIENTS
 from promptkit.compiler.lints.client_profiles import Client as Profile
+from promptkit.exports.forms import FORMS
 from promptkit.preview.media import Media
 from promptkit.preview.rendering import Question, Rendering
 from promptkit.preview.tabs import TABS, content_of
 from promptkit.preview.tabs.clients import sent_by
 from promptkit.preview.tabs.content import TabContent
 from promptkit.preview.tabs.python_source import Source
-from promptkit.preview.tabs.vendors import EXPORTS
 from promptkit.preview.templating import environment
 from promptkit.preview.uploads import Upload
 from promptkit.protocol.revisions import REVISIONS
@@ -181,9 +181,9 @@ class TestVendors:
         """
         They are called as `promptkit render --format` calls them.
         """
-        assert {name: export.__name__ for name, export in EXPORTS.items()} == VENDORS
+        assert tuple(FORMS) == VENDORS
 
-    @pytest.mark.parametrize("form", EXPORTS)
+    @pytest.mark.parametrize("form", FORMS)
     def test_it_is_what_render_prints(self, form, tmp_path, monkeypatch, capfd):
         """
         The tab and the command say the same.
@@ -814,7 +814,7 @@ def test_no_tab_shows_a_secret(tab, sent):
     It stands neither in texts nor in notes, also where another argument holds it.
     """
     rendering = rendered(whisper, **sent)
-    for choice in ("", *REVISIONS, *EXPORTS, *CLIENTS):
+    for choice in ("", *REVISIONS, *FORMS, *CLIENTS):
         shown = repr(content_of(tab, rendering, "recipes", choice))
         assert [word for word in ("hunter2", "three") if word in shown] == []
 

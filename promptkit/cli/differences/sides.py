@@ -8,7 +8,7 @@ reads what is wanted from standard input, and prints the data.
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from promptkit.catalog.examples import example_arguments, example_uris
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.cli.deadline import Outcome, call_within_limit, render_within_limit, time_limit
+from promptkit.cli.calls import call_within_limit, render_within_limit
 from promptkit.cli.differences.revisions import RevisionError
 from promptkit.cli.examples import failure_reason, shown_arguments
 from promptkit.cli.list import shown_type
@@ -180,40 +180,33 @@ def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
     """
     found: dict[str, list[Any]] = {}
     for prompt in catalog.prompts:
-        found[f"prompt {prompt.name}"] = _sendable(partial(example_arguments, prompt.arguments))
+        found[f"prompt {prompt.name}"] = list(example_arguments(prompt.arguments))
     for resource in catalog.resources:
-        found[_key(resource)] = _sendable(partial(example_uris, resource))
+        found[_key(resource)] = list(example_uris(resource))
     return found
-
-
-def _sendable(examples: Callable[[], Sequence[Any]]) -> list[Any]:
-    try:
-        return list(examples())
-    except TypeError:  # an example of a type that has no text: nothing can be sent
-        return []
 
 
 def _rendered(prompt: CompiledPrompt, sent: Mapping[str, str]) -> dict[str, Any]:
     outcome = render_within_limit(prompt, sent)
     redactor = Redactor.of(prompt.arguments, sent)
-    return _told(shown_arguments(prompt, sent), outcome, redactor, time_limit(prompt))
+    return _told(shown_arguments(prompt, sent), outcome, redactor)
 
 
 def _read(catalog: Catalog, resource: CompiledResource, uri: str) -> dict[str, Any]:
     outcome = call_within_limit(partial(catalog.read, uri))
     redactor = Redactor.of(resource.arguments, resource.match(uri) or {})
-    return _told(redactor.redacted(uri), outcome, redactor, time_limit())
+    return _told(redactor.redacted(uri), outcome, redactor)
 
 
 def _told(
-    example: str, outcome: Outcome | EmbeddedResource, redactor: Redactor, limit: float
+    example: str, outcome: Workflow | EmbeddedResource | BaseException, redactor: Redactor
 ) -> dict[str, Any]:
     """What came of an example: a text, or why there is none."""
     text = failure = None
     if isinstance(outcome, Workflow | EmbeddedResource):
         text = redactor.redacted(str(outcome))
     else:
-        failure = redactor.redacted(failure_reason(outcome, limit))
+        failure = redactor.redacted(failure_reason(outcome))
     return {"for": example, "text": text, "failure": failure}
 
 

@@ -8,7 +8,7 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.lints.client_profiles import Client, client_of
-from promptkit.compiler.lints.conversations import Conversation, Kind, SentMessage, conversation_of
+from promptkit.compiler.lints.conversations import NAMED, Conversation, Kind, SentMessage, conversation_of
 from promptkit.compiler.lints.messages import Source, place_of
 from promptkit.conversion.errors import ConversionError
 from promptkit.conversion.kinds import is_literal, plain
@@ -16,14 +16,6 @@ from promptkit.errors.diagnostics import Diagnostic, Report, Rule
 from promptkit.language.messages import Workflow
 
 __all__ = ["lint_client", "lint_workflow"]
-
-#: How kinds of content are named to people.
-_NAMES: Final[dict[Kind, str]] = {
-    "image": "an image",
-    "recording": "a recording",
-    "document": "an embedded resource",
-    "link": "a link to a resource",
-}
 
 #: What to do about content that does not arrive.
 _INSTEAD: Final[dict[Kind, str]] = {
@@ -179,7 +171,7 @@ def _check_conversations(
     """Report what is lost of messages, and of content wherever it is made."""
     for message in content:
         if message.kind in client.lost:
-            fault = f"{client.title} {client.loses} {_NAMES[message.kind]}"
+            fault = f"{client.title} {client.loses} {NAMED[message.kind]}"
             place = place_of(message, report.location)
             report.add(Rule.LOST_CONTENT, fault, _remedy(client, message.kind), place)
     if client.sends_first_only:

@@ -1,7 +1,7 @@
 """Conversations: which messages a prompt sends, as far as its source shows them, or a rendering does."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice, product
 from typing import Any, Final, Literal, TypeAlias
 
@@ -18,6 +18,7 @@ from promptkit.language.messages import Workflow
 from promptkit.language.turns import assistant, user
 
 __all__ = [
+    "NAMED",
     "Conversation",
     "Kind",
     "SentMessage",
@@ -35,6 +36,14 @@ _KINDS: Final[dict[type[Content], Kind]] = {
     Audio: "recording",
     EmbeddedResource: "document",
     ResourceLink: "link",
+}
+
+#: How what is no text is named to people.
+NAMED: Final[Mapping[Kind, str]] = {
+    "image": "an image",
+    "recording": "a recording",
+    "document": "an embedded resource",
+    "link": "a link to a resource",
 }
 
 #: What the methods of classes of content, and of resources, make.
@@ -235,7 +244,4 @@ def _module_of(value: Any) -> str:
 def _assigned(name: str, names: Names) -> ast.expr | None:
     """The value of a local name that is assigned once, and not changed since."""
     is_changed = name in names.arguments or name in names.appended or name in names.untracked
-    match names.assigned.get(name, ()):
-        case [value] if not is_changed:
-            return value
-    return None
+    return None if is_changed else names.assigned_once(name)

@@ -185,9 +185,8 @@ class _SourceFile:
         """The value of a local name that is assigned once."""
         if isinstance(node, ast.Name):
             for function in reversed(self._around(node.lineno, node.col_offset)):
-                match Names(function, {}).assigned.get(node.id, ()):
-                    case [value]:
-                        return value
+                if (value := Names(function, {}).assigned_once(node.id)) is not None:
+                    return value
         return node
 
     def _is_path(self, node: ast.expr) -> bool:

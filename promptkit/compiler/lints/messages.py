@@ -4,10 +4,11 @@ import ast
 import inspect
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.lints.conversations import (
+    NAMED,
     Conversation,
     SentMessage,
     content_in,
@@ -25,13 +26,6 @@ from promptkit.language.image import Image
 from promptkit.language.messages import Workflow
 
 __all__ = ["Source", "lint_first_message", "lint_messages", "place_of"]
-
-_NO_TEXT: Final = {
-    "image": "an image",
-    "recording": "a recording",
-    "document": "an embedded resource",
-    "link": "a link to a resource",
-}
 
 
 class Source:
@@ -120,8 +114,8 @@ def _check_first(conversations: Iterable[Conversation], report: Report) -> None:
         if first.role == "assistant":
             fault = "its first message is the assistant's"
             remedy = "begin with what the person says, in user(...)"
-        elif first.kind in _NO_TEXT and any(other.kind == "text" for other in others):
-            fault = f"its first message is {_NO_TEXT[first.kind]}, and some clients take the first one alone"
+        elif first.kind in NAMED and any(other.kind == "text" for other in others):
+            fault = f"its first message is {NAMED[first.kind]}, and some clients take the first one alone"
             remedy = "put the text before it"
         else:
             continue

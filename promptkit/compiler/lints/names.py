@@ -89,6 +89,11 @@ class Names:
         """The function's own names."""
         return {*self.arguments, *self.assigned}
 
+    def assigned_once(self, name: str) -> ast.expr | None:
+        """Return the one expression that is assigned to a local name; None if there are others, or none."""
+        values = self.assigned.get(name, ())
+        return values[0] if len(values) == 1 else None
+
     def value(self, node: ast.expr) -> Any:
         """Return what a dotted name of the module stands for, or None."""
         return value_of(node, self.module, self.local)

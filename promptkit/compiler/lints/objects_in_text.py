@@ -34,7 +34,7 @@ def _check_value(node: ast.FormattedValue, names: Names, report: Report) -> None
         )
 
 
-def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: PLR0911 (a list of cases)
+def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: C901, PLR0911 (a list of cases)
     """Return what the f-string would show, and what to write instead; None if its text is of use."""
     match node:
         case ast.GeneratorExp():
@@ -51,19 +51,14 @@ def _object(node: ast.expr, names: Names) -> tuple[str, str] | None:  # noqa: PL
         case ast.Name(id=name) if name in names.arguments:
             return _member(name, names)
         case ast.Name(id=name) if name in names.assigned:
-            return _assigned(names.assigned[name], names)
+            match names.assigned_once(name):
+                case ast.GeneratorExp() | ast.Lambda() | ast.Call() as value:
+                    return _object(value, names)
         case ast.Name() | ast.Attribute():
             value = names.value(node)
             if callable(value) or isinstance(value, ModuleType):
                 kind = "a class" if isinstance(value, type) else "a function"
                 return f"{kind}, not what it returns", f"call it: {ast.unparse(node)}(...)"
-    return None
-
-
-def _assigned(values: list[ast.expr], names: Names) -> tuple[str, str] | None:
-    match values:
-        case [ast.GeneratorExp() | ast.Lambda() | ast.Call() as value]:
-            return _object(value, names)
     return None
 
 

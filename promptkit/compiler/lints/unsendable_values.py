@@ -104,9 +104,9 @@ def _assigned(node: ast.expr, names: Names) -> tuple[ast.expr, list[ast.expr]]:
     """The literal that a local name stands for if it has one value, and what is appended to it."""
     if not isinstance(node, ast.Name) or node.id in names.arguments:
         return node, []
-    match names.assigned.get(node.id, ()):
-        case [ast.Dict() | ast.List() | ast.Tuple() | ast.Set() as value]:
-            return value, names.appended.get(node.id, [])
+    value = names.assigned_once(node.id)
+    if isinstance(value, ast.Dict | ast.List | ast.Tuple | ast.Set):
+        return value, names.appended.get(node.id, [])
     return node, []
 
 

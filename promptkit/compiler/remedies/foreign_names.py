@@ -3,15 +3,16 @@
 from collections.abc import Mapping
 from typing import Final
 
+from promptkit.language.return_remedies import NO_SYSTEM
+
 __all__ = ["remedy_for_name", "remedy_for_option"]
 
-_NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
 _FUNCTION: Final = "write a function with @prompt that returns an f-string"
 _SERVER: Final = "there is no server to make: decorate functions with @prompt, and run promptkit serve"
 
 #: What to write instead of a name that promptkit does not have.
 _NAMES: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("SystemMessage", "System", "system", "DeveloperMessage", "developer"), _NO_SYSTEM),
+    **dict.fromkeys(("SystemMessage", "System", "system", "DeveloperMessage", "developer"), NO_SYSTEM),
     **dict.fromkeys(
         ("UserMessage", "HumanMessage", "human"), "write 'from promptkit import user', and user(...)"
     ),
@@ -21,7 +22,7 @@ _NAMES: Final[Mapping[str, str]] = {
     ),
     **dict.fromkeys(("PromptTemplate", "ChatPromptTemplate", "Template", "template"), _FUNCTION),
     **dict.fromkeys(("FastMCP", "MCPServer", "Server", "McpServer", "mcp", "server"), _SERVER),
-    "tool": "promptkit serves prompts and resources, and no tools",
+    "tool": "write @prompt: promptkit serve --tools offers prompts as tools, too",
     **dict.fromkeys(("Field", "Param", "Parameter", "Argument"), "write Arg('...') in Annotated"),
     **dict.fromkeys(("from_file", "open", "load", "from_filename"), "write .from_path(...)"),
     "TextContent": "did you mean 'Text'?",

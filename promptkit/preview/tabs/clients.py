@@ -14,8 +14,9 @@ from promptkit.compiler.lints.conversations import conversation_of
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.language.messages import Workflow
 from promptkit.preview.controls import is_upload
-from promptkit.preview.rendering import Rendering, said, time_limit
+from promptkit.preview.rendering import Rendering, said
 from promptkit.preview.tabs.content import Arrival, ClientView, TabContent, choices_of
+from promptkit.server.author_calls import time_limit
 
 __all__ = ["content", "sent_by"]
 
@@ -103,6 +104,7 @@ def _received(client: Client, rendering: Rendering) -> _Received:
 def _said(prompt: CompiledPrompt, sent: Mapping[str, str]) -> Workflow:
     if not prompt.renderer.is_async:
         return prompt.render(sent)
+    # Whoever calls this can stop its thread once that runs Python code, which an idle event loop does not.
     return asyncio.run(asyncio.wait_for(prompt.render_async(sent), time_limit(prompt)))
 
 

@@ -1,24 +1,16 @@
 """The tab *vendors*: what the SDK of each vendor takes."""
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
-from promptkit import exports
+from promptkit.exports.errors import ExportError
+from promptkit.exports.forms import FORMS
 from promptkit.language.messages import Workflow
 from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.content import TabContent, choices_of, json_block
 
-__all__ = ["EXPORTS", "content"]
-
-#: The vendors' forms, by the name that `promptkit render --format` has for them.
-EXPORTS: Final[dict[str, Callable[..., Any]]] = {
-    "openai-chat": exports.openai_chat,
-    "openai-responses": exports.openai_responses,
-    "anthropic": exports.anthropic_messages,
-    "gemini": exports.gemini_contents,
-}
+__all__ = ["content"]
 
 _LABELS: Final = {
     "openai-chat": "OpenAI chat",
@@ -44,14 +36,14 @@ def content(rendering: Rendering, _target: str, choice: str) -> TabContent:
     Return what one vendor takes, or what it does not take; then it can also be shown as text.
     """
     form, is_lossy = choice.removesuffix(_LOSSY), choice.endswith(_LOSSY)
-    form = form if form in EXPORTS else next(iter(EXPORTS))
+    form = form if form in FORMS else next(iter(FORMS))
     labels = dict(_LABELS)
     notes: tuple[str, ...] = ()
     if rendering.workflow is None:
         _, choices = choices_of(labels, form, form)
         return TabContent("vendors", choices, notes=("There is nothing to send for these arguments.",))
     found = _exported(form, rendering.workflow, lossy=False)
-    if isinstance(found, exports.ExportError):
+    if isinstance(found, ExportError):
         labels[form + _LOSSY] = f"{_LABELS[form]}, text in place of it"
         notes = tuple(f"{found.vendor} cannot take it: {part}." for part in found.parts)
         found = _exported(form, rendering.workflow, lossy=True) if is_lossy else None
@@ -66,6 +58,6 @@ def content(rendering: Rendering, _target: str, choice: str) -> TabContent:
 def _exported(form: str, workflow: Workflow, *, lossy: bool) -> Any:
     """What the vendor takes, as JSON has it, or the error that says what it cannot take."""
     try:
-        return msgspec.to_builtins(EXPORTS[form](workflow, lossy=lossy))
-    except exports.ExportError as error:
+        return msgspec.to_builtins(FORMS[form](workflow, lossy=lossy))
+    except ExportError as error:
         return error

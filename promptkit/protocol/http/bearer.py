@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from msgspec import UNSET, UnsetType
 
-from promptkit.language.scopes import is_scope
+from promptkit.language.scopes import scopes_of
 from promptkit.protocol.http.guard import ENDPOINT
 from promptkit.protocol.http.messages import Head, Response, refuse
 from promptkit.protocol.http.statuses import RETRY
@@ -62,11 +62,7 @@ class BearerScheme:
         self, resource: str | None = None, issuer: str | None = None, scopes: Iterable[str] = ()
     ) -> None:
         self._scopes = tuple(dict.fromkeys(scopes))
-        for scope in self._scopes:
-            if not is_scope(scope):
-                msg = f"{scope!r} is no scope: it has no blanks, quotes or backslashes, and only ASCII"
-                raise ValueError(msg)
-        self._required = frozenset(self._scopes)
+        self._required = scopes_of(self._scopes)
         self._metadata: list[str] = []
         self.documents: Mapping[str, bytes] = MappingProxyType({})
         if issuer is not None:

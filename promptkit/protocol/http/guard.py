@@ -7,7 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from promptkit.errors.exceptions import shortened
-from promptkit.protocol.http.messages import JSON, Head, Response, refuse
+from promptkit.protocol.http.messages import JSON, JSON_BODY, Head, Response, refuse
 from promptkit.protocol.jsonrpc import InvalidRequest
 
 __all__ = ["ENDPOINT", "Guard", "accepts"]
@@ -141,7 +141,7 @@ class Guard:
 
 def _read_only(head: Head, document: bytes) -> Response:
     if head.method in ("GET", "HEAD"):
-        return Response(200, document, ((b"content-type", JSON), (b"cache-control", b"max-age=300")))
+        return Response(200, document, (JSON_BODY, (b"cache-control", b"max-age=300")))
     if head.method == "OPTIONS" and b"origin" in head.fields:
         return _preflight(b"GET")
     return refuse(405, InvalidRequest("this can only be read: use GET"), headers=((b"allow", b"GET, HEAD"),))

@@ -9,9 +9,12 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from promptkit.errors.exceptions import PromptkitError
 from promptkit.protocol.jsonrpc import RequestId, encode_error
 
-__all__ = ["CLOSE", "JSON", "Head", "Response", "read_head", "refuse"]
+__all__ = ["CLOSE", "JSON", "JSON_BODY", "Head", "Response", "read_head", "refuse"]
 
 JSON: Final = b"application/json"
+
+#: Says that a body is JSON.
+JSON_BODY: Final = (b"content-type", JSON)
 
 #: Says that the connection ends with the response.
 CLOSE: Final = (b"connection", b"close")
@@ -121,4 +124,4 @@ def refuse(
     Return the response that refuses a request, with the error as JSON-RPC has it.
     """
     body = encode_error(request_id, error)[: -len(b"\n")]
-    return Response(status, body, ((b"content-type", JSON), *headers))
+    return Response(status, body, (JSON_BODY, *headers))

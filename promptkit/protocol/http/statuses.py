@@ -3,13 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
-from promptkit.protocol.http.messages import JSON, Response
+from promptkit.protocol.http.messages import JSON_BODY, Response
 from promptkit.protocol.jsonrpc import Code
 from promptkit.protocol.outcomes import error_code, retry_after
 
 __all__ = ["RETRY", "response_to", "status_of"]
-
-_JSON: Final = (b"content-type", JSON)
 
 #: When a client may try again that has met a limit, in seconds, if the error does not say it.
 RETRY: Final = (b"retry-after", b"1")
@@ -70,7 +68,7 @@ def response_to(reply: bytes, *, modern: bool) -> Response:
     """
     status = status_of(reply, modern=modern)
     if status != Code.TOO_MANY_REQUESTS:
-        return Response(status, reply[:-1], (_JSON,))
+        return Response(status, reply[:-1], (JSON_BODY,))
     seconds = retry_after(reply)
     retry = RETRY if seconds is None else (RETRY[0], b"%d" % seconds)
-    return Response(status, reply[:-1], (_JSON, retry))
+    return Response(status, reply[:-1], (JSON_BODY, retry))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard
-from promptkit.protocol.http.messages import JSON, Head, Response, read_head
+from promptkit.protocol.http.messages import JSON_BODY, Head, Response, read_head
 from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.limits import Limits
@@ -33,7 +33,6 @@ __all__ = ["BODY_BYTES", "Application"]
 #: The longest body, in bytes, unless another limit is given. The official servers have the same.
 BODY_BYTES: Final = 4 * 1024 * 1024
 
-_JSON: Final = (b"content-type", JSON)
 _EVENTS: Final = (
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache, no-transform"),
@@ -288,14 +287,14 @@ class Application:
         if head.method not in ("GET", "HEAD"):
             return Response(405, headers=((b"allow", b"GET, HEAD"),))
         if head.path == "/healthz":
-            return Response(200, b'{"status":"ok"}', (_JSON,))
+            return Response(200, b'{"status":"ok"}', (JSON_BODY,))
         if self.draining:
-            return Response(503, b'{"status":"ending"}', (_JSON,))
+            return Response(503, b'{"status":"ending"}', (JSON_BODY,))
         server = self.start()
         if not server.reads:
-            return Response(503, b'{"status":"nobody reads requests"}', (_JSON,))
+            return Response(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
         digest = await asyncio.to_thread(lambda: server.digest)  # of a large catalog, it takes a while
-        return Response(200, encode({"status": "ready", "catalog": digest}), (_JSON,))
+        return Response(200, encode({"status": "ready", "catalog": digest}), (JSON_BODY,))
 
     def _loop_side(self) -> _LoopSide:
         loop = asyncio.get_running_loop()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
     from promptkit.transports.authorization.authorizer import Authorizer
 
-__all__ = ["Settings", "host"]
+__all__ = ["Settings", "host", "public_names"]
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -139,6 +140,22 @@ def host(
         authorizer=authorizer,
         telemetry=settings.telemetry,
     )
+
+
+def public_names(url: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """
+    Return the hosts and the origins that the URL by which clients call a server allows; none without one.
+
+    Raises:
+        ValueError: If it is no such URL.
+    """
+    if url is None:
+        return (), ()
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        msg = f"the public URL {url!r} is no URL of a server: write it as https://prompts.example/mcp"
+        raise ValueError(msg)
+    return (parts.netloc,), (f"{parts.scheme}://{parts.netloc}",)
 
 
 def _observer(settings: Settings) -> "Observer | None":

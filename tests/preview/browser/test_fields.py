@@ -1,50 +1,21 @@
 """Forms in a browser: what people enter there is what the function gets."""
 
+import inspect
+
 import pytest
+
+from tests import sample_types
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = pytest.mark.installs
 
-HEAD = """
-import enum
-from dataclasses import dataclass
+HEAD = f"""{inspect.getsource(sample_types)}
 from datetime import date, datetime, time, timedelta
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict
+from typing import Annotated, Literal
 from uuid import UUID
-import attrs
-import msgspec
 from promptkit import Arg, prompt
-
-class Tone(enum.Enum):
-    WARM = "warm"
-    COLD = "cold"
-
-class Level(enum.IntEnum):
-    LOW = 1
-    HIGH = 2
-
-@dataclass
-class Point:
-    x: int
-    y: float = 0.0
-
-@attrs.define
-class Place:
-    name: str
-    points: list[Point] = attrs.Factory(list)
-
-class Options(TypedDict):
-    depth: int
-
-class Pair(NamedTuple):
-    left: int
-    right: str
-
-class Circle(msgspec.Struct):
-    radius: int
 """
 
 #: A type, how a person enters a value, what that is, and its `repr` in the function.
@@ -55,8 +26,8 @@ TYPES = [
     ("float", "type", "2.5", "2.5"),
     ("Decimal", "type", "2.50", "Decimal('2.50')"),
     ("bool", "check", "yes", "True"),
-    ("Tone", "check", "cold", "<Tone.COLD: 'cold'>"),
-    ("Level", "check", "2", "<Level.HIGH: 2>"),
+    ("Tone", "check", "Cold", "<Tone.COLD: 'Cold'>"),
+    ("Level", "check", "HIGH (2)", "<Level.HIGH: 2>"),
     ("Literal['python', 'rust']", "check", "rust", "'rust'"),
     ("Literal['a', 'b', 'c', 'd', 'e']", "select", "d", "'d'"),
     ("date", "fill", "2026-01-31", "datetime.date(2026, 1, 31)"),
@@ -74,7 +45,7 @@ TYPES = [
     ("list[bytes]", "upload", "hi", "[b'hi']"),
     ("list[str]", "fill", "one, and\ntwo", "['one, and', 'two']"),
     ("list[int]", "fill", "1\n2", "[1, 2]"),
-    ("list[Tone]", "fill", "cold\nwarm", "[<Tone.COLD: 'cold'>, <Tone.WARM: 'warm'>]"),
+    ("list[Tone]", "fill", "cold\nwarm", "[<Tone.COLD: 'Cold'>, <Tone.WARM: 'warm'>]"),
     ("set[int]", "fill", "2", "{2}"),
     ("frozenset[str]", "fill", "a", "frozenset({'a'})"),
     ("tuple[int, ...]", "fill", "1, 2", "(1, 2)"),
@@ -83,10 +54,15 @@ TYPES = [
     ("dict[str, list[Point]]", "fill", '{"a": [{"x": 1}]}', "{'a': [Point(x=1, y=0.0)]}"),
     ("Point", "fill", '{"x": 1, "y": 2}', "Point(x=1, y=2.0)"),
     ("list[Point]", "fill", '[{"x": 1}]', "[Point(x=1, y=0.0)]"),
-    ("Place", "fill", '{"name": "here"}', "Place(name='here', points=[])"),
+    (
+        "Place",
+        "fill",
+        '{"name": "here", "points": []}',
+        "Place(name='here', points=[], tone=<Tone.WARM: 'warm'>, notes={})",
+    ),
     ("Options", "fill", '{"depth": 2}', "{'depth': 2}"),
     ("Pair", "fill", '[1, "r"]', "Pair(left=1, right='r')"),
-    ("Circle", "fill", '{"radius": 3}', "Circle(radius=3)"),
+    ("Circle", "fill", '{"radius": 3}', "Circle(radius=3, name='')"),
     ("int | str", "fill", "5", "5"),
     ("float | Literal['auto']", "complete", "AUTO", "'auto'"),
     ("int | None", "type", "5", "5"),
@@ -333,8 +309,8 @@ class TestTyping:
         page = visit.prompt("examples")
         page.get_by_role("button", name="change: Example 2").click()
         page.get_by_role("button", name="tone: Example").click()
-        expect(page.locator("#conversation")).to_contain_text("Say Add it cold.")
+        expect(page.locator("#conversation")).to_contain_text("Say Add it Cold.")
 
         page = visit.prompt("examples")
         page.get_by_role("link", name="Fill in the author's example").click()
-        expect(page.locator("#conversation")).to_contain_text("Say Fix <the> bug cold.")
+        expect(page.locator("#conversation")).to_contain_text("Say Fix <the> bug Cold.")

@@ -8,38 +8,12 @@ import pytest
 from promptkit.asgi import Principal, app
 from promptkit.transports.http.sweep import Sweep
 from tests.posting import answer_to, post
+from tests.scoped_recipes import RECIPES
 from tests.wire import initialize, modern, request
 
 RESOURCE = "https://prompts.example/mcp"
 ISSUER = "https://issuer.example"
 METADATA = "https://prompts.example/.well-known/oauth-protected-resource/mcp"
-
-RECIPES = '''
-from promptkit import prompt, resource
-
-@prompt
-def greet():
-    """Say hello."""
-    return "Hello."
-
-@prompt(scopes=["team", "admin"])
-def rotate(key: str = ""):
-    """Rotate a key."""
-    return f"Rotate {key}."
-
-@prompt(scopes=["admin"], tool=False)
-def people():
-    """Not for models."""
-    return "People."
-
-@resource("docs://handbook", scopes=["admin"])
-def handbook() -> str:
-    return "The handbook."
-
-@resource("notes://{day}", scopes=["team"])
-def notes(day: str) -> str:
-    return day
-'''
 
 
 class Named:

@@ -1,0 +1,84 @@
+"""What the pages have in common: one catalog for each request, how they are drawn, and who waits for them."""
+
+import re
+from asyncio import FIRST_COMPLETED, create_task, wait
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse
+
+from promptkit.preview.live import Live
+from promptkit.preview.media import Media
+from promptkit.preview.shown import Newest, Shown
+from promptkit.preview.templating import page
+
+__all__ = ["SHOW_ALL", "Pages", "number_in", "unless_gone"]
+
+T = TypeVar("T")
+
+#: What asks for one turn whole; no argument has a name like this.
+SHOW_ALL: Final = "show-all"
+
+
+class Pages:
+    """
+    Draws pages of the newest catalog.
+
+    Args:
+        live:
+            Has the newest catalog.
+
+        target:
+            How the pages call it.
+
+    Attributes:
+        media:
+            What they show that browsers fetch.
+    """
+
+    def __init__(self, live: Live, target: str) -> None:
+        self.target = target
+        self.media = Media()
+        self._newest = Newest(live)
+
+    def shown(self, request: Request) -> Shown:
+        """Return what a request is answered with, whatever is saved meanwhile."""
+        if not hasattr(request.state, "shown"):
+            request.state.shown = self._newest()
+        shown: Shown = request.state.shown
+        return shown
+
+    def draw(self, request: Request, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """Return a page, or a part of one."""
+        shown = self.shown(request)
+        known = {"gallery": shown.gallery, "target": self.target, "version": shown.version}
+        return HTMLResponse(page(template, **known, **values), status)
+
+
+def number_in(text: object) -> int:
+    """Return the number that a form or an address has sent; 0 if it is none."""
+    return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,9}", text) else 0
+
+
+async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:
+    """
+    Return what *work* returns, or cancel it when its page no longer waits for it.
+
+    Raises:
+        ClientDisconnect: If it does not.
+    """
+    task, gone = create_task(work), create_task(_gone(request))
+    try:
+        await wait((task, gone), return_when=FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,103 @@
+"""Calls of authors' functions that no client asked for: a command or a page of the preview did."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+from promptkit.catalog.prompts import CompiledPrompt
+from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
+from promptkit.language.messages import Workflow
+from promptkit.protocol.limits import Limits
+from promptkit.server.scheduling.workers import Abandoned
+
+__all__ = ["CANCEL_GRACE_S", "AuthorCall", "HangsError", "explanation", "rendering_of", "time_limit"]
+
+#: How long what is asynchronous may clean up after it was cancelled, in seconds.
+CANCEL_GRACE_S: Final = 1.0
+
+
+class HangsError(Exception):
+    """An author's function has not returned; the text says so, after its name."""
+
+    @classmethod
+    def after(cls, seconds: float) -> "HangsError":
+        """Return the error of a function that may take so many seconds."""
+        return cls(f"took longer than its limit of {seconds:g} s")
+
+
+def time_limit(prompt: CompiledPrompt | None = None) -> float:
+    """How long a call may take, in seconds: the limit of a prompt's author, else the default of `serve`."""
+    return (prompt and prompt.timeout) or Limits().timeout
+
+
+def rendering_of(
+    prompt: CompiledPrompt, given: Mapping[str, str]
+) -> Callable[[], Workflow | Coroutine[Any, Any, Workflow]]:
+    """Return what renders *prompt* for the arguments of a client: a function, plain or asynchronous."""
+    return partial(prompt.render_async if prompt.renderer.is_async else prompt.render, given)
+
+
+def explanation(whose: str, error: BaseException) -> str | None:
+    """Return why the call of *whose* function failed, for people; None if only a traceback says it."""
+    if isinstance(error, HangsError):
+        return f"{whose} {error}"
+    return str(error) if isinstance(error, PromptError | ResultError | ArgumentErrors) else None
+
+
+class AuthorCall:
+    """
+    One call, on whichever thread runs it, which others may cancel.
+
+    Args:
+        function:
+            What is called, plain or asynchronous.
+
+    Attributes:
+        returned:
+            What it returned, once it has.
+
+        raised:
+            What it raised, or that it was stopped; None once it has returned.
+
+        is_async:
+            Whether it turned out to be asynchronous, and can be cancelled.
+    """
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        self.returned: Any = None
+        self.raised: BaseException | None = RuntimeError("it was stopped")
+        self.is_async = False
+        self._function = function
+        self._task: asyncio.Task[Any] | None = None
+        self._is_cancelled = False
+
+    def run(self) -> None:
+        """Call the function, and keep what it returns or raises."""
+        try:
+            returned = self._function()
+            if isinstance(returned, Coroutine):
+                self.is_async = True
+                returned = asyncio.run(self._awaited(returned))
+            self.returned, self.raised = returned, None
+        except Abandoned:
+            raise
+        except asyncio.CancelledError as error:  # raised further, it would cancel who waits
+            self.raised = RuntimeError("it was cancelled")
+            self.raised.__cause__ = error
+        except BaseException as error:  # noqa: BLE001 (authors raise anything; who waits sees it)
+            self.raised = error
+
+    def cancel(self) -> None:
+        """Cancel what is asynchronous, so that it cleans up. Nothing else can be stopped like this."""
+        self._is_cancelled = True
+        if (task := self._task) is not None:
+            with suppress(RuntimeError):  # its loop is closed
+                task.get_loop().call_soon_threadsafe(task.cancel)
+
+    async def _awaited(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        self._task = asyncio.ensure_future(coroutine)
+        if self._is_cancelled:  # before this could be told
+            self._task.cancel()
+        return await self._task

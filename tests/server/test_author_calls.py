@@ -1,0 +1,90 @@
+import asyncio
+
+import pytest
+
+from promptkit import PromptError, prompt
+from promptkit.errors.exceptions import ArgumentErrors, Fault, ResultError
+from promptkit.server.author_calls import AuthorCall, HangsError, explanation, rendering_of
+
+
+async def fails():
+    raise LookupError("nothing there")
+
+
+async def cancels_itself():
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize(
+    ("function", "returned", "raised"),
+    [
+        (lambda: 3, 3, None),
+        (lambda: asyncio.sleep(0, 4), 4, None),
+        (fails, None, "LookupError('nothing there')"),
+        (cancels_itself, None, "RuntimeError('it was cancelled')"),
+        (lambda: 1 / 0, None, "ZeroDivisionError('division by zero')"),
+    ],
+    ids=["plain", "asynchronous", "fails", "cancels itself", "fails at once"],
+)
+def test_what_comes_of_a_call(function, returned, raised):
+    """
+    What is returned or raised is kept; nothing is raised to the thread that runs it.
+    """
+    call = AuthorCall(function)
+    call.run()
+
+    assert call.returned == returned
+    assert (call.raised and repr(call.raised)) == raised
+
+
+def test_cancelled_before_it_begins():
+    """
+    What is asynchronous never begins then.
+    """
+    begun = []
+
+    async def begins():
+        begun.append(1)
+
+    call = AuthorCall(begins)
+    call.cancel()
+    call.run()
+
+    assert (begun, repr(call.raised)) == ([], "RuntimeError('it was cancelled')")
+
+
+def test_rendering():
+    """
+    A prompt is rendered for what a client sends, whether it is asynchronous or not.
+    """
+
+    @prompt
+    def plain(number: int):
+        return f"{number + 1}"
+
+    @prompt
+    async def waits(number: int):
+        return f"{number + 1}"
+
+    for one in (plain, waits):
+        call = AuthorCall(rendering_of(one.compiled, {"number": "2"}))
+        call.run()
+        assert str(call.returned) == "[user]\n3"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (HangsError.after(0.5), "prompt 'a' took longer than its limit of 0.5 s"),
+        (PromptError("not today"), "not today"),
+        (ResultError("it returned an int"), "it returned an int"),
+        (ArgumentErrors("a", (Fault("key", "is missing"),)), "prompt 'a': 'key' is missing"),
+        (ValueError("no"), None),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_why_a_call_failed(error, said):
+    """
+    What people are told in a sentence; anything else wants a traceback.
+    """
+    assert explanation("prompt 'a'", error) == said
