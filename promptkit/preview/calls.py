@@ -1,7 +1,6 @@
 """Calling authors' functions beside the event loop of the pages, within a time limit."""
 
 import asyncio
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Hashable
 from contextlib import suppress
@@ -13,12 +12,6 @@ from promptkit.server.scheduling.workers import Worker
 __all__ = ["Calls", "call"]
 
 T = TypeVar("T")
-
-#: The machinery of imports, as frames name its file.
-_IMPORT: Final = "<frozen importlib._bootstrap>"
-
-#: How soon it is looked again whether an import has ended, in seconds.
-_LOOK_AGAIN_S: Final = 0.05
 
 #: How many calls for one thing may run. One that cannot be stopped counts until it ends.
 _MOST_AT_ONCE: Final = 4
@@ -123,7 +116,6 @@ class _Work:
         self._call = AuthorCall(function)
         self._worker = Worker(self._call.run)
         self._worker.when_over(self._tell)
-        self._is_over = False
 
     def start(self) -> None:
         """Start the thread. Raises RuntimeError if the machine has none left."""
@@ -137,32 +129,15 @@ class _Work:
         """Cancel what is asynchronous and let it clean up; stop anything else. No-op if it is over."""
         self._call.cancel()
         if self._call.is_async:
-            self._loop.call_later(CANCEL_GRACE_S, self._stop)
-        else:
-            self._stop()
-
-    def _stop(self) -> None:
-        """Stop the thread, unless it is over, once it is in no import: others may wait for that module."""
-        if self._is_over:
-            return
-        if self._is_importing:
-            self._loop.call_later(_LOOK_AGAIN_S, self._stop)
+            self._loop.call_later(CANCEL_GRACE_S, self._worker.abandon)
         else:
             self._worker.abandon()
-
-    @property
-    def _is_importing(self) -> bool:
-        frame = sys._current_frames().get(self._worker.ident or 0)  # noqa: SLF001 (documented)
-        while frame is not None and frame.f_code.co_filename != _IMPORT:
-            frame = frame.f_back
-        return frame is not None
 
     def _tell(self) -> None:
         with suppress(RuntimeError):  # the pages' loop is closed
             self._loop.call_soon_threadsafe(self._settle)
 
     def _settle(self) -> None:
-        self._is_over = True
         if not self.outcome.done():
             self.outcome.set_result((self._call.returned, self._call.raised))
         self._ended()

@@ -1,11 +1,21 @@
 """Workers: threads for authors' code, which can be abandoned and told to stop."""
 
 import os
+import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from threading import Lock, Thread, get_ident
+from typing import Final
 
 __all__ = ["Abandoned", "Worker"]
+
+#: How long a thread that is to be stopped may go on importing, and how often that is looked at, in seconds.
+_MAX_IMPORT_S: Final = 60.0
+_LOOK_AGAIN_S: Final = 0.05
+
+#: The file of the machinery of imports, as frames have it.
+_IMPORT: Final = "<frozen importlib._bootstrap>"
 
 
 class Abandoned(BaseException):
@@ -61,17 +71,41 @@ class Worker(Thread):
         """
         Raise `Abandoned` in the thread as soon as it runs Python code again.
 
-        While it waits for the outside world, or runs C code, it goes on. If it has not begun, it never does.
+        While it waits for the outside world, or runs C code, it goes on. So it does while it imports: others
+        may wait for that module, and many cannot be imported again if they were stopped halfway. If it has
+        not begun, it never does.
         """
+        if not self._raise_unless(_is_importing):
+            with suppress(RuntimeError):  # there can be no more threads, so it goes on
+                Thread(target=self._stop_after_import, name="promptkit-stopping", daemon=True).start()
+
+    def _stop_after_import(self) -> None:
+        until = time.monotonic() + _MAX_IMPORT_S
+        while not self._raise_unless(lambda ident: time.monotonic() < until and _is_importing(ident)):
+            time.sleep(_LOOK_AGAIN_S)
+
+    def _raise_unless(self, goes_on: Callable[[int], bool]) -> bool:
+        """Stop the thread unless it *goes_on* for now; return whether it is stopped or over."""
         import ctypes  # hardly ever needed
 
         with self._lock:
-            is_stopped, self._stoppable = self._stoppable and self._is_begun, False
-            if is_stopped and self.ident is not None:
+            if self._stoppable and self._is_begun and self.ident is not None:
+                if goes_on(self.ident):
+                    return False
                 identifier = ctypes.c_ulong(self.ident)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(Abandoned))
+            self._stoppable = False
+            return True
 
     def _begins(self) -> bool:
         with self._lock:
             self._is_begun = True
             return self._stoppable
+
+
+def _is_importing(ident: int) -> bool:
+    """Whether a thread is in the middle of an import."""
+    frame = sys._current_frames().get(ident)  # noqa: SLF001 (documented)
+    while frame is not None and frame.f_code.co_filename != _IMPORT:
+        frame = frame.f_back
+    return frame is not None
