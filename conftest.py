@@ -1,6 +1,8 @@
 """What pytest is told on the command line, for the tests and for the recipes'."""
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -28,6 +30,19 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     ordinary = "ci" if os.environ.get("CI") else "short"
     settings.load_profile("whole" if config.getoption("--whole") else ordinary)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """
+    Look for no garbage among the tests while they are collected, nor later: they stay.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,5 +1,6 @@
 """What the tests share: recipes on disk, and media that are real."""
 
+import compileall
 import os
 import struct
 import sys
@@ -11,13 +12,16 @@ from textwrap import dedent
 
 import pytest
 
+import promptkit
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 
 
-def pytest_configure():
-    """No server writes into the cache of whoever runs the tests."""
+def pytest_configure(config):
+    """No server writes into the cache of whoever runs the tests, and none has to compile promptkit."""
     os.environ["XDG_CACHE_HOME"] = os.devnull
+    if not hasattr(config, "workerinput"):  # else this is done
+        compileall.compile_dir(Path(promptkit.__file__).parent, quiet=2)
 
 
 def pytest_collection_modifyitems(items):

@@ -9,6 +9,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from statistics import median, quantiles
@@ -70,9 +71,16 @@ def _module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-#: Each module of the package by its dotted name, and what it holds.
+#: Each module of the package by its dotted name.
 MODULES: Final = {_module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
-TREES: Final = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+
+
+@cache
+def tree_of(module: str) -> ast.Module:
+    """
+    What a module of the package says.
+    """
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
 
 
 def layer(module: str) -> str:
@@ -99,7 +107,7 @@ def imported(module: str, *, deep: bool) -> set[str]:
     The modules of promptkit that a module imports; with *deep*, also inside functions and for types.
     """
     found: set[str] = set()
-    for node in _nodes(TREES[module], deep=deep):
+    for node in _nodes(tree_of(module), deep=deep):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -194,8 +202,8 @@ def long_private_docstrings() -> list[str]:
     """
     return [
         f"{module}:{node.lineno} {node.name}"
-        for module, tree in TREES.items()
-        for node, private in definitions(tree)
+        for module in MODULES
+        for node, private in definitions(tree_of(module))
         if private and (string := _docstring(node)) and string.end_lineno != string.lineno
     ]
 
@@ -272,9 +280,10 @@ def measures() -> dict[str, str]:
     """
     What has no bound, and is worth a look.
     """
-    found = [node for tree in TREES.values() for node, _ in definitions(tree)]
+    trees = [tree_of(module) for module in MODULES]
+    found = [node for tree in trees for node, _ in definitions(tree)]
     lengths = [(node.end_lineno or 0) - node.lineno + 1 for node in found if isinstance(node, Function)]
-    strings = [_docstring(node) for node in (*found, *TREES.values())]
+    strings = [_docstring(node) for node in (*found, *trees)]
     documented = sum((string.end_lineno or 0) - string.lineno + 1 for string in strings if string)
     total = sum(map(lines_of, MODULES))
     return {

@@ -7,7 +7,7 @@ import pytest
 
 import promptkit
 from promptkit import fragments
-from tests.structure import MODULES, RANK, TREES, imported, imports_from_above, layer
+from tests.structure import MODULES, RANK, imported, imports_from_above, layer, tree_of
 from tests.wire import initialize, line, request
 
 ROOT = Path(__file__).parents[1]
@@ -155,7 +155,7 @@ def test_imports_are_absolute(module):
     """
     Every import says in full what it imports, so that the test above sees it.
     """
-    nodes = ast.walk(TREES[module])
+    nodes = ast.walk(tree_of(module))
 
     assert [node.lineno for node in nodes if isinstance(node, ast.ImportFrom) and node.level] == []
 
@@ -183,7 +183,7 @@ def test_a_revision_is_dated_in_one_module():
     from promptkit.protocol.revisions import REVISIONS
 
     constants = {
-        module: {node.value for node in ast.walk(TREES[module]) if isinstance(node, ast.Constant)}
+        module: {node.value for node in ast.walk(tree_of(module)) if isinstance(node, ast.Constant)}
         for module in BELOW
         if module != "promptkit.protocol.revisions"
     }

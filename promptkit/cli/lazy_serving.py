@@ -61,6 +61,7 @@ class LazyServing:
             self._import.expect(name)
         self._thread: Thread | None = None
         self._error: BaseException | None = None
+        self._handed_over = early.over
         connection = early.connection
         self.snapshot = Snapshot(
             self._import.catalog.visible_to(scopes),
@@ -110,6 +111,7 @@ class LazyServing:
                 self._report(catalog)
                 server.complete(catalog)
                 self._import.end(catalog)
+                self._handed_over.wait()  # until then, clients are still sent the lists that were kept
                 imported(catalog)
 
         self._thread = Thread(target=run, name=IMPORT_THREAD, daemon=True)

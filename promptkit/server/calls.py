@@ -125,16 +125,28 @@ class Calls:
         """How long a request may take, in seconds, and the error for one that takes longer."""
         # `relieve` calls this with the lock that every thread needs, so nothing here may depend on what
         # the client has sent, which may take long to look at.
-        about, seconds, shown = exchange.about, self._limits.timeout, exchange.request.method
+        about, seconds = exchange.about, self._limits.timeout
+        if about is None and exchange.snapshot.importing is not None:
+            return seconds, _StillImporting(seconds, exchange.snapshot.importing)
+        if isinstance(about, CompiledPrompt) and isinstance(exchange.request.params, wire.GetPromptParams):
+            seconds = about.timeout or seconds
+        return seconds, _TookTooLong(seconds, exchange)
+
+
+class _TookTooLong(InternalError):
+    """A request has had its time. What it is about may have been looked up since it was given that time."""
+
+    def __init__(self, seconds: float, exchange: Exchange) -> None:
+        super().__init__("")
+        self._seconds, self._exchange = seconds, exchange
+
+    def __str__(self) -> str:
+        about, shown = self._exchange.about, self._exchange.request.method
         if isinstance(about, CompiledPrompt):
             shown = f"prompt {about.name!r}"
-            if isinstance(exchange.request.params, wire.GetPromptParams):
-                seconds = about.timeout or seconds
         elif about is not None:
             shown = f"resource {about.uri_template!r}"
-        elif exchange.snapshot.importing is not None:
-            return seconds, _StillImporting(seconds, exchange.snapshot.importing)
-        return seconds, InternalError(f"{shown} took longer than its limit of {seconds:g} s")
+        return f"{shown} took longer than its limit of {self._seconds:g} s"
 
 
 class _StillImporting(InternalError):

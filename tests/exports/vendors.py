@@ -1,21 +1,26 @@
-"""The vendors' own types, made to refuse what they do not name."""
+"""
+The vendors' own types, made to refuse what they do not name.
+
+They are imported when one is asked for: they are large, and most processes of pytest need none.
+"""
 
 from functools import cache
 from typing import Any
 
-from anthropic.types import MessageParam
-from google.genai import types as gemini_types
-from openai.types.chat import ChatCompletionMessageParam
-from openai.types.responses import EasyInputMessageParam
 from pydantic import TypeAdapter
 from pydantic_core import SchemaValidator
 
-#: The type of one message of each.
-_TYPES = {
-    "openai-chat": ChatCompletionMessageParam,
-    "openai-responses": EasyInputMessageParam,
-    "anthropic": MessageParam,
-}
+
+def _type_of_a_message(form: str) -> Any:
+    if form == "openai-chat":
+        from openai.types.chat import ChatCompletionMessageParam as Message
+    elif form == "openai-responses":
+        from openai.types.responses import EasyInputMessageParam as Message
+    elif form == "anthropic":
+        from anthropic.types import MessageParam as Message
+    else:
+        from google.genai.types import Content as Message
+    return Message
 
 
 def _strict(schema: Any) -> Any:
@@ -36,7 +41,7 @@ def _strict(schema: Any) -> Any:
 
 @cache
 def _validator(form: str) -> SchemaValidator:
-    return SchemaValidator(_strict(TypeAdapter(_TYPES[form]).core_schema))
+    return SchemaValidator(_strict(TypeAdapter(_type_of_a_message(form)).core_schema))
 
 
 def validate(form: str, messages: list[Any]) -> None:
@@ -45,6 +50,6 @@ def validate(form: str, messages: list[Any]) -> None:
     """
     for message in messages:
         if form == "gemini":
-            gemini_types.Content.model_validate(message)
+            _type_of_a_message(form).model_validate(message)
         else:
             _validator(form).validate_python(message)

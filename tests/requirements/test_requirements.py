@@ -11,6 +11,12 @@ TESTS = Path(__file__).parents[1]
 BY_ID = {requirement.id: requirement for requirement in REQUIREMENTS}
 
 
+@pytest.fixture(scope="module")
+def shown():
+    """Where a test is marked with an id, by the id."""
+    return dict(marks())
+
+
 def marks():
     """Each id that a test is marked with, and where."""
     for file in sorted(TESTS.rglob("*.py")):
@@ -20,9 +26,6 @@ def marks():
                     yield argument.value, f"{file.relative_to(TESTS)}:{node.lineno}"
 
 
-SHOWN = dict(marks())
-
-
 def test_ids_are_unique():
     """
     No two requirements have one id.
@@ -30,16 +33,16 @@ def test_ids_are_unique():
     assert len(BY_ID) == len(REQUIREMENTS)
 
 
-def test_every_mark_names_a_requirement():
+def test_every_mark_names_a_requirement(shown):
     """
     A test that is marked shows something that is on the list.
     """
-    assert {name: place for name, place in SHOWN.items() if name not in BY_ID} == {}
+    assert {name: place for name, place in shown.items() if name not in BY_ID} == {}
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda requirement: requirement.id)
-def test_every_requirement_has_a_test(requirement):
+def test_every_requirement_has_a_test(requirement, shown):
     """
     What the specification demands is shown by a test, or left out for a reason.
     """
-    assert (requirement.id in SHOWN) == (not requirement.left_out)
+    assert (requirement.id in shown) == (not requirement.left_out)

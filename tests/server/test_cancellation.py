@@ -358,7 +358,7 @@ class TestRaces:
         client.post(*SLOW["thread"], 1)
 
         assert work.started.empty()
-        assert client.server._executor._working == 0
+        assert client.server._executor._working == {}
         assert rest(client) == []
 
     @pytest.mark.requirement("cancellation/races")

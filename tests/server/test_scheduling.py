@@ -137,6 +137,30 @@ class TestExecutor:
             assert done.wait(50)
             assert sent == [b"done\n"]
 
+    def test_a_request_takes_one_place(self):
+        """
+        What a relieved thread gives to an event loop takes no second place until that thread ends.
+        """
+        in_flight = InFlight(lambda _: None)
+        executor = Executor(in_flight, 2)
+        wanted, given, go_on = asked(), threading.Event(), threading.Event()
+
+        def relieved():
+            executor.run_coroutine(wanted, asyncio.sleep(60), lambda _: b"", 60, LATE)
+            given.set()
+            go_on.wait(50)
+
+        worker = Worker(relieved)
+        executor.adopt(wanted, worker, 60, LATE)
+        worker.start()
+
+        assert given.wait(50)
+        assert (executor.busy, executor.full) == (True, False)
+        go_on.set()
+        worker.join(50)
+        assert (executor.busy, executor.full) == (True, False)
+        in_flight.cancel(1)
+
     def test_what_goes_on_after_it_was_cancelled_takes_its_place(self):
         """
         A coroutine that is cancelled and does not stop counts until it does.

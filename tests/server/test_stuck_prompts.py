@@ -1,3 +1,4 @@
+import json
 import threading
 import time
 from itertools import pairwise
@@ -6,8 +7,10 @@ from queue import Queue
 import pytest
 
 from promptkit import prompt
+from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.limits import Limits
 from promptkit.server import Server
 from tests.wire import MODERN, REVISIONS, initialize, line, notification, request
 
@@ -116,6 +119,36 @@ def test_every_prompt_has_a_time_limit(start):
     client.ask(1, "prompts/get", {"name": "sleeps"})
 
     assert client.wait_for(1)["error"]["message"] == "prompt 'sleeps' took longer than its limit of 0.3 s"
+
+
+def test_a_prompt_that_is_found_late_is_named(monkeypatch):
+    """
+    Where a busy machine takes its time over finding the prompt, the error names it all the same.
+    """
+    seek, go_on = Catalog.__getitem__, threading.Event()
+
+    def seek_slowly(catalog, name):
+        time.sleep(0.3)  # by then another thread has taken over
+        return seek(catalog, name)
+
+    @prompt
+    def waits():
+        go_on.wait(50)
+        return "done"
+
+    monkeypatch.setattr(Catalog, "__getitem__", seek_slowly)
+    arrived, told, ended = Queue(), Queue(), threading.Event()
+    server = Server(compile(Recipes(prompts=(waits,))), told.put, limits=Limits(timeout=1))
+    server.read_from(arrived.get, ended.set)
+    arrived.put(line(initialize("2025-06-18")))
+    told.get(timeout=50)
+    arrived.put(line(request(1, "prompts/get", {"name": "waits"})))
+    reply = json.loads(told.get(timeout=50))
+    go_on.set()
+    arrived.put(b"")
+
+    assert ended.wait(50)
+    assert reply["error"]["message"] == "prompt 'waits' took longer than its limit of 1 s"
 
 
 def test_a_late_reply_still_comes(start, tmp_path):

@@ -110,12 +110,9 @@ def project(pytester):
 
 
 @pytest.fixture
-def run(pytester, monkeypatch):
-    """A function that runs pytest in the project, and returns what it did."""
-    for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    command = (sys.executable, "-PE", "-m", "pytest", "-p", "no:cacheprovider", "-rA", "--tb=short")
-    return lambda *options: pytester.run(*command, *options)
+def run(run):
+    """A function that runs pytest in the project, and returns what it did with each test."""
+    return lambda *options: run("-rA", "--tb=short", *options)
 
 
 def outcomes(ran):

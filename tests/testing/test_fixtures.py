@@ -1,7 +1,6 @@
 """The fixtures, in runs of pytest as an author has them."""
 
 import re
-import sys
 from textwrap import dedent
 
 import pytest
@@ -59,15 +58,6 @@ def write(pytester, wav):
         (pytester.path / "prompts" / "silence.wav").write_bytes(wav)
 
     return write
-
-
-@pytest.fixture
-def run(pytester, monkeypatch):
-    """A function that runs pytest in the project, and returns what it did."""
-    for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    command = (sys.executable, "-PE", "-m", "pytest", "-p", "no:cacheprovider")
-    return lambda *options: pytester.run(*command, *options)
 
 
 def test_catalog_and_client_are_those_of_the_target(write, run):

@@ -16,12 +16,9 @@ pytest_plugins = ["pytester"]
 
 
 @pytest.fixture
-def run(pytester, monkeypatch):
-    """A function that runs pytest, without what continuous integration changes, and returns what it did."""
-    for name in ("CI", "BUILD_NUMBER", "PYTHONPATH", "PYTEST_ADDOPTS", "FORCE_COLOR"):
-        monkeypatch.delenv(name, raising=False)
-    plain = (sys.executable, "-PE", "-m", "pytest", "-p", "no:cacheprovider")  # -P: as the script does
-    return lambda *options: pytester.run(*plain, *options)
+def run(run):
+    """A function that runs pytest without the plugins of what most tests here do without."""
+    return lambda *options: run("-p", "no:hypothesispytest", "-p", "no:syrupy", *options)
 
 
 def explanation(result):

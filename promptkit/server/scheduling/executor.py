@@ -33,7 +33,7 @@ class Executor:
             Where the requests go that it works on.
 
         limit:
-            How many pieces of work may run at once. Abandoned ones count until they stop.
+            How many requests may be worked on at once. Abandoned ones count until they stop.
 
     Attributes:
         full:
@@ -46,7 +46,8 @@ class Executor:
     def __init__(self, in_flight: InFlight, limit: int) -> None:
         self._in_flight = in_flight
         self._limit = limit
-        self._working = 0
+        # What is worked on, and on how many threads and loops: on two while one hands it to the other.
+        self._working: dict[object, int] = {}
         self.full = False
         self.owns_process = False
         self._lock = Lock()
@@ -55,7 +56,7 @@ class Executor:
     @property
     def busy(self) -> bool:
         """Whether authors' code runs, abandoned or not, or an event loop has to be looked after."""
-        return self._working > 0 or (self._loops is not None and self._loops.unsettled)
+        return bool(self._working) or (self._loops is not None and self._loops.unsettled)
 
     def check_room(self) -> None:
         """
@@ -96,13 +97,13 @@ class Executor:
         worker = Worker(lambda: self._answer(job, work))
         job = self._in_flight.hold(self._job(exchange, worker, seconds, refusal))
         if exchange.settled:  # its client is gone
-            self._leave()
+            self._leave(exchange)
             return
         try:
             worker.start()
         except RuntimeError:  # there can be no more threads
             self._in_flight.release(job)
-            self._leave()
+            self._leave(exchange)
             raise
 
     def run_unanswered(self, work: Callable[[], object], over: Callable[[], object]) -> Worker:
@@ -117,12 +118,12 @@ class Executor:
         self.check_room()
         worker = Worker(work)
         worker.when_over(over)
-        worker.when_over(self._leave)
-        self._enter()
+        worker.when_over(partial(self._leave, worker))
+        self._enter(worker)
         try:
             worker.start()
         except RuntimeError:
-            self._leave()
+            self._leave(worker)
             raise
         return worker
 
@@ -172,18 +173,18 @@ class Executor:
         except BaseException:
             coroutine.close()
             raise
-        self._enter()
+        self._enter(exchange)
         future = loop.future()
         job = self._in_flight.hold(Job(exchange, future.cancel, refusal, time.monotonic() + seconds))
         if exchange.settled:  # its client is gone, or its deadline has passed
             coroutine.close()
-            self._leave()
+            self._leave(exchange)
             return
         try:
-            loop.start(coroutine, partial(self._done, job, finish), self._leave, future)
+            loop.start(coroutine, partial(self._done, job, finish), partial(self._leave, exchange), future)
         except RuntimeError:  # an author's code has closed the loop
             self._in_flight.release(job)
-            self._leave()
+            self._leave(exchange)
             raise
 
     def look(self, now: float) -> None:
@@ -197,8 +198,8 @@ class Executor:
             self._loops.end()
 
     def _job(self, exchange: Exchange, worker: Worker, seconds: float, refusal: PromptkitError) -> Job:
-        self._enter()
-        worker.when_over(self._leave)
+        self._enter(exchange)
+        worker.when_over(partial(self._leave, exchange))
         return Job(exchange, worker.abandon, refusal, time.monotonic() + seconds)
 
     def _free_loop(self) -> "EventLoopThread":
@@ -227,12 +228,14 @@ class Executor:
             reply = encode_error(request.id, InternalError(f"{request.method} failed"))
         self._in_flight.answer(job, reply)
 
-    def _enter(self) -> None:
+    def _enter(self, work: object) -> None:
         with self._lock:
-            self._working += 1
-            self.full = self._working >= self._limit
+            self._working[work] = self._working.get(work, 0) + 1
+            self.full = len(self._working) >= self._limit
 
-    def _leave(self) -> None:
+    def _leave(self, work: object) -> None:
         with self._lock:
-            self._working -= 1
-            self.full = self._working >= self._limit
+            self._working[work] -= 1
+            if not self._working[work]:
+                del self._working[work]
+            self.full = len(self._working) >= self._limit

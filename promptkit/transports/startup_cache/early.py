@@ -78,6 +78,9 @@ class EarlyServer:
 
         ready:
             Set when importing may start: a list was sent, or the client wants something else.
+
+        over:
+            Set when it answers no more.
     """
 
     def __init__(  # noqa: PLR0913 (one for each property of a server)
@@ -108,7 +111,7 @@ class EarlyServer:
         self._began = time.monotonic()
         self._ended_at: float | None = None
         self._lock = Lock()
-        self._over = Flag()
+        self.over = Flag()
         self._thread: Thread | None = None
         self._read: Callable[[], bytes] = bytes
         self._rest: bytes | None = None
@@ -151,7 +154,7 @@ class EarlyServer:
         Stop answering, and return the events that the server has to handle.
         """
         with self._lock:
-            self._over.set()
+            self.over.set()
             events: list[Event] = [request for request, _, _ in self._held.values()]
             for data in self._unread or ():
                 events += self.connection.receive_data(data)
@@ -171,7 +174,7 @@ class EarlyServer:
         Answer all held requests with *error*, as there will be no server.
         """
         with self._lock:
-            self._over.set()
+            self.over.set()
             self._unread = None
             self._send(b"".join([self._drop(key, encode_error(key, error)) for key in list(self._held)]))
 
@@ -201,7 +204,7 @@ class EarlyServer:
         while data:
             data = self._read()
             with self._lock:
-                if self._over.is_set():
+                if self.over.is_set():
                     self._rest = data
                     return
                 self._receive(data)
@@ -265,13 +268,13 @@ class EarlyServer:
         # A request is held for one round at least, so that its end is never missed.
         least = min(_CHECK_EVERY_S, self._limits.timeout)
         pause = least
-        while not self._over.wait(pause):
+        while not self.over.wait(pause):
             now = time.monotonic()
             if orphaned():
                 done()
                 return
             with self._lock:
-                if self._over.is_set():
+                if self.over.is_set():
                     return
                 gone = self._ended_at is not None and now - self._ended_at >= wait
                 if (
