@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from promptkit.cli.option_types import client, entry_name, http_url, port
-from promptkit.cli.options import SERVE_OPTIONS, add_target
+from promptkit.cli.options import SERVE_OPTIONS
+from promptkit.cli.parser import add_target
 
 __all__ = ["ADDED", "VENDORS"]
 

@@ -1,7 +1,9 @@
 """Types of options: what a word on the command line stands for, and why it is refused."""
 
-import argparse
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from argparse import ArgumentTypeError
 
 __all__ = [
     "address",
@@ -30,7 +32,7 @@ def target(text: str) -> str:
     """A target to load. Whether it exists is found out when it is loaded."""
     if not text:
         msg = "must not be empty: name a folder, a file or a module"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return text
 
 
@@ -38,13 +40,13 @@ def server_name(text: str) -> str:
     """The name of a server, as clients show it."""
     if not text.strip():
         msg = "must not be empty: clients show this name"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     if not text.isprintable():
         from promptkit.fragments.invisible import escape_invisible
 
         if escape_invisible(text, one_line=True) != text:
             msg = f"{text!r} has characters that clients cannot show"
-            raise argparse.ArgumentTypeError(msg)
+            raise _refused(msg)
     return text
 
 
@@ -55,7 +57,7 @@ def scopes(text: str) -> frozenset[str]:
     try:
         return scopes_of(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise _refused(str(error)) from None
 
 
 def whole_number(text: str) -> int:
@@ -63,7 +65,7 @@ def whole_number(text: str) -> int:
     # The length is limited because int() raises its own error for too many digits.
     if not (text.isascii() and text.isdigit() and len(text) <= 20 and 1 <= int(text) <= _MAX_NUMBER):
         msg = f"{text!r} is not a whole number from 1 to {_MAX_NUMBER:,}"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return int(text)
 
 
@@ -72,7 +74,7 @@ def positive_number(text: str) -> float:
     number = _number(text)
     if not 0 < number <= _MAX_SECONDS:
         msg = f"{text!r} is not a number above 0 and up to {_MAX_SECONDS:,}"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return number
 
 
@@ -81,7 +83,7 @@ def number_or_zero(text: str) -> float:
     number = _number(text)
     if not 0 <= number <= _MAX_SECONDS:
         msg = f"{text!r} is not a number from 0 to {_MAX_SECONDS:,}"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return number
 
 
@@ -89,7 +91,7 @@ def port(text: str) -> int:
     """A port of this machine; 0 for one that is free."""
     if not _is_port(text):
         msg = f"{text!r} is not a port: write a number from 0 to 65535"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return int(text)
 
 
@@ -98,13 +100,13 @@ def address(text: str) -> tuple[str, int]:
     host, colon, number = text.rpartition(":")
     if not _is_port(number):
         msg = f"{text!r} has no port: write [HOST:]PORT, with a port from 0 to 65535"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     if colon and not host:
         msg = f"{text!r} has no host before the colon: write {number}, or 0.0.0.0:{number} for all addresses"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     if ":" in host and not (host.startswith("[") and host.endswith("]")):
         msg = f"{text!r} is ambiguous: write an IPv6 address as [{host}]:{number}"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return host.removeprefix("[").removesuffix("]") or "127.0.0.1", int(number)
 
 
@@ -114,7 +116,7 @@ def descriptor(text: str) -> int | str:
         return text
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         msg = f"{text!r} is neither the number of a descriptor nor systemd"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return int(text)
 
 
@@ -125,7 +127,7 @@ def client(text: str) -> str:
     try:
         client_named(text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise _refused(str(error)) from None
     return text
 
 
@@ -135,7 +137,7 @@ def entry_name(text: str) -> str:
 
     if (name := as_name(text)) != text:
         msg = f"{text!r} is not 1 to 64 letters, digits, - or _: as in {name!r}"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return text
 
 
@@ -150,7 +152,7 @@ def http_url(text: str) -> str:
         is_http = False
     if not is_http or not text.isprintable() or " " in text:
         msg = f"{text!r} is not a URL: write it as in http://127.0.0.1:8000/mcp"
-        raise argparse.ArgumentTypeError(msg)
+        raise _refused(msg)
     return text
 
 
@@ -164,3 +166,10 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return -1.0
+
+
+def _refused(reason: str) -> "ArgumentTypeError":
+    """The error that argparse shows as it is."""
+    from argparse import ArgumentTypeError  # slow to import
+
+    return ArgumentTypeError(reason)

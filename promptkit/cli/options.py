@@ -1,15 +1,16 @@
 """
-The command line: its commands and options, and the errors about it.
+The command line: its commands and options, and what a server is told with them.
 
-A server parses it before its first reply. To save time, only the parser of the given command is built.
+A server reads its options before its first reply. Plain words are read here, by the same table that
+`promptkit.cli.parser` has; it reads all others, and says what is wrong.
 """
 
-import argparse
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Any, Final, NoReturn
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from promptkit.cli.option_types import (
     address,
@@ -23,20 +24,10 @@ from promptkit.cli.option_types import (
 )
 from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
-__all__ = [
-    "COMMANDS",
-    "EPILOG",
-    "HTTP_OPTIONS",
-    "SERVE_OPTIONS",
-    "Parser",
-    "add_options",
-    "add_target",
-    "options_of",
-    "parse",
-    "parser_of",
-    "settings_of",
-    "suggestion",
-]
+if TYPE_CHECKING:
+    from argparse import Namespace
+
+__all__ = ["COMMANDS", "EPILOG", "HTTP_OPTIONS", "SERVE_OPTIONS", "limit_options", "parse"]
 
 EPILOG: Final = """\
 exit codes:
@@ -49,13 +40,8 @@ exit codes:
 #: The default target is the first of these folders that exists.
 _FOLDERS: Final = ("recipes", "prompts")
 
-_TARGET_HELP: Final = (
-    "a folder of recipes, a file, a module, or module:object, unless [tool.promptkit] in pyproject.toml "
-    "names it (default: the folder recipes, else prompts)"
-)
 
-
-def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> argparse.Namespace:
+def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> "Namespace":
     """
     Parse the command line, and fill in the default target.
 
@@ -76,134 +62,97 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
 
         return refuse_command(arguments)
     name, *rest = arguments
-    command = parser_of(name, helps=not {"-h", "--help"}.isdisjoint(rest))
-    command.set_defaults(**(defaults or {}))
-    options = argparse.Namespace(command=name, refuse=command.error, ignore=frozenset(), target_note="")
-    options = command.parse(rest, options)
+    options = SimpleNamespace(command=name, refuse=partial(_refuse, name), ignore=frozenset(), target_note="")
     options.told = {word.partition("=")[0] for word in rest}
+    values = read_plainly(rest) if name == "serve" and not defaults else None
+    vars(options).update(_read(name, rest, defaults or {}) if values is None else values)
     if name in ("render", "complete"):
         from promptkit.cli.words import find_target, find_typed
 
-        (find_target if name == "render" else find_typed)(options)
-    if name == "new":
-        return options
-    options.has_target = options.target is not None
-    if not options.has_target:
-        options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
-    return options
+        (find_target if name == "render" else find_typed)(cast("Namespace", options))
+    if name != "new":
+        options.has_target = options.target is not None
+        if not options.has_target:
+            options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
+    return cast("Namespace", options)
 
 
-def parser_of(name: str, *, helps: bool = False) -> "Parser":
+def read_plainly(words: Sequence[str]) -> dict[str, Any] | None:
     """
-    Return the parser of one command.
+    Return the values of the options of `serve`, as argparse would read them.
 
-    Args:
-        name:
-            The command.
-
-        helps:
-            Whether it is to print its help, which needs the width of the terminal.
+    It is None for what argparse has to look at: anything but a target, whole names of options, and valid
+    values behind them.
     """
-    settings = settings_of(name)
-    if not helps:
-        # Asking for the width would take as long as everything else.
-        settings["formatter_class"] = partial(argparse.RawDescriptionHelpFormatter, width=80)
-    command = Parser(f"promptkit {name}", **settings)
-    add_options(name, command)
-    return command
+    table = {**SERVE_OPTIONS, **HTTP_OPTIONS, **limit_options()}
+    values = {_destination(name, settings): _default(settings) for name, settings in table.items()}
+    values["target"] = None
+    left = iter(words)
+    try:
+        for word in left:
+            if word in table:
+                values[_destination(word, table[word])] = _value(table[word], left)
+            elif values["target"] is None and not word.startswith("-"):
+                values["target"] = target(word)
+            else:
+                return None
+    except Exception:  # noqa: BLE001 (argparse reads it again, and says what is wrong)
+        return None
+    return values
 
 
-def options_of(name: str) -> dict[str, argparse.Action]:
-    """Return the options of a command, by their names without the dashes in front."""
-    actions = parser_of(name)._option_string_actions  # noqa: SLF001 (argparse has no other way)
-    return {
-        option.removeprefix("--"): action
-        for option, action in actions.items()
-        if option.startswith("--") and option != "--help"
-    }
+def _destination(name: str, settings: Mapping[str, Any]) -> str:
+    return str(settings.get("dest") or name.removeprefix("--").replace("-", "_"))
 
 
-class Parser(argparse.ArgumentParser):
-    """Its errors suggest the option that was probably meant, and escape control characters."""
-
-    def parse(self, arguments: Sequence[str], options: argparse.Namespace) -> argparse.Namespace:
-        """Return *options* with those of a command line. Raises SystemExit if it is wrong."""
-        # Options may stand between words. Only with several words does argparse need a second pass for that.
-        has_words = len(self._get_positional_actions()) > 1
-        read = self.parse_known_intermixed_args if has_words else self.parse_known_args
-        known, unknown = read(arguments, options)
-        if unknown:
-            word = unknown[0].partition("=")[0]
-            if not word.startswith("-"):
-                self.error(f"unexpected argument {unknown[0]!r}")
-            self.error(f"unknown option {word!r}{suggestion(word, self._option_string_actions)}")
-        return known
-
-    def error(self, message: str) -> NoReturn:
-        """Print what is wrong, and end the program."""
-        from promptkit.fragments.invisible import escape_invisible
-
-        super().error(escape_invisible(message))
+def _default(settings: Mapping[str, Any]) -> Any:
+    return settings.get("default", {"store_true": False, "store_false": True}.get(settings.get("action", "")))
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error: the word that was probably meant, if any is similar."""
-    from promptkit.errors.exceptions import nearest
-
-    meant = nearest(word, known)
-    return f"; did you mean {meant!r}?" if meant else ""
-
-
-def settings_of(name: str) -> dict[str, Any]:
-    """Return what argparse is told about the parser of a command."""
-    summary = COMMANDS[name]
-    return {
-        "description": f"{summary[0].upper()}{summary[1:]}.",
-        "epilog": EPILOG,
-        "formatter_class": argparse.RawDescriptionHelpFormatter,
-    }
+def _value(settings: Mapping[str, Any], left: Iterator[str]) -> Any:
+    """What an option stands for, with the word behind it if it takes one. Raises ValueError for argparse."""
+    match settings.get("action"):
+        case "store_true":
+            return True
+        case "store_false":
+            return False
+        case "store_const":
+            return settings["const"]
+        case None if not (word := next(left, "-")).startswith("-"):
+            return settings.get("type", str)(word)
+    raise ValueError
 
 
-def add_options(name: str, command: argparse.ArgumentParser) -> None:
-    """Add the options of a command to its parser."""
-    if name == "serve":
-        _add_serve(command)
-        return
-    from promptkit.cli.command_options import ADDED  # a server needs none of them
+def _read(name: str, words: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    from promptkit.cli.parser import parser_of  # it imports argparse, which is slow
 
-    ADDED[name](command)
+    command = parser_of(name, helps=not {"-h", "--help"}.isdisjoint(words))
+    command.set_defaults(**defaults)
+    return command.read(words)
 
 
-def add_target(command: argparse.ArgumentParser, name: str = "target", **settings: Any) -> None:
-    """Add what to serve, or to look at; *settings* are those of argparse."""
-    command.add_argument(name, type=target, metavar="TARGET", help=_TARGET_HELP, **settings)
+def _refuse(name: str, message: str) -> NoReturn:
+    from promptkit.cli.parser import parser_of
+
+    parser_of(name).error(message)
 
 
-def _add_serve(serve: argparse.ArgumentParser) -> None:
-    add_target(serve, nargs="?")
-    for name, settings in SERVE_OPTIONS.items():
-        serve.add_argument(name, **settings)
-    http = serve.add_argument_group(
-        "HTTP", "In place of standard input and output. It needs promptkit[http]."
-    )
-    for name, settings in HTTP_OPTIONS.items():
-        http.add_argument(name, **settings)
-    group = serve.add_argument_group(
-        "limits", "A request that exceeds a limit gets an error; later requests are served."
-    )
+def limit_options() -> dict[str, dict[str, Any]]:
+    """Return the options of `serve` for its limits, as argparse takes them."""
     defaults, readers = Limits(), {int: whole_number, float: positive_number}
+    found = {}
     for field, (type_, option) in OPTIONS.items():
         default = getattr(defaults, field)
-        group.add_argument(
-            f"--{option.name}",
-            type=readers[type_],
-            default=default,
-            metavar=option.unit,
-            help=f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
-        )
+        found[f"--{option.name}"] = {
+            "type": readers[type_],
+            "default": default,
+            "metavar": option.unit,
+            "help": f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",
+        }
+    return found
 
 
-#: The options of `serve` besides its limits, as arguments for argparse.
+#: The options of `serve` besides its limits, as argparse takes them.
 SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
     "--strict": {"action": "store_true", "help": "refuse to serve while any recipe has a fault"},
     "--name": {

@@ -4,7 +4,8 @@ import argparse
 from collections.abc import Sequence
 from typing import NoReturn
 
-from promptkit.cli.options import COMMANDS, EPILOG, Parser, add_options, settings_of, suggestion
+from promptkit.cli.options import COMMANDS, EPILOG
+from promptkit.cli.parser import Parser, add_options, settings_of, suggestion
 from promptkit.version import VERSION
 
 __all__ = ["program_parser", "refuse_command"]

@@ -7,7 +7,6 @@ Lists are answered from the start-up cache if possible; compiler and recipes are
 import gc
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
@@ -31,6 +30,7 @@ from promptkit.transports.startup_cache.store import Listings
 from promptkit.version import VERSION
 
 if TYPE_CHECKING:
+    from argparse import Namespace
     from collections.abc import Mapping, Sequence
 
     from promptkit.catalog.catalog import Catalog
@@ -51,7 +51,7 @@ NEEDS_OTEL: Final = "--otel needs {}: pip install 'promptkit[otel]'"
 _FIRST_LIST_WAIT_S: Final = 0.05
 
 
-def run(options: Namespace) -> int:
+def run(options: "Namespace") -> int:
     """
     Serve until the client hangs up, and then end the process. Returns only if nothing was served.
 
@@ -101,7 +101,7 @@ def _print(text: str) -> None:
     print(f"promptkit: {text}", file=sys.stderr)
 
 
-def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | None) -> EarlyServer:
+def _answer_early(options: "Namespace", wire: stdio.Wire, listings: Listings | None) -> EarlyServer:
     """Begin to answer from the start-up cache."""
     early = EarlyServer(
         listings,
@@ -121,7 +121,7 @@ def _answer_early(options: Namespace, wire: stdio.Wire, listings: Listings | Non
     return early
 
 
-def _longest_import(options: Namespace) -> tuple[float, Exit]:
+def _longest_import(options: "Namespace") -> tuple[float, Exit]:
     """How long importing may go on, in seconds, once the client has hung up, and the exit code after that."""
     if not options.strict:
         return options.grace, Exit.FINE
@@ -130,7 +130,7 @@ def _longest_import(options: Namespace) -> tuple[float, Exit]:
 
 
 def _serve(
-    options: Namespace,
+    options: "Namespace",
     wire: stdio.Wire,
     observer: "Observer | None",
     cache: CompiledSet | None,
@@ -174,7 +174,7 @@ def _import_the_rest() -> None:
 
 
 def _lazy_serving(
-    options: Namespace, early: EarlyServer, names: "Mapping[str, Sequence[str]]"
+    options: "Namespace", early: EarlyServer, names: "Mapping[str, Sequence[str]]"
 ) -> "LazyServing":
     from promptkit.cli.lazy_serving import LazyServing  # only with a start-up cache
 
@@ -182,7 +182,7 @@ def _lazy_serving(
     return LazyServing(options.target, names, early, options.page_size, _scopes(options), report)
 
 
-def _load(options: Namespace, reloader: "Reloader", cache: CompiledSet | None) -> "Catalog | None":
+def _load(options: "Namespace", reloader: "Reloader", cache: CompiledSet | None) -> "Catalog | None":
     """Import all recipes, and report their faults; None if they are not to be served because of these."""
     catalog = cache.load(reloader.load) if cache else reloader.load()
     _report_faults(options, catalog)
@@ -192,7 +192,7 @@ def _load(options: Namespace, reloader: "Reloader", cache: CompiledSet | None) -
     return catalog
 
 
-def _report_faults(options: Namespace, catalog: "Catalog") -> None:
+def _report_faults(options: "Namespace", catalog: "Catalog") -> None:
     if catalog.diagnostics:
         from promptkit.cli.loading import report_faults  # most recipes have none
 
@@ -200,7 +200,7 @@ def _report_faults(options: Namespace, catalog: "Catalog") -> None:
 
 
 def _server(  # noqa: PLR0913 (a server has that many properties)
-    options: Namespace,
+    options: "Namespace",
     found: "Catalog | Snapshot",
     wire: stdio.Wire,
     connection: "Connection",
@@ -225,7 +225,7 @@ def _server(  # noqa: PLR0913 (a server has that many properties)
 
 
 def _imported(  # noqa: PLR0913, PLR0917 (it is what all of them wait for)
-    options: Namespace,
+    options: "Namespace",
     server: "Server",
     reloader: "Reloader",
     cache: CompiledSet | None,
@@ -283,7 +283,7 @@ def _import_progress(target: str) -> str:
     return import_progress(target, main_thread().name)
 
 
-def _startup_cache(options: Namespace) -> CompiledSet | None:
+def _startup_cache(options: "Namespace") -> CompiledSet | None:
     # Without a watch, clients could not be told of lists that the cache had wrong. And answers from
     # the cache are neither counted for the rate limit nor noted by anybody.
     is_noted = options.audit is not None or options.otel
@@ -296,7 +296,7 @@ def _startup_cache(options: Namespace) -> CompiledSet | None:
     return CompiledSet.of(options.target, *_pages_depend_on(options))
 
 
-def _built_set(options: Namespace) -> CompiledSet | None:
+def _built_set(options: "Namespace") -> CompiledSet | None:
     from promptkit.transports.startup_cache.built import StaleSet, open_built  # only for a built set
 
     try:
@@ -306,20 +306,20 @@ def _built_set(options: Namespace) -> CompiledSet | None:
         return None
 
 
-def _pages_depend_on(options: Namespace) -> "tuple[str, int, ToolMode, frozenset[str]]":
+def _pages_depend_on(options: "Namespace") -> "tuple[str, int, ToolMode, frozenset[str]]":
     return options.name, options.page_size, options.tools, _scopes(options)
 
 
-def _scopes(options: Namespace) -> frozenset[str]:
+def _scopes(options: "Namespace") -> frozenset[str]:
     """What the client may do."""
     return options.scopes or frozenset()
 
 
-def _server_info(options: Namespace) -> ServerInfo:
+def _server_info(options: "Namespace") -> ServerInfo:
     return ServerInfo(options.name, VERSION)
 
 
-def _observer(options: Namespace) -> "Observer | None":
+def _observer(options: "Namespace") -> "Observer | None":
     """What is told of each request. Raises OSError, or ModuleNotFoundError without OpenTelemetry."""
     if options.audit is None and not options.otel:
         return None
@@ -337,7 +337,7 @@ def _observer(options: Namespace) -> "Observer | None":
     return joined(observers)
 
 
-def limits_of(options: Namespace) -> Limits:
+def limits_of(options: "Namespace") -> Limits:
     """Return the limits that the command line sets."""
     chosen = vars(options)
     return Limits(**{field: chosen[option.name.replace("-", "_")] for field, (_, option) in OPTIONS.items()})

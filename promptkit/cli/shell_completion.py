@@ -16,7 +16,8 @@ from argcomplete.lexers import split_line
 from msgspec import MsgspecError
 
 from promptkit.cli.configured import configure
-from promptkit.cli.options import options_of, parse
+from promptkit.cli.options import parse
+from promptkit.cli.parser import options_of
 from promptkit.cli.program import program_parser
 from promptkit.cli.words import is_argument
 from promptkit.errors.exceptions import ConfigurationError
