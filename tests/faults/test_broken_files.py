@@ -40,7 +40,7 @@ class Told:
             time.sleep(0.02)  # there is nothing to wait for: a client may ask at any time
 
     def changes(self, least=0):
-        """How many notifications of a changed list the client got, once there are so many, or after a while."""
+        """How many notifications of a changed list the client got, once they are so many or time is up."""
         until = time.monotonic() + 20
         while (found := self._changes()) < least and time.monotonic() < until:
             self.says("any")  # what is served is published first, and told then
