@@ -7,9 +7,11 @@ The package itself is not imported: it loads multiprocessing, logging and 2 MiB 
 import os
 import platform
 import sys
+import time
 from collections.abc import Generator, Iterable
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
+from math import ceil
 from threading import Event
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["changes_in"]
 
 _BACKEND: Final = "watchfiles._rust_notify"
+
+#: What the backend says in place of changes when nobody waits for them any more.
+_ENDED: Final = ("stop", "signal")
 
 #: How often files are looked at where the system does not tell of changes, in milliseconds.
 _POLL_EVERY_MS: Final = 300
@@ -62,9 +67,38 @@ def changes_in(
         recursive=False,
         ignore_permission_denied=False,
     )
+    step_ms = quiet_ms // 2  # a change is found one step after another look has found it
     with watcher:
-        while (found := watcher.watch(max_delay_ms, quiet_ms, every_ms, stop)) not in ("stop", "signal"):
-            yield set() if isinstance(found, str) else {path for _, path in found}
+        while (found := watcher.watch(max_delay_ms, step_ms, every_ms, stop)) not in _ENDED:
+            paths = _paths(found)
+            until = time.monotonic() + max_delay_ms / 1000
+            while (rest_ms := _rest_of(quiet_ms, paths)) and time.monotonic() < until:
+                if (found := watcher.watch(max_delay_ms, rest_ms, rest_ms, stop)) in _ENDED:
+                    return
+                paths |= _paths(found)
+            yield paths
+
+
+def _paths(found: "set[tuple[int, str]] | str") -> set[str]:
+    return set() if isinstance(found, str) else {path for _, path in found}
+
+
+def _rest_of(quiet_ms: int, paths: set[str]) -> int:
+    """How many milliseconds are left until nothing at *paths* has changed for *quiet_ms*."""
+    now = time.time_ns()
+    # A file that is gone has changed its folder.
+    changed = (_changed_at(place) for place in paths.union(map(os.path.dirname, paths)))
+    last = max((moment for moment in changed if moment <= now), default=0)
+    return max(0, ceil(quiet_ms - (now - last) / 1e6))
+
+
+def _changed_at(path: str) -> int:
+    """When a file or folder was last written, renamed or replaced, in nanoseconds; 0 if it is gone."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return 0
+    return max(found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _backend() -> "type[RustNotify]":

@@ -4,7 +4,8 @@ Tests that folders are watched with the backend of watchfiles alone, and as the 
 
 import subprocess
 import sys
-from threading import Event
+import time
+from threading import Event, Thread
 
 import pytest
 from watchfiles import main
@@ -44,6 +45,56 @@ def test_a_change_is_told_and_so_is_none(changes, tmp_path):
     other.replace(file)
     assert next_paths(changes) == {str(file), str(other)}
     assert next(changes) == set()
+
+
+def test_what_is_written_again_and_again_is_told_once_it_rests(tmp_path):
+    """
+    So no half of it is read.
+    """
+    stop, file = Event(), tmp_path / "a.py"
+    written = []
+
+    def write():
+        for _ in range(10):
+            file.write_text("again")
+            written.append(time.monotonic())
+            time.sleep(0.01)
+
+    rounds = changes_in([str(tmp_path)], stop, **{**TIMES, "quiet_ms": 200})
+    next(rounds)
+    writer = Thread(target=write)
+    writer.start()
+    paths, told = next_paths(rounds), time.monotonic()
+    writer.join()
+    stop.set()
+    list(rounds)
+
+    assert paths == {str(file)}
+    # Systems note the times of files by the tick, and a busy machine may hold up the writer itself.
+    before = [moment for moment in written if moment < told]
+    assert told - before[-1] > 0.15
+
+
+def test_what_never_rests_is_told_all_the_same(tmp_path):
+    """
+    No later than so long after its first change.
+    """
+    stop, file = Event(), tmp_path / "a.py"
+
+    def write():
+        while not stop.wait(0.001):
+            file.write_text("again")
+
+    rounds = changes_in([str(tmp_path)], stop, **{**TIMES, "quiet_ms": 100, "max_delay_ms": 200})
+    next(rounds)
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        assert next_paths(rounds) == {str(file)}
+    finally:
+        stop.set()
+        writer.join()
+        list(rounds)
 
 
 def test_what_lies_below_the_folder_does_not_count(changes, tmp_path):
@@ -102,7 +153,8 @@ def test_nothing_else_is_imported_and_authors_can_import_the_package(tmp_path):
     """
     program = f"""
 import sys
-from threading import Event
+import time
+from threading import Event, Thread
 from promptkit.compiler.loading import watcher
 
 next(watcher.changes_in([{str(tmp_path)!r}], Event(), **{TIMES}))
