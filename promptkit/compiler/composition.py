@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -207,10 +208,10 @@ def _find_winners(
     files: Sequence[CompiledFile], owners: Owners
 ) -> tuple[Mapping[Key, Claim], list[tuple[CompiledFile, Diagnostic]]]:
     """Who gets each key that several claim, and a diagnostic for each other claim of the same age."""
-    keys = [key for file in files for key in file.keys]
-    if len(set(keys)) == len(keys):
+    keys = [file.keys for file in files]
+    if len(set[Key]().union(*keys)) == sum(map(len, keys)):
         return {}, []
-    counts = Counter(keys)
+    counts = Counter(chain.from_iterable(keys))
     contested = [claim for claim in _claims(files) if counts[claim[0]] > 1]
     contested.sort(key=lambda claim: _precedence(claim, owners))
     first: dict[Key, Claim] = {}

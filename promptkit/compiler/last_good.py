@@ -30,9 +30,12 @@ def merge(
         owners:
             Which file has served what, if that is known already.
     """
+    found = with_duplicates(after, owners_of(before) if owners is None else owners)
+    if all(file.is_sound for file in found):
+        return found
     served = {str(file.file): file for file in before}  # paths are slow to compare
     merged = []
-    for now in with_duplicates(after, owners_of(before) if owners is None else owners):
+    for now in found:
         was = served.get(str(now.file))
         if was is not None and not now.is_sound and (was.is_sound or was.served - now.served):
             merged.append(structs.replace(was, diagnostics=now.diagnostics, age=was.age + 1))

@@ -12,10 +12,10 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.compilation import compile_files
 from promptkit.compiler.composition import CompiledFile
+from promptkit.compiler.loaded_recipes import LoadedRecipes
 from promptkit.compiler.loading.folder_import import ignore
 from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.recipes import LoadedFile, Recipes
-from promptkit.compiler.reloading import LoadedRecipes
 
 __all__ = ["IMPORT_THREAD", "LazyCatalog", "LazyImport"]
 

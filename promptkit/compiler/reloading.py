@@ -8,20 +8,20 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Final, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile_files
 from promptkit.compiler.composition import CompiledFile, compose, owners_of, with_duplicates
+from promptkit.compiler.loaded_recipes import UNKNOWN, LoadedRecipes
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
-from promptkit.compiler.loading.loader import FolderImport, ModuleImport, begin
+from promptkit.compiler.loading.loader import FolderImport, begin
 from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
-from promptkit.compiler.loading.watched_files import Stamps, WatchedFiles, compare, find_files, stamp_of
-from promptkit.compiler.recipes import Recipes
+from promptkit.compiler.loading.watched_files import Stamps, WatchedFiles, compare, find_files
 from promptkit.errors.standard_error import say
 
-__all__ = ["LoadedRecipes", "Reloader"]
+__all__ = ["Reloader"]
 
 #: Recipes are compiled anew when nothing has changed for so long, but no later than so long after the
 #: first of many changes; in milliseconds.
@@ -31,27 +31,8 @@ _MAX_DELAY_MS: Final = 1000
 #: How often it is checked that the watched folders have not been replaced, in milliseconds.
 _CHECK_EVERY_MS: Final = 250
 
-#: Differs from the stamp of each file, whether it exists or not.
-_UNKNOWN: Final = (-1, -1, -1)
-
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
-
-
-class LoadedRecipes(Struct):
-    """One load: what was imported and compiled, and the stamps of the files that it was made from."""
-
-    imports: FolderImport | ModuleImport
-    recipes: Recipes
-    files: Sequence[CompiledFile]
-    stamps: Stamps = {}
-
-    def changed(self, now: Stamps) -> set[str]:
-        """Return the paths of the files whose stamps differ *now*, and of those that have errors."""
-        changed = {path for path, stamp in now.items() if self.stamps.get(path, _UNKNOWN) != stamp}
-        gone = (path for path in self.stamps.keys() - now.keys() if stamp_of(path) != self.stamps[path])
-        faulty = (str(file.file) for file in self.files if file.file and not file.is_sound)
-        return changed.union(gone, faulty)
 
 
 #: Loads and compiles recipes. It calls its argument with each file before it imports or compiles it.
@@ -226,7 +207,7 @@ class Reloader:
         self._read = read if sound else self._read | read
         after = self._find_files()
         # A file that has come meanwhile may be one that an import has looked for in vain.
-        known = {path: stamps.get(path, _UNKNOWN) for path in after.files}
+        known = {path: stamps.get(path, UNKNOWN) for path in after.files}
         gone = {path for path in stamps.keys() - known.keys() if os.path.dirname(path) in after.scanned}
         # Nobody may tell of what has changed besides: links to an edited file, or too much at once.
         self._settled = self._settled and known == after.files and not any(stamps[path] for path in gone)
@@ -296,11 +277,10 @@ class Reloader:
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
             structuring.forget_types()  # the new modules define them anew
         last = self._last
-        if last is not None and isinstance(last.imports, FolderImport):
-            changed = last.changed(self._known_files.files)
-            imports = begin(self._target, importing, last.imports, changed)
-        else:
+        if last is None:
             imports = begin(self._target, importing)
+        else:
+            imports = last.begin_next(self._target, self._known_files.files, importing)
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
         files = compile_files(recipes, lint=self._lint, compiling=importing, before=before)

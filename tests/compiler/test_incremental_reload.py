@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from promptkit.catalog.catalog import Catalog
-from promptkit.compiler import reloading
+from promptkit.compiler import loaded_recipes, reloading
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.pages import lists_the_same, pages_of
@@ -202,6 +202,32 @@ def test_only_files_are_looked_at_that_are_told_of(author, monkeypatch):
 
     assert looks == ["published", "all", *["all", "published", "all"] * 2]
     assert author.texts() == {"b": "new", "c": "old", "d": "old"}
+
+
+def test_the_folder_is_listed_again_only_if_its_recipes_may_be_others(author, monkeypatch):
+    """
+    An edit leaves them the same. A pipe in the place of a file is none of them.
+    """
+    author.write("a")
+    author.write("b")
+    author.start()
+    listed = []
+    begin = loaded_recipes.begin
+    monkeypatch.setattr(loaded_recipes, "begin", lambda *args: listed.append(args[0]) or begin(*args))
+
+    author.write("b", says="new")
+    assert (author.reload("b.py"), len(listed)) == (["b"], 0)
+    author.write("c")
+    assert (author.reload("c.py"), len(listed)) == (["c"], 1)
+    (author.folder / "b.py").unlink()
+    os.mkfifo(author.folder / "b.py")
+    os.utime(author.folder / "b.py", (1, 1))
+    assert (author.reload("b.py"), len(listed)) == ([], 2)
+
+    assert author.texts() == {"a": "old", "b": "new", "c": "old"}
+    assert [found.message for found in author.catalog.diagnostics] == [
+        "recipe 'b' cannot be read: it is a pipe, a socket or a device"
+    ]
 
 
 def test_what_nobody_tells_of_is_found_all_the_same(author):

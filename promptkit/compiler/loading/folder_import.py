@@ -97,6 +97,19 @@ class FolderImport:
         else:
             self.stems = tuple(file.name[:-3] for file in self.files)
 
+    def again(self, importing: Callable[[Path], None], changed: Iterable[str]) -> "FolderImport":
+        """Begin another import of the same files: the parameters are those of the class."""
+        return FolderImport(
+            self.folder,
+            self.files,
+            importing,
+            self._attribute,
+            unreadable=self._unreadable,
+            root=self._root,
+            before=self,
+            changed=changed,
+        )
+
     def load(self, file: Path) -> LoadedFile:
         """
         Import one of the files, and what that imports, unless it is imported already.

@@ -174,7 +174,8 @@ def read_files() -> tuple[set[str], set[str]]:
             for execution in finder.executions:
                 read = earlier if execution.name in finder.kept else files
                 read.add(execution.file)
-                read.update(map(str, execution.read))
+                if execution.read:
+                    read.update(map(str, execution.read))
         elif isinstance(finder, ProjectFinder):
             files.update(path for path, _ in list(finder.stamps.values()))
             files |= finder.missing
