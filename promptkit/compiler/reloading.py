@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -33,6 +34,11 @@ _CHECK_EVERY_MS: Final = 250
 
 #: How often all files are checked where they cannot be watched, in seconds.
 _POLL_EVERY_S: Final = 1.0
+
+#: How often they are checked where they are watched, in seconds: not all changes are told, such as those
+#: that another computer makes. Checks take no more than this part of the time, however slow they are.
+_LOOK_EVERY_S: Final = 5.0
+_MAX_SHARE: Final = 0.005
 
 
 #: Loads and compiles recipes. It calls its argument with each file before it imports or compiles it.
@@ -80,6 +86,7 @@ class Reloader:
         self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, frozenset(), "")
         self._settled = self._watching = True
+        self._next_look = 0.0
         self._importer = Importer(self._load, self._stop)
         self._reported: object = None
         self._skipped: tuple[str, ...] = ()
@@ -180,10 +187,16 @@ class Reloader:
                     return
 
     def _is_due(self, paths: Iterable[str]) -> bool:
-        """Whether the recipes may have changed, at one of *paths* or while nothing was watched."""
+        """Whether the recipes may have changed, at one of *paths* or without a word."""
         if not self._settled or any(self._known_files.concerns(path) for path in paths):
             return True
-        return not self._watching and self._has_changed()
+        if self._watching and time.monotonic() < self._next_look:
+            return False
+        started = time.monotonic()
+        changed = self._has_changed()
+        ended = time.monotonic()
+        self._next_look = ended + max(_LOOK_EVERY_S, (ended - started) / _MAX_SHARE)
+        return changed
 
     def _find_files(self) -> WatchedFiles:
         if self._folder is None:

@@ -846,6 +846,19 @@ class TestWatching:
         made.wait_for(greet="tri")
         made.reloader.close()
 
+    def test_a_change_of_which_no_word_comes(self, watched, monkeypatch):
+        """
+        What another computer writes to a shared folder is found all the same, a few seconds later.
+        """
+        monkeypatch.setattr("promptkit.compiler.reloading._LOOK_EVERY_S", 0.05)
+        monkeypatch.setattr("promptkit.compiler.reloading._MAX_SHARE", 1.0)
+        monkeypatch.setattr("promptkit.compiler.loading.watcher._paths", lambda _: set())
+        author = watched(greet=greet("one"))
+
+        author.write("greet.py", greet("two"))
+
+        assert author.wait_for(greet="two")
+
     def test_when_it_cannot_be_done(self, author, monkeypatch, capsys):
         """
         If the system refuses to watch, one line reports it, and edits are found by polling.
