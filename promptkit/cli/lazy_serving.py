@@ -1,6 +1,6 @@
 """Serving while recipes are still being imported, each when it is needed."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from threading import Thread
 from typing import Final
@@ -49,7 +49,7 @@ class LazyServing:
     def __init__(  # noqa: PLR0913, PLR0917 (one for each property of serving)
         self,
         target: str,
-        names: Mapping[str, Iterable[str]],
+        names: Mapping[str, Container[str]],
         early: EarlyServer,
         page_size: int,
         scopes: frozenset[str],
