@@ -7,6 +7,7 @@ from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.lazy_import import IMPORT_THREAD, LazyImport
+from promptkit.compiler.loading.watched_files import Stamps
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server import Server
@@ -77,6 +78,7 @@ class LazyServing:
         self,
         reloader: Reloader,
         server: Server,
+        seen: Stamps,
         imported: Callable[[Catalog], None],
         failed: Callable[[], None],
     ) -> None:
@@ -90,6 +92,9 @@ class LazyServing:
             server:
                 What serves the snapshot.
 
+            seen:
+                Stamps of files that were looked at a moment ago.
+
             imported:
                 Called with the whole catalog, once it is served.
 
@@ -102,7 +107,7 @@ class LazyServing:
 
         def run() -> None:
             try:
-                catalog = reloader.load(self._import.load)
+                catalog = reloader.load(self._import.load, seen)
             except BaseException as error:  # noqa: BLE001 (`finish` raises it)
                 self._error = error
                 self._import.end(InternalError(_REFUSED))

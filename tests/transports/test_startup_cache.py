@@ -20,16 +20,25 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from promptkit import prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.compiler.loading.watched_files import stamp_of
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
+from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
-from promptkit.transports.startup_cache.fingerprints import Inputs, file_stamp, folder_digest, value_digest
+from promptkit.transports.startup_cache.fingerprints import (
+    Inputs,
+    file_stamp,
+    folder_digest,
+    stamps_digest,
+    value_digest,
+)
 from promptkit.transports.startup_cache.purity import names_used
 from promptkit.transports.startup_cache.store import MADE_BY, MAGIC, Index, Store, key_of
 from promptkit.transports.startup_cache.tracing import trace_imports
@@ -102,6 +111,7 @@ LISTS = ("prompts/list", "resources/list", "resources/templates/list")
 #: Run first: on a busy machine, recipes may be imported before the server takes over from the cache.
 SLOW_TO_TAKE_OVER = """
 import time
+from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
 
 def hand_over(early, take_over=EarlyServer.hand_over):
@@ -1693,10 +1703,26 @@ class TestImportTrace:
         """
         Of a file that was there long before, the stamp says enough.
         """
-        _, found = known(age_s=3)
+        file, found = known(age_s=3)
         monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints.file_digest", None)
 
-        assert found.is_current
+        assert found.stamps_if_current()[str(file)] == file_stamp(str(file))
+
+    def test_what_a_start_has_seen_is_not_looked_at_again(self, tmp_path, monkeypatch):
+        """
+        A set that is current knows the stamps of its files, as a reload compares them.
+        """
+        monkeypatch.setattr("sys.dont_write_bytecode", False)
+        file, gone = tmp_path / "recipe.py", str(tmp_path / "gone")
+        file.touch()
+        contents = {str(file): b"", gone: b""}
+        state = stamps_digest([file_stamp(str(file)), None])
+        store = Store(str(tmp_path))
+        store.write(structs.replace(nothing(), contents=contents, state=state), Capabilities(), ())
+        found = CompiledSet(store)
+        found.found.close()
+
+        assert found.seen() == {str(file): stamp_of(str(file)), gone: None}
 
     def test_a_file_with_another_stamp_is_read_again(self, known):
         """

@@ -100,17 +100,24 @@ class Inputs(Struct, frozen=True, array_like=True):
         """
         Whether nothing has changed. It is False if that takes too long to find out.
         """
+        return self.stamps_if_current() is not None
+
+    def stamps_if_current(self) -> dict[str, Stamp | None] | None:
+        """
+        Return the stamps of the files that were looked at; None unless all `is_current`.
+        """
         ends = time.monotonic() + _MAX_COMPARING_S
+        found: dict[str, Stamp | None] = {}
         # The cheap ones come first.
-        compared = chain(self._compare_surroundings(), self._compare_files())
-        return all(same and time.monotonic() < ends for same in compared)
+        compared = chain(self._compare_surroundings(), self._compare_files(found))
+        return found if all(same and time.monotonic() < ends for same in compared) else None
 
     @property
     def has_same_files(self) -> bool:
         """
         Whether all files and folders are the same. Recipes may have changed the rest for their own process.
         """
-        return all(self._compare_files())
+        return all(self._compare_files({}))
 
     def _compare_surroundings(self) -> Iterator[bool]:
         environment = os.environ
@@ -121,20 +128,20 @@ class Inputs(Struct, frozen=True, array_like=True):
             value_digest(environment.get(name), self.key) == was for name, was in self.variables.items()
         )
 
-    def _compare_files(self) -> Iterator[bool]:
+    def _compare_files(self, found: dict[str, Stamp | None]) -> Iterator[bool]:
         yield from (value_digest(os.path.realpath(path), self.key) == was for path, was in self.links.items())
         yield from (folder_digest(path) == was for path, was in self.names.items())
         yield from (modules_digest(path) == was for path, was in self.modules.items())
-        yield from self._compare_contents()
+        yield from self._compare_contents(found)
         yield from (file_stamp(path) == was for path, was in self.stamps.items())
 
-    def _compare_contents(self) -> Iterator[bool]:
+    def _compare_contents(self, found: dict[str, Stamp | None]) -> Iterator[bool]:
+        """Compare the files that were read, and note their stamps in *found* if these were looked at."""
         if self.state != ABSENT:
-            stamps = []
             for path in self.contents:
-                stamps.append(file_stamp(path))
+                found[path] = file_stamp(path)
                 yield True  # nothing is known yet, but how long it takes
-            if stamps_digest(stamps) == self.state:
+            if stamps_digest(found.values()) == self.state:
                 return
         yield from (file_digest(path) == was for path, was in self.contents.items())
 
@@ -208,7 +215,7 @@ def stamps_digest(stamps: Iterable[Stamp | None]) -> bytes:
     """
     Return the digest of the stamps of several files.
     """
-    return digest(msgpack.encode(stamps))
+    return digest(msgpack.encode(list(stamps)))
 
 
 def current_folder() -> str | None:
