@@ -1,12 +1,13 @@
 """Serving while recipes are still being imported, each when it is needed."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import partial
 from threading import Thread
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.lazy_import import IMPORT_THREAD, LazyImport
+from promptkit.compiler.loading.watched_files import Stamps
 from promptkit.compiler.reloading import Reloader
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.server import Server
@@ -49,7 +50,7 @@ class LazyServing:
     def __init__(  # noqa: PLR0913, PLR0917 (one for each property of serving)
         self,
         target: str,
-        names: Mapping[str, Iterable[str]],
+        names: Mapping[str, Container[str]],
         early: EarlyServer,
         page_size: int,
         scopes: frozenset[str],
@@ -77,6 +78,7 @@ class LazyServing:
         self,
         reloader: Reloader,
         server: Server,
+        seen: Stamps,
         imported: Callable[[Catalog], None],
         failed: Callable[[], None],
     ) -> None:
@@ -90,6 +92,9 @@ class LazyServing:
             server:
                 What serves the snapshot.
 
+            seen:
+                Stamps of files that were looked at a moment ago.
+
             imported:
                 Called with the whole catalog, once it is served.
 
@@ -102,7 +107,7 @@ class LazyServing:
 
         def run() -> None:
             try:
-                catalog = reloader.load(self._import.load)
+                catalog = reloader.load(self._import.load, seen)
             except BaseException as error:  # noqa: BLE001 (`finish` raises it)
                 self._error = error
                 self._import.end(InternalError(_REFUSED))

@@ -151,8 +151,8 @@ def _serve(
     server = _server(options, found, wire, early.connection, observer, changes=changes)
     imported = partial(_imported, options, server, reloader, cache, early)
     read = None
-    if lazy:
-        lazy.start(reloader, server, imported, wire.end)
+    if lazy and cache:
+        lazy.start(reloader, server, cache.seen(), imported, wire.end)
         read = _reading(early, wire, ended=partial(lazy.hold, options.grace))
     elif loaded is not None:
         read = _reading(early, wire, answered=partial(imported, loaded))

@@ -1,7 +1,7 @@
 """Lazy import: recipe files are imported one by one, first those whose prompts are asked for."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -85,15 +85,15 @@ class LazyImport:
             What is imported, before all of it is.
     """
 
-    def __init__(self, target: str | Path, names: Mapping[str, Iterable[str]]) -> None:
+    def __init__(self, target: str | Path, names: Mapping[str, Container[str]]) -> None:
         self.catalog = LazyCatalog(self.find, self.whole)
         self._target = target
-        self._file_of = {name: file for file, declared in names.items() for name in declared}
-        self._asked: dict[str, Event] = {}
+        self._names = names
+        self._asked: dict[str, dict[str, Event]] = {}  # by file, and by the name of the prompt
         self._compiled: dict[str, tuple[LoadedFile, CompiledFile]] = {}
         self._prompts: dict[str, CompiledPrompt] = {}
         self._begun: FolderImport | None = None
-        self._left: dict[str, Path] = {}
+        self._left: dict[str, None] = {}
         self._beside: list[Event] = []
         self._whole: Catalog | None = None
         self._error: BaseException | None = None
@@ -111,15 +111,15 @@ class LazyImport:
             BaseException: What `end` was given.
         """
         found = self._prompts.get(name)
-        if found is None and name in self._file_of:
-            self._wait_for(name)
+        if found is None and (file := self._file_of(name)) is not None:
+            self._wait_for(name, file)
             found = self._prompts.get(name)
         return self.whole()[name] if found is None else found
 
     def expect(self, name: str) -> None:
         """Have a prompt imported before the others. Returns at once."""
-        if name in self._file_of:
-            self._ask(name)
+        if (file := self._file_of(name)) is not None:
+            self._ask(name, file)
 
     def whole(self) -> Catalog:
         """
@@ -170,8 +170,9 @@ class LazyImport:
             self._error = result
         with self._lock:
             self._ended.set()
-            for event in self._asked.values():
-                event.set()
+            for asked in self._asked.values():
+                for event in asked.values():
+                    event.set()
 
     def wait_for_waiting(self, seconds: float) -> None:
         """Wait until nobody waits for a file, for *seconds* at most."""
@@ -179,20 +180,23 @@ class LazyImport:
         while self._waiting and time.monotonic() < until:
             self._ended.wait(0.01)
 
-    def _wait_for(self, name: str) -> None:
-        event = self._ask(name)
+    def _file_of(self, name: str) -> str | None:
+        # A dictionary of all prompts takes longer to make than the few that are asked for take to find.
+        return next((file for file, declared in self._names.items() if name in declared), None)
+
+    def _wait_for(self, name: str, file: str) -> None:
+        event = self._ask(name, file)
         if not self._wait(event, _PATIENCE_S):
             # Not on this thread, which is given up when its request takes too long.
-            file = self._file_of[name]
             with suppress(RuntimeError):  # without another thread, the file has to wait
                 Thread(target=self._import_beside, args=(file,), name=IMPORT_THREAD, daemon=True).start()
             self._wait(event)
 
-    def _ask(self, name: str) -> Event:
+    def _ask(self, name: str, file: str) -> Event:
         """Have the file of a prompt imported next; return what is set when the prompt is there, or is not."""
         with self._lock:
-            event = self._asked.setdefault(name, Event())
-            if name in self._prompts or self._file_of[name] in self._compiled or self._ended.is_set():
+            event = self._asked.setdefault(file, {}).setdefault(name, Event())
+            if name in self._prompts or file in self._compiled or self._ended.is_set():
                 event.set()
             return event
 
@@ -210,37 +214,40 @@ class LazyImport:
     def _begin(self, begun: FolderImport) -> None:
         with self._lock:
             self._begun = begun
-            self._left = {file.name: file for file in begun.files}
+            self._left = dict.fromkeys(begun.names)
 
     def _next(self) -> str | None:
         with self._lock:
-            asked = (self._file_of[name] for name in self._asked)
-            return next((file for file in asked if file in self._left), next(iter(self._left), None))
+            return next((file for file in self._asked if file in self._left), next(iter(self._left), None))
 
     def _import(self, name: str, begun: FolderImport, importing: Callable[[Path], None]) -> None:
         """Import and compile a file, unless another thread does so."""
-        with self._lock:
-            path = self._left.pop(name, None)
-        if path is not None:
-            self._compile(name, begun.load(path), importing)
+        if self._take(name):
+            self._compile(name, begun.load(name), importing)
 
     def _import_beside(self, name: str) -> None:
         done = Event()
+        if self._take(name, done) and self._begun is not None:
+            try:
+                self._compile(name, self._begun.load(name), ignore)
+            finally:
+                self._release(name)
+                done.set()
+
+    def _take(self, name: str, done: Event | None = None) -> bool:
+        """Return whether nobody has taken a file. The caller imports it, and sets *done* afterwards."""
         with self._lock:
-            path, begun = self._left.pop(name, None), self._begun
-            if path is None or begun is None:
-                return
-            self._beside.append(done)
-        try:
-            self._compile(name, begun.load(path), ignore)
-        finally:
-            self._release(name)
-            done.set()
+            if name not in self._left:
+                return False
+            del self._left[name]
+            if done is not None:
+                self._beside.append(done)
+            return True
 
     def _compile(self, name: str, loaded: LoadedFile, importing: Callable[[Path], None]) -> None:
         """Compile a file, and first the prompts of it that somebody waits for."""
         with self._lock:
-            asked = {prompt for prompt in self._asked if self._file_of[prompt] == name}
+            asked = set(self._asked.get(name, ()))
         if prompts := tuple(prompt for prompt in loaded.prompts if prompt.options.name in asked):
             self._publish(name, _compile(LoadedFile(loaded.file, prompts), importing))
             time.sleep(_PAUSE_S)
@@ -253,17 +260,16 @@ class LazyImport:
     def _publish(self, name: str, compiled: CompiledFile) -> None:
         """Let those go on who wait for what was compiled of a file."""
         for prompt in compiled.prompts:
-            if self._file_of.get(prompt.name) == name:
+            if prompt.name in self._names.get(name, ()):
                 self._prompts.setdefault(prompt.name, prompt)
-                if (event := self._asked.get(prompt.name)) is not None:
+                if (event := self._asked.get(name, {}).get(prompt.name)) is not None:
                     event.set()
 
     def _release(self, name: str) -> None:
         """Let all go on who wait for a file: what it does not hold now, it does not declare."""
         with self._lock:
-            for prompt, event in self._asked.items():
-                if self._file_of[prompt] == name:
-                    event.set()
+            for event in self._asked.get(name, {}).values():
+                event.set()
 
     def _compiled_as(self, loaded: LoadedFile, importing: Callable[[Path], None]) -> CompiledFile:
         """What was compiled of a file before, unless a later file has changed what it declares."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from msgspec import structs
@@ -96,7 +97,7 @@ class Reloader:
         """Whether there are files to watch: the target is not a module."""
         return self._folder is not None
 
-    def load(self, load: Load | None = None) -> Catalog:
+    def load(self, load: Load | None = None, seen: Stamps = MappingProxyType({})) -> Catalog:
         """
         Load and compile the recipes for the first time.
 
@@ -104,10 +105,13 @@ class Reloader:
             load:
                 Does so in its own way, such as `promptkit.compiler.lazy_import.LazyImport.load`.
 
+            seen:
+                Stamps of files that were looked at a moment ago.
+
         Raises:
             LoadError: If there is nothing at the target.
         """
-        self._known_files = before = self._find_files()
+        self._known_files = before = self._find_files(seen)
         loaded = self._importer.run_here(load)
         self._served = with_duplicates(loaded.files, owners={})
         self._settled, stamps = compare(before.files, loaded.recipes.read)
@@ -198,10 +202,10 @@ class Reloader:
         self._next_look = ended + max(_LOOK_EVERY_S, (ended - started) / _MAX_SHARE)
         return changed
 
-    def _find_files(self) -> WatchedFiles:
+    def _find_files(self, seen: Stamps = MappingProxyType({})) -> WatchedFiles:
         if self._folder is None:
             return self._known_files
-        return find_files(self._folder, self._read, self._suffix)
+        return find_files(self._folder, self._read, self._suffix, seen)
 
     def _look_at(self, paths: Iterable[str]) -> WatchedFiles:
         """Find the files as they are now. If only known files have changed, no others are looked at."""

@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from promptkit.cli import main
+from promptkit.transports.startup_cache.built import portable
+from promptkit.transports.startup_cache.fingerprints import Inputs
 from tests.wire import initialize, line, notification, request
 
 #: Starts a process to which permissions apply, though it is root's.
@@ -347,6 +349,12 @@ class TestBuild:
             b"promptkit: cannot write 'nowhere/x': No such file or directory\n"
         )
         assert process.returncode == 1
+
+    def test_no_stamp_is_kept(self):
+        """
+        An image that is copied has others, which would be looked at in vain at each start.
+        """
+        assert portable(Inputs(stamps={"installed": (1, 2, 3, 4)}, state=b"of recipes")) == Inputs()
 
     @pytest.mark.skipif(sys.platform == "win32", reason="there are no such permissions")
     def test_a_set_can_be_read_by_other_users(self, built):

@@ -20,16 +20,25 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from promptkit import prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.compiler.loading.watched_files import stamp_of
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
+from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
-from promptkit.transports.startup_cache.fingerprints import Inputs, folder_digest, value_digest
+from promptkit.transports.startup_cache.fingerprints import (
+    Inputs,
+    file_stamp,
+    folder_digest,
+    stamps_digest,
+    value_digest,
+)
 from promptkit.transports.startup_cache.purity import names_used
 from promptkit.transports.startup_cache.store import MADE_BY, MAGIC, Index, Store, key_of
 from promptkit.transports.startup_cache.tracing import trace_imports
@@ -102,6 +111,7 @@ LISTS = ("prompts/list", "resources/list", "resources/templates/list")
 #: Run first: on a busy machine, recipes may be imported before the server takes over from the cache.
 SLOW_TO_TAKE_OVER = """
 import time
+from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
 
 def hand_over(early, take_over=EarlyServer.hand_over):
@@ -1643,6 +1653,20 @@ def test_a_folder_that_becomes_a_link(tmp_path):
 
 
 class TestImportTrace:
+    @pytest.fixture
+    def known(self, tmp_path):
+        """A function that returns a file, and what is known of it as if it had been written before."""
+        file = tmp_path / "words"
+        file.write_text("x")
+
+        def known(age_s):
+            with trace_imports(str(tmp_path / "recipes")) as trace:
+                trace._begun += age_s * 1_000_000_000
+                file.read_text()
+            return file, trace.inputs()
+
+        return known
+
     def test_it_leaves_no_trace(self, tmp_path):
         """
         Once a trace is over the environment is read as before.
@@ -1673,6 +1697,56 @@ class TestImportTrace:
         assert own.keys() == {str(old), str(tmp_path / "missing")}
         assert found.is_current
         (tmp_path / "missing").touch()
+        assert not found.is_current
+
+    def test_a_file_with_the_same_stamp_is_not_read_again(self, known, monkeypatch):
+        """
+        Of a file that was there long before, the stamp says enough.
+        """
+        file, found = known(age_s=3)
+        monkeypatch.setattr("promptkit.transports.startup_cache.fingerprints.file_digest", None)
+
+        assert found.stamps_if_current()[str(file)] == file_stamp(str(file))
+
+    def test_what_a_start_has_seen_is_not_looked_at_again(self, tmp_path, monkeypatch):
+        """
+        A set that is current knows the stamps of its files, as a reload compares them.
+        """
+        monkeypatch.setattr("sys.dont_write_bytecode", False)
+        file, gone = tmp_path / "recipe.py", str(tmp_path / "gone")
+        file.touch()
+        contents = {str(file): b"", gone: b""}
+        state = stamps_digest([file_stamp(str(file)), None])
+        store = Store(str(tmp_path))
+        store.write(structs.replace(nothing(), contents=contents, state=state), Capabilities(), ())
+        found = CompiledSet(store)
+        found.found.close()
+
+        assert found.seen() == {str(file): stamp_of(str(file)), gone: None}
+
+    def test_a_file_with_another_stamp_is_read_again(self, known):
+        """
+        Another stamp alone changes nothing, and neither size nor mtime hide an edit.
+        """
+        file, found = known(age_s=3)
+        before = file_stamp(str(file))
+        while file_stamp(str(file)) == before:  # the clock of a file system ticks slowly
+            os.utime(file, ns=(before[0], before[0]))
+        touched = found.is_current
+        rewrite(file, "x", "y")
+
+        assert (touched, found.is_current) == (True, False)
+
+    @pytest.mark.parametrize(("age_s", "tells"), [(1, True), (3, False)])
+    def test_a_stamp_that_an_edit_may_leave_as_it_is_says_nothing(self, known, monkeypatch, age_s, tells):
+        """
+        A clock may tick as slowly as a file is young, and the ctime may be when the file was made.
+        """
+        monkeypatch.setattr("promptkit.transports.startup_cache.tracing._EDITS_CHANGE_STAMPS", tells)
+        file, found = known(age_s)
+        rewrite(file, "x", "y")
+
+        assert found.state == b""
         assert not found.is_current
 
     def test_what_changes_meanwhile_is_not_kept(self, tmp_path):

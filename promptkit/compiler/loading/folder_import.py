@@ -40,8 +40,8 @@ class FolderImport:
         folder:
             The folder, whose files become modules of one package.
 
-        files:
-            The recipe files, in order.
+        names:
+            The names of the recipe files, in order.
 
         importing:
             Called with each file before it is imported. If it raises, the file is not imported, and
@@ -68,7 +68,7 @@ class FolderImport:
     def __init__(  # noqa: PLR0913 (they are the ways to name recipes)
         self,
         folder: Path,
-        files: Sequence[Path],
+        names: Sequence[str],
         importing: Callable[[Path], None] = ignore,
         attribute: str = "",
         *,
@@ -77,7 +77,7 @@ class FolderImport:
         before: "FolderImport | None" = None,
         changed: Iterable[str] = (),
     ) -> None:
-        self.files = tuple(files)
+        self.names = tuple(names)
         self.folder = folder
         self._importing = importing
         self._attribute = attribute
@@ -85,23 +85,25 @@ class FolderImport:
         self._root = root
         self._lock = RLock()  # a recipe may ask for another one
         self.package: Package | LoadedFile | None = None
-        # By the stems of the files' names: paths are slow to look up.
+        # By the stems of the files' names, as all below: paths are slow to look up.
         self._found: dict[str, ModuleType | LoadedFile] = {}
         self.declared: dict[str, LoadedFile] = {}
         self._recipes: set[str] = set()
         self._before = before if before is not None and before.folder == folder else None
         self._changed = frozenset(changed)
         self.stems: tuple[str, ...] = ()
-        if self._before is not None and self._before.files == self.files:
-            self.stems = self._before.stems
+        if self._before is not None and self._before.names == self.names:
+            self.names, self.stems = self._before.names, self._before.stems
         else:
-            self.stems = tuple(file.name[:-3] for file in self.files)
+            self.stems = tuple(name[:-3] for name in self.names)
+        # Each is made once, and not before it is needed: paths are slow to make.
+        self.paths: dict[str, Path] = {} if self._before is None else self._before.paths
 
     def again(self, importing: Callable[[Path], None], changed: Iterable[str]) -> "FolderImport":
         """Begin another import of the same files: the parameters are those of the class."""
         return FolderImport(
             self.folder,
-            self.files,
+            self.names,
             importing,
             self._attribute,
             unreadable=self._unreadable,
@@ -110,18 +112,18 @@ class FolderImport:
             changed=changed,
         )
 
-    def load(self, file: Path) -> LoadedFile:
+    def load(self, name: str) -> LoadedFile:
         """
-        Import one of the files, and what that imports, unless it is imported already.
+        Import the file of that name, and what it imports, unless it is imported already.
 
         Returns:
             What the file declares. What cannot be imported has a diagnostic.
         """
         alone = self._lock.acquire(timeout=_PATIENCE_S)
         try:
-            stem = file.name[:-3]
-            self._import(file, stem)
-            return self._declared_in(file, stem)
+            stem = name[:-3]
+            self._import(stem)
+            return self._declared_in(stem)
         finally:
             if alone:
                 self._lock.release()
@@ -135,24 +137,30 @@ class FolderImport:
         """
         with self._lock:
             package = self._open_package()
-            for file, stem in zip(self.files, self.stems, strict=True):
+            for stem in self.stems:
                 if stem not in self._found:
-                    self._import(file, stem)
+                    self._import(stem)
             by_file = [*self._declare(), *self._unreadable]
             read, read_before = self._read()
             self._before, self._importing = None, ignore  # neither is kept alive
             if isinstance(package, LoadedFile):
                 by_file.append(package)
             elif self._attribute and isinstance(module := self._found[self.stems[0]], ModuleType):
-                target = f"{self.files[0]}:{self._attribute}"
-                by_file = [named_declarations(target, self.files[0], module, self._attribute)]
+                file = self._file(self.stems[0])
+                by_file = [named_declarations(f"{file}:{self._attribute}", file, module, self._attribute)]
             by_file.sort(key=lambda one: str(one.file))
             return Recipes(by_file=by_file, root=self._root, read=read, read_before=read_before)
 
-    def _import(self, file: Path, stem: str) -> None:
+    def _file(self, stem: str) -> Path:
+        if (file := self.paths.get(stem)) is None:
+            file = self.paths[stem] = self.folder / f"{stem}.py"
+        return file
+
+    def _import(self, stem: str) -> None:
         package = self._open_package()
         if stem in self._found:
             return
+        file = self._file(stem)
         if isinstance(package, LoadedFile):
             self._found[stem] = LoadedFile(file, diagnostics=package.diagnostics)
             return
@@ -189,8 +197,7 @@ class FolderImport:
     @property
     def failed(self) -> set[str]:
         """The paths of the files that could not be imported."""
-        found = (self._found.get(stem) for stem in self.stems)
-        return {str(file) for file, one in zip(self.files, found, strict=True) if isinstance(one, LoadedFile)}
+        return {str(self._file(stem)) for stem in self.stems if isinstance(self._found.get(stem), LoadedFile)}
 
     @property
     def made(self) -> MadePrompts:
@@ -222,14 +229,11 @@ class FolderImport:
                 for stem, declared in self._before.declared.items()
                 if (name := inside + stem) in kept and now.get(name, ()) == then.get(name, ())
             }
-        self.declared = {
-            stem: same.get(stem) or self._declared_in(file, stem)
-            for file, stem in zip(self.files, self.stems, strict=True)
-        }
+        self.declared = {stem: same.get(stem) or self._declared_in(stem) for stem in self.stems}
         return list(self.declared.values())
 
-    def _declared_in(self, file: Path, stem: str) -> LoadedFile:
-        package, found = self._open_package(), self._found[stem]
+    def _declared_in(self, stem: str) -> LoadedFile:
+        package, found, file = self._open_package(), self._found[stem], self._file(stem)
         if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
             return found if isinstance(found, LoadedFile) else LoadedFile(file)
         return declared_in(file, found, f"{package.name}.{stem}", self._recipes, self.made)
@@ -245,8 +249,8 @@ class FolderImport:
         if isinstance(self.package, LoadedFile):
             read.add(str(self.folder / "__init__.py"))
         inside = f"{self.package.name}." if isinstance(self.package, Package) else ""
-        files, kept = zip(self.files, self.stems, strict=True), self._kept
-        read.update(str(file) for file, stem in files if inside + stem not in kept)
+        kept = self._kept
+        read.update(str(self._file(stem)) for stem in self.stems if inside + stem not in kept)
         return read, read_before - read
 
 

@@ -92,8 +92,8 @@ def begin(
     if os.path.isfile(path):
         if not path.endswith(".py"):
             raise LoadError(str(target), "it is not a Python file")
-        file = Path(path)
-        return FolderImport(file.parent, [file], importing, attribute, before=before, changed=changed)
+        folder, file = os.path.split(path)
+        return FolderImport(Path(folder), [file], importing, attribute, before=before, changed=changed)
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(str(target), f"there is no such file or folder{suggest(name)}")
     return ModuleImport(str(target), name, attribute, importing)
@@ -137,28 +137,25 @@ def _begin_folder(
     before: FolderImport | None = None,
     changed: Iterable[str] = (),
 ) -> FolderImport:
-    # Paths are slow to make.
-    known = {file.name: file for file in before.files} if before and before.folder == folder else {}
     try:
         with os.scandir(folder) as entries:
             found = sorted((one for one in entries if _is_recipe(one.name)), key=attrgetter("name"))
     except OSError as error:
         raise LoadError(target, f"it cannot be read: {error.strerror}") from None
-    files, unreadable = [], []
+    names, unreadable = [], []
     for entry in found:
-        file = known.get(entry.name) or folder / entry.name
         try:
             # Most are plain files, and this is known from the folder.
-            mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(file).st_mode
+            mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(entry.path).st_mode
         except OSError as error:  # a link that leads nowhere, in circles or into a locked folder
-            unreadable.append(_unreadable(file, error.strerror))
+            unreadable.append(_unreadable(folder / entry.name, error.strerror))
             continue
         if stat.S_ISREG(mode):
-            files.append(file)
+            names.append(entry.name)
         elif not stat.S_ISDIR(mode):
-            unreadable.append(_unreadable(file, "it is a pipe, a socket or a device"))
+            unreadable.append(_unreadable(folder / entry.name, "it is a pipe, a socket or a device"))
     return FolderImport(
-        folder, files, importing, unreadable=unreadable, root=folder, before=before, changed=changed
+        folder, names, importing, unreadable=unreadable, root=folder, before=before, changed=changed
     )
 
 

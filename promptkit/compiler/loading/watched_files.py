@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from msgspec import Struct, structs
@@ -97,7 +98,12 @@ def compare(before: Stamps, read: Iterable[str]) -> tuple[bool, Stamps]:
     return all(before.get(path, stamp) == stamp for path, stamp in now.items()), {**now, **before}
 
 
-def find_files(folder: Path, read: Iterable[str] = (), suffix: str = "") -> WatchedFiles:
+def find_files(
+    folder: Path,
+    read: Iterable[str] = (),
+    suffix: str = "",
+    seen: Stamps = MappingProxyType({}),
+) -> WatchedFiles:
     """
     Find all files that the recipes in *folder* depend on.
 
@@ -110,15 +116,19 @@ def find_files(folder: Path, read: Iterable[str] = (), suffix: str = "") -> Watc
 
         suffix:
             If given, only files directly in *folder* count, and only those whose names end with it.
+
+        seen:
+            Stamps that were taken a moment ago, and are not taken again.
     """
     walk = _Walk(os.path.realpath(folder), deep=not suffix)
     files: dict[str, Stamp | None] = {}
     real = []
     for entry in walk.files():
         if entry.name.endswith(suffix):
-            files[entry.path] = stamp_of(entry.path)
+            path = entry.path
+            files[path] = seen[path] if path in seen else stamp_of(path)
             if entry.is_symlink():  # an edit changes the link's target
-                real.append(os.path.realpath(entry.path))
+                real.append(os.path.realpath(path))
     outside = [path for path in dict.fromkeys((*real, *read)) if path not in files]
     files.update({path: stamp_of(path) for path in outside})
     folders = {str(folder), *walk.scanned, *map(os.path.dirname, outside)}

@@ -9,6 +9,7 @@ from promptkit.compiler.loading.targets import package_of, place_of, project_roo
 from promptkit.errors.standard_error import say
 from promptkit.protocol.capabilities import ToolMode
 from promptkit.transports.startup_cache.fingerprints import (
+    ABSENT,
     Inputs,
     file_digest,
     folder_digest,
@@ -166,11 +167,11 @@ def open_built(  # noqa: PLR0913, PLR0917 (pages depend on that much)
 
 def portable(inputs: Inputs) -> Inputs:
     """
-    Return the inputs without the stamps of installed modules.
+    Return the inputs without stamps, which copying an image changes.
 
-    Copying an image changes stamps, and whoever deploys it stands for what is installed there.
+    Recipes are compared by what they hold. Whoever deploys the image stands for what is installed there.
     """
-    return structs.replace(inputs, stamps={})
+    return structs.replace(inputs, stamps={}, state=ABSENT)
 
 
 def _read(descriptor: int) -> tuple[Index, int]:

@@ -15,6 +15,7 @@ from promptkit.transports.startup_cache.store import Listings, Page, Store, key_
 
 if TYPE_CHECKING:
     from promptkit.catalog.catalog import Catalog
+    from promptkit.compiler.loading.watched_files import Stamps
     from promptkit.server import Server
     from promptkit.transports.startup_cache.tracing import ImportTrace
 
@@ -81,6 +82,13 @@ class CompiledSet:
             return None
         self._is_sent = True
         return self._found
+
+    def seen(self) -> "Stamps":
+        """
+        Return the stamps of the files that were looked at to find out whether all is as it was.
+        """
+        seen = {} if self._found is None else self._found.seen
+        return {path: stamp and stamp[:3] for path, stamp in seen.items()}  # a reload needs no ctime
 
     def names(self) -> dict[str, list[str]] | None:
         """

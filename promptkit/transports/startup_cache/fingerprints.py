@@ -4,11 +4,11 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, msgpack
 
 from promptkit.protocol.digests import digest
 
@@ -22,6 +22,7 @@ __all__ = [
     "file_stamp",
     "folder_digest",
     "modules_digest",
+    "stamps_digest",
     "value_digest",
 ]
 
@@ -76,6 +77,10 @@ class Inputs(Struct, frozen=True, array_like=True):
 
         key:
             The key of the digests of variables, which may be secrets.
+
+        state:
+            The digest of the stamps of all files in *contents*, which need not be read while it is the
+            same; `ABSENT` if they have to be.
     """
 
     contents: Mapping[str, bytes] = {}
@@ -88,23 +93,31 @@ class Inputs(Struct, frozen=True, array_like=True):
     path: bytes = ABSENT
     here: bytes = ABSENT
     key: bytes = b""
+    state: bytes = ABSENT
 
     @property
     def is_current(self) -> bool:
         """
         Whether nothing has changed. It is False if that takes too long to find out.
         """
+        return self.stamps_if_current() is not None
+
+    def stamps_if_current(self) -> dict[str, Stamp | None] | None:
+        """
+        Return the stamps of the files that were looked at; None unless all `is_current`.
+        """
         ends = time.monotonic() + _MAX_COMPARING_S
+        found: dict[str, Stamp | None] = {}
         # The cheap ones come first.
-        compared = chain(self._compare_surroundings(), self._compare_files())
-        return all(same and time.monotonic() < ends for same in compared)
+        compared = chain(self._compare_surroundings(), self._compare_files(found))
+        return found if all(same and time.monotonic() < ends for same in compared) else None
 
     @property
     def has_same_files(self) -> bool:
         """
         Whether all files and folders are the same. Recipes may have changed the rest for their own process.
         """
-        return all(self._compare_files())
+        return all(self._compare_files({}))
 
     def _compare_surroundings(self) -> Iterator[bool]:
         environment = os.environ
@@ -115,12 +128,22 @@ class Inputs(Struct, frozen=True, array_like=True):
             value_digest(environment.get(name), self.key) == was for name, was in self.variables.items()
         )
 
-    def _compare_files(self) -> Iterator[bool]:
+    def _compare_files(self, found: dict[str, Stamp | None]) -> Iterator[bool]:
         yield from (value_digest(os.path.realpath(path), self.key) == was for path, was in self.links.items())
         yield from (folder_digest(path) == was for path, was in self.names.items())
         yield from (modules_digest(path) == was for path, was in self.modules.items())
-        yield from (file_digest(path) == was for path, was in self.contents.items())
+        yield from self._compare_contents(found)
         yield from (file_stamp(path) == was for path, was in self.stamps.items())
+
+    def _compare_contents(self, found: dict[str, Stamp | None]) -> Iterator[bool]:
+        """Compare the files that were read, and note their stamps in *found* if these were looked at."""
+        if self.state != ABSENT:
+            for path in self.contents:
+                found[path] = file_stamp(path)
+                yield True  # nothing is known yet, but how long it takes
+            if stamps_digest(found.values()) == self.state:
+                return
+        yield from (file_digest(path) == was for path, was in self.contents.items())
 
 
 def file_digest(path: str) -> bytes | None:
@@ -186,6 +209,13 @@ def file_stamp(path: str) -> Stamp | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
+
+
+def stamps_digest(stamps: Iterable[Stamp | None]) -> bytes:
+    """
+    Return the digest of the stamps of several files.
+    """
+    return digest(msgpack.encode(list(stamps)))
 
 
 def current_folder() -> str | None:

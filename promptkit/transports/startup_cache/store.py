@@ -20,7 +20,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
-from promptkit.transports.startup_cache.fingerprints import Inputs
+from promptkit.transports.startup_cache.fingerprints import Inputs, Stamp
 from promptkit.version import VERSION
 
 __all__ = [
@@ -135,10 +135,20 @@ class Listings:
 
         start:
             Where in the file the first page begins.
+
+        seen:
+            The stamps of the recipes and what they read, if they were looked at.
     """
 
-    def __init__(self, index: Index, descriptor: int, start: int) -> None:
+    def __init__(
+        self,
+        index: Index,
+        descriptor: int,
+        start: int,
+        seen: Mapping[str, Stamp | None] = MappingProxyType({}),
+    ) -> None:
         self.index = index
+        self.seen = seen
         self._descriptor = descriptor
         self._start = start
 
@@ -228,8 +238,8 @@ class Store:
         if found is None:
             os.close(descriptor)
             return None
-        index, start = found
-        return Listings(index, descriptor, start)
+        index, start, seen = found
+        return Listings(index, descriptor, start, seen)
 
     def write(
         self,
@@ -290,13 +300,14 @@ def _bytecode_folder(folder: str) -> str:
     return os.path.join(sys.pycache_prefix, os.path.splitdrive(folder)[1].lstrip("\\/"))
 
 
-def _read_current_index(descriptor: int) -> tuple[Index, int] | None:
-    """Return the index, and where the pages begin; None if the file must not be used."""
+def _read_current_index(descriptor: int) -> tuple[Index, int, Mapping[str, Stamp | None]] | None:
+    """Return the index, where the pages begin, and stamps of files; None if the file must not be used."""
     status = os.fstat(descriptor)
     if not is_trusted(status) or not 0 <= time.time() - status.st_mtime < _MAX_AGE_S:
         return None
     index, start = read_index(descriptor)
-    return (index, start) if index.version == MADE_BY and index.inputs.is_current else None
+    seen = index.inputs.stamps_if_current() if index.version == MADE_BY else None
+    return None if seen is None else (index, start, seen)
 
 
 def is_trusted(status: os.stat_result) -> bool:

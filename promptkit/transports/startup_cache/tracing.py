@@ -8,7 +8,7 @@ is incomplete, and nothing is cached.
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import source_from_cache
 from types import FrameType, ModuleType
@@ -25,6 +25,7 @@ from promptkit.transports.startup_cache.fingerprints import (
     file_stamp,
     folder_digest,
     modules_digest,
+    stamps_digest,
     value_digest,
 )
 from promptkit.transports.startup_cache.patches import noted_environment, noted_links
@@ -47,6 +48,12 @@ _WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEN
 
 #: How precise the timestamps of file systems are.
 _TIMESTAMP_PRECISION_NS: Final = 20_000_000
+
+#: How precise the coarsest are: FAT counts in steps of two seconds.
+_COARSEST_TIMESTAMPS_NS: Final = 2_000_000_000
+
+#: Whether every edit changes a file's stamp. On Windows, the ctime says when the file was created.
+_EDITS_CHANGE_STAMPS: Final = sys.platform != "win32"
 
 _WILDCARDS: Final = frozenset("*?[")
 
@@ -145,6 +152,8 @@ class ImportTrace:
         unread = {path: file_stamp(path) for path, content in contents.items() if content is None}
         if not all(map(_is_large, unread, unread.values())):
             return None
+        read = {path: content for path, content in contents.items() if content is not None}
+        state = self._state_of(read)
         stamps |= unread
         if names != self._names or any(map(self._is_new, files)):
             return None
@@ -157,7 +166,7 @@ class ImportTrace:
         key = os.urandom(16)
         all_names = repr(sorted(self._environment)) if self._looks_through_variables else None
         return Inputs(
-            contents={path: content for path, content in contents.items() if content is not None},
+            contents=read,
             names=names,
             modules={folder: modules_digest(folder) for folder in folders if folder not in stamps},
             stamps=stamps,
@@ -169,6 +178,7 @@ class ImportTrace:
             path=value_digest(repr(self._path), key),
             here=value_digest(self._here if self._is_relative or used & _RELATIVE else None, key),
             key=key,
+            state=state,
         )
 
     def _note_open(self, path: object, mode: str | None, flags: int, frame: FrameType | None) -> None:
@@ -242,6 +252,13 @@ class ImportTrace:
             return names_used([path for path in imported if path.endswith(".py")], called)
         except Exception:  # noqa: BLE001 (a file that was just imported may have changed in any way)
             return None
+
+    def _state_of(self, paths: Iterable[str]) -> bytes:
+        """The digest of the files' stamps; `ABSENT` if one may keep its stamp when it is edited."""
+        found = [file_stamp(path) for path in paths]
+        newest = max((max(stamp[0], stamp[3]) for stamp in found if stamp is not None), default=0)
+        tells = _EDITS_CHANGE_STAMPS and newest < self._begun - _COARSEST_TIMESTAMPS_NS
+        return stamps_digest(found) if tells else ABSENT
 
     def _is_new(self, path: str) -> bool:
         """Whether a file may have been written since the import began."""

@@ -37,11 +37,11 @@ def test_a_file_is_imported_when_it_is_asked_for(tmp_path, capsys):
     """
     found = begun(folder_of(tmp_path, first="", second="", third=""))
 
-    loaded = found.load(tmp_path / "second.py")
+    loaded = found.load("second.py")
     early = capsys.readouterr().out
     recipes = found.finish()
 
-    assert [file.name for file in found.files] == ["first.py", "second.py", "third.py"]
+    assert found.names == ("first.py", "second.py", "third.py")
     assert ([one.options.name for one in loaded.prompts], early) == (["second"], "imports second\n")
     assert capsys.readouterr().out == "imports first\nimports third\n"
     assert loaded == recipes.by_file[1]
@@ -53,9 +53,9 @@ def test_a_file_that_another_one_imports_is_imported_once(tmp_path, capsys):
     """
     found = begun(folder_of(tmp_path, first="from . import second", second=""))
 
-    found.load(tmp_path / "first.py")
-    found.load(tmp_path / "second.py")
-    again = found.load(tmp_path / "first.py")
+    found.load("first.py")
+    found.load("second.py")
+    again = found.load("first.py")
 
     assert capsys.readouterr().out == "imports second\nimports first\n"
     assert [one.options.name for one in again.prompts] == ["first"]
@@ -69,7 +69,7 @@ def test_files_asked_for_in_any_order_make_the_same_recipes(tmp_path):
     expected = load(tmp_path)
     found = begun(tmp_path)
 
-    threads = [Thread(target=found.load, args=[file]) for file in reversed(found.files)]
+    threads = [Thread(target=found.load, args=[name]) for name in reversed(found.names)]
     for thread in threads:
         thread.start()
     for thread in threads:
