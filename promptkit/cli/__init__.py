@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from enum import IntEnum
 from functools import partial
 from importlib import import_module
 from types import ModuleType
@@ -25,13 +24,13 @@ __all__ = ["Exit", "main"]
 _LEFTOVER_THREADS_S: Final = 1.0
 
 
-class Exit(IntEnum):
+class Exit:
     """The exit codes of every command."""
 
-    FINE = 0
-    FAULTY = 1
-    USAGE = 2
-    INTERRUPTED = 130
+    FINE: Final = 0
+    FAULTY: Final = 1
+    USAGE: Final = 2
+    INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
