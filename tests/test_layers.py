@@ -50,6 +50,7 @@ LAZY = {
     "promptkit.server.scheduling.event_loop",
     "promptkit.compiler.lints.files",
     "promptkit.server.scheduling.loops",
+    "promptkit.errors.rules",
     "promptkit.errors.sources",
     "promptkit.catalog.examples",
     "promptkit.compiler.loading.configuration",
