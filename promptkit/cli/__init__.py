@@ -3,7 +3,6 @@
 import _thread
 import gc
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,9 +13,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
+    import signal
     from argparse import Namespace
 
     from promptkit.cli.output import Output
+else:
+    import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
 
 __all__ = ["Exit", "main"]
 
