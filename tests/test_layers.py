@@ -42,6 +42,8 @@ LAZY = {
     "promptkit.conversion.exact",
     "promptkit.language.tool",
     "promptkit.protocol.tools",
+    "promptkit.protocol.wire.completion",
+    "promptkit.protocol.wire.notifications",
     "promptkit.protocol.wire.tools",
     "promptkit.server.methods.tools",
     "promptkit.server.audit",
