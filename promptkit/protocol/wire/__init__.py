@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         AudioContent,
         Content,
         EmbeddedContent,
+        GetPromptResult,
         ImageContent,
         PromptMessage,
         ResourceContents,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from promptkit.protocol.wire.results import (
         CompleteResult,
         Completion,
-        GetPromptResult,
         Icon,
         InputRequiredResult,
         ListPromptsResult,
