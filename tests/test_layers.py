@@ -42,6 +42,8 @@ LAZY = {
     "promptkit.conversion.exact",
     "promptkit.language.tool",
     "promptkit.protocol.tools",
+    "promptkit.protocol.wire.completion",
+    "promptkit.protocol.wire.notifications",
     "promptkit.protocol.wire.tools",
     "promptkit.server.methods.tools",
     "promptkit.server.audit",
@@ -50,6 +52,7 @@ LAZY = {
     "promptkit.server.scheduling.event_loop",
     "promptkit.compiler.lints.files",
     "promptkit.server.scheduling.loops",
+    "promptkit.errors.rules",
     "promptkit.errors.sources",
     "promptkit.catalog.examples",
     "promptkit.compiler.loading.configuration",
@@ -73,6 +76,7 @@ LAZY = {
     "random",
     "rich",
     "shutil",
+    "signal",
     "tempfile",
     "tomllib",
     "typeguard",
@@ -124,7 +128,7 @@ LISTING = """
     promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
     promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.store
     promptkit.transports.stdio promptkit.version
-    argparse gettext locale gc signal threading _blake2 _locale _weakrefset atexit errno
+    argparse gettext locale gc threading _blake2 _locale _weakrefset atexit errno
 """.split()  # noqa: SIM905 (names, not lines)
 
 #: Serves like the console script, and says what is loaded when the list of prompts is written.

@@ -3,21 +3,22 @@
 import _thread
 import gc
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from enum import IntEnum
 from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 if TYPE_CHECKING:
+    import signal
     from argparse import Namespace
 
     from promptkit.cli.output import Output
+else:
+    import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
 
 __all__ = ["Exit", "main"]
 
@@ -25,13 +26,13 @@ __all__ = ["Exit", "main"]
 _LEFTOVER_THREADS_S: Final = 1.0
 
 
-class Exit(IntEnum):
+class Exit:
     """The exit codes of every command."""
 
-    FINE = 0
-    FAULTY = 1
-    USAGE = 2
-    INTERRUPTED = 130
+    FINE: Final = 0
+    FAULTY: Final = 1
+    USAGE: Final = 2
+    INTERRUPTED: Final = 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:

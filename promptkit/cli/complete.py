@@ -77,7 +77,7 @@ def _typed(options: Namespace, chosen: dict[str, str]) -> str:
     return chosen.pop(options.argument)
 
 
-def _print(offered: Completion, redactor: Redactor, output: Output, *, as_json: bool) -> Exit:
+def _print(offered: Completion, redactor: Redactor, output: Output, *, as_json: bool) -> int:
     if not as_json:
         for value in offered.values:
             output.print_content(redactor.redacted(value))

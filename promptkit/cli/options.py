@@ -141,10 +141,10 @@ def limit_options() -> dict[str, dict[str, Any]]:
     """Return the options of `serve` for its limits, as argparse takes them."""
     defaults, readers = Limits(), {int: whole_number, float: positive_number}
     found = {}
-    for field, (type_, option) in OPTIONS.items():
+    for field, option in OPTIONS.items():
         default = getattr(defaults, field)
         found[f"--{option.name}"] = {
-            "type": readers[type_],
+            "type": readers[type(default)],
             "default": default,
             "metavar": option.unit,
             "help": f"{option.help} (default: {'none' if default == inf else f'{default:,.15g}'})",

@@ -66,7 +66,7 @@ class _Request:
         self._form = "json" if options.json else options.format
         self._arguments: Mapping[str, str] | None = None
 
-    def show(self, catalog: Catalog) -> Exit:
+    def show(self, catalog: Catalog) -> int:
         """Print the prompt or the resource of a catalog, or why it cannot be shown."""
         name = self._options.name
         if name in catalog:
@@ -83,7 +83,7 @@ class _Request:
             return Exit.FAULTY
         return self._print(document, [document], partial(document_as_json, document), resource.name, redactor)
 
-    def _show_prompt(self, catalog: Catalog, prompt: CompiledPrompt) -> Exit:
+    def _show_prompt(self, catalog: Catalog, prompt: CompiledPrompt) -> int:
         try:
             if self._arguments is None:
                 self._arguments = self._read(catalog, prompt)
@@ -118,7 +118,7 @@ class _Request:
         as_json: Callable[[Redactor], Any],
         name: str,
         redactor: Redactor,
-    ) -> Exit:
+    ) -> int:
         """Write media to files, if they are wanted, and print the rest in the form that is wanted."""
         try:
             files = self._write_media(contents, name)
@@ -175,7 +175,7 @@ def _load(options: Namespace) -> Recipes:
         raise LoadError(error.target, reason) from None
 
 
-def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> Exit:
+def _explain_absence(options: Namespace, recipes: Recipes, diagnostics: Collection[Diagnostic]) -> int:
     """Print why the prompt cannot be rendered: its faults, or that it does not exist."""
     faults = _faults_of(options.name, recipes, diagnostics)
     if faults:

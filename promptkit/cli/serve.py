@@ -88,7 +88,7 @@ def run(options: "Namespace") -> int:
     except LoadError:
         _refuse_requests(cache, early)
         raise
-    if code is not Exit.FINE:
+    if code != Exit.FINE:
         _refuse_requests(cache, early)
         return code
     if observer is not None:
@@ -121,7 +121,7 @@ def _answer_early(options: "Namespace", wire: stdio.Wire, listings: Listings | N
     return early
 
 
-def _longest_import(options: "Namespace") -> tuple[float, Exit]:
+def _longest_import(options: "Namespace") -> tuple[float, int]:
     """How long importing may go on, in seconds, once the client has hung up, and the exit code after that."""
     if not options.strict:
         return options.grace, Exit.FINE
@@ -135,7 +135,7 @@ def _serve(
     observer: "Observer | None",
     cache: CompiledSet | None,
     early: EarlyServer,
-) -> Exit:
+) -> int:
     """Import the recipes, and serve them until the client hangs up."""
     _import_the_rest()
     from promptkit.compiler.reloading import Reloader
@@ -340,4 +340,4 @@ def _observer(options: "Namespace") -> "Observer | None":
 def limits_of(options: "Namespace") -> Limits:
     """Return the limits that the command line sets."""
     chosen = vars(options)
-    return Limits(**{field: chosen[option.name.replace("-", "_")] for field, (_, option) in OPTIONS.items()})
+    return Limits(**{field: chosen[option.name.replace("-", "_")] for field, option in OPTIONS.items()})

@@ -21,9 +21,7 @@ _LONGEST_WAIT_S: Final = 1.0
 _CLEAR: Final = "\x1b[H\x1b[2J"
 
 
-def watch(
-    target: str, show: Callable[[Catalog], Exit], output: Output, ignore: Collection[Rule] = ()
-) -> Exit:
+def watch(target: str, show: Callable[[Catalog], int], output: Output, ignore: Collection[Rule] = ()) -> int:
     """
     Show what *target* has now, and again after each change, until Ctrl-C.
 

@@ -11,7 +11,8 @@ from promptkit.conversion.kinds import fits, is_literal, type_name
 from promptkit.conversion.readers import reader_of
 from promptkit.conversion.scalars import Reader, scalar_of_value
 from promptkit.conversion.unstructuring import text_of
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors import diagnostics
+from promptkit.errors.diagnostics import Report
 from promptkit.language.arg import Arg
 from promptkit.language.validation import describe
 
@@ -77,7 +78,9 @@ def _check_texts(parameter: Parameter, description: str | None, report: Report) 
         msgspec.json.encode((parameter.arg.title, description))
     except UnicodeEncodeError as error:
         message = f"parameter {parameter.name!r}: what clients are told of it cannot be sent: {error}"
-        report.add(Rule.BAD_METADATA, message, "remove the half of a surrogate pair", parameter.name)
+        report.add(
+            diagnostics.Rule.BAD_METADATA, message, "remove the half of a surrogate pair", parameter.name
+        )
 
 
 def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
@@ -85,16 +88,18 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
     named = f"parameter {parameter.name!r} has env={parameter.arg.env!r}"
     if kind == "resource":
         fault = f"{named}, and a URI has to name its document whoever reads it"
-        report.add(Rule.BAD_VARIABLE, fault, "leave env= out, or read it in the function", parameter.name)
+        report.add(
+            diagnostics.Rule.BAD_VARIABLE, fault, "leave env= out, or read it in the function", parameter.name
+        )
     elif not parameter.arg.env or {"=", "$", "\0"}.intersection(parameter.arg.env):
         fault = f"{named}, which no environment variable is called"
         remedy = "give its name alone, without $ and value, as in env='TEAM'"
-        report.add(Rule.BAD_VARIABLE, fault, remedy, parameter.name)
+        report.add(diagnostics.Rule.BAD_VARIABLE, fault, remedy, parameter.name)
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
     report.add(
-        Rule.UNSUPPORTED_TYPE,
+        diagnostics.Rule.UNSUPPORTED_TYPE,
         f"no client can fill parameter {parameter.name!r} of type {type_name(parameter.annotation)}",
         _IN_ANNOTATED
         if isinstance(parameter.annotation, Arg)
@@ -109,7 +114,7 @@ def _check_default(parameter: Parameter, annotation: Any, report: Report) -> Non
             f"parameter {parameter.name!r} has {_default(parameter)}, "
             f"which is not {type_name(parameter.annotation)}"
         )
-        report.add(Rule.DEFAULT_MISFIT, message, _default_remedy(parameter), parameter.name)
+        report.add(diagnostics.Rule.DEFAULT_MISFIT, message, _default_remedy(parameter), parameter.name)
     elif _may_have_offset(parameter.default):
         from promptkit.compiler.time_zones import check_default
 
@@ -149,7 +154,7 @@ def _completer(parameter: Parameter, reader: Reader, report: Report) -> "Complet
 
 def _refuse_completion(parameter: Parameter, fault: str, remedy: str, report: Report) -> None:
     message = f"parameter {parameter.name!r} cannot be completed: {fault}"
-    report.add(Rule.BAD_COMPLETION, message, remedy, parameter.name)
+    report.add(diagnostics.Rule.BAD_COMPLETION, message, remedy, parameter.name)
 
 
 #: For people who write an `Arg` as the annotation or the default, as in other frameworks.

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from promptkit.catalog.prompts import TAGS
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors import diagnostics
+from promptkit.errors.diagnostics import Report
 from promptkit.language.validation import check_flag, check_optional_text, describe
 
 if TYPE_CHECKING:
@@ -152,14 +153,20 @@ def check_scopes(scopes: object, report: Report) -> None:
     from promptkit.language.scopes import is_scope  # few prompts need any
 
     if isinstance(scopes, str):
-        report.add(Rule.BAD_SCOPE, f"scopes takes several, not the text {scopes!r}", _several(scopes.split()))
+        report.add(
+            diagnostics.Rule.BAD_SCOPE,
+            f"scopes takes several, not the text {scopes!r}",
+            _several(scopes.split()),
+        )
     elif not isinstance(scopes, list | tuple | set | frozenset):
-        report.add(Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(()))
+        report.add(
+            diagnostics.Rule.BAD_SCOPE, f"scopes takes a list of texts, not {describe(scopes)}", _several(())
+        )
     else:
         for scope in scopes:
             if not is_scope(scope):
                 what = f"{scope!r} is no scope: one has ASCII without blanks, quotes and backslashes"
-                report.add(Rule.BAD_SCOPE, what, _several(str(scope).split()))
+                report.add(diagnostics.Rule.BAD_SCOPE, what, _several(str(scope).split()))
 
 
 def _several(words: Iterable[str]) -> str:
@@ -183,7 +190,7 @@ def _check_name(name: str, function: Callable[..., Any], report: Report) -> None
     if name == getattr(function, "__name__", None):
         slug, remedy = slug or _slug(Path(report.location.file).stem), "keep it, and write @prompt(name={!r})"
     report.add(
-        Rule.BAD_NAME,
+        diagnostics.Rule.BAD_NAME,
         "a name has 1 to 64 of the letters A-Z and a-z, digits, '_' and '-'",
         remedy.format(slug or "prompt"),
     )
@@ -205,7 +212,7 @@ def _check_metadata(options: Options, report: Report) -> None:
         msgspec.json.encode([options.title, options.description, options.version, options.wire_meta])
     except Exception as error:  # noqa: BLE001 (encoding calls what an author's objects define)
         report.add(
-            Rule.BAD_METADATA,
+            diagnostics.Rule.BAD_METADATA,
             f"its title, description, tags or meta cannot be sent: {error}",
             "use text, numbers, booleans, None, and lists and dicts of these",
         )
@@ -215,13 +222,13 @@ def _check_meta_key(key: object, report: Report) -> None:
     found = re.fullmatch(_META_KEY, key) if isinstance(key, str) else None
     if not found:
         report.add(
-            Rule.BAD_METADATA,
+            diagnostics.Rule.BAD_METADATA,
             f"meta cannot have {describe(key)} as a key",
             "write keys as in 'com.example/owner': a reversed domain, a slash and a name",
         )
     elif _is_reserved(found[0], (found["prefix"] or "").split(".")):
         report.add(
-            Rule.BAD_METADATA,
+            diagnostics.Rule.BAD_METADATA,
             f"the key {found[0]!r} of meta is reserved for the protocol",
             "put it under a prefix of your own, as in 'com.example/owner'",
         )

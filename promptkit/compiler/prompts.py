@@ -18,7 +18,7 @@ from typing import (
     overload,
 )
 
-import attrs
+from msgspec import Struct
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
@@ -54,8 +54,7 @@ declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVa
 )
 
 
-@attrs.frozen(slots=False, eq=False, repr=False)
-class Prompt(Generic[P, R]):
+class Prompt(Struct, Generic[P, R], frozen=True, eq=False, dict=True, weakref=True):
     """
     An author's function, decorated with `@prompt`.
 
@@ -72,7 +71,7 @@ class Prompt(Generic[P, R]):
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
 
-    def __attrs_post_init__(self) -> None:
+    def __post_init__(self) -> None:
         vars(self).update(copied_attributes(self.function))
 
     def __repr__(self) -> str:

@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from promptkit.compiler.docstrings import read_descriptions, read_summary
 from promptkit.conversion.annotations import FORWARD, annotations_of, notes_of, resolved
-from promptkit.errors.diagnostics import Report, Rule
+from promptkit.errors import diagnostics
+from promptkit.errors.diagnostics import Report
 from promptkit.errors.exceptions import nearest
 from promptkit.language.arg import NO_DEFAULT, Arg
 from promptkit.language.validation import describe
@@ -98,7 +99,7 @@ def read_signature(function: Callable[..., Any], names: Mapping[str, Any], repor
         if _is_context(hints.get(parameter.name)):
             if context is not None:
                 report.add(
-                    Rule.SECOND_CONTEXT,
+                    diagnostics.Rule.SECOND_CONTEXT,
                     f"parameter {parameter.name!r} is a Context, and so is {context!r}",
                     "keep one of them; both would be the same",
                     parameter.name,
@@ -121,21 +122,21 @@ def _is_servable(parameter: inspect.Parameter, report: Report) -> bool:
     name = parameter.name
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         report.add(
-            Rule.VARIADIC_PARAMETER,
+            diagnostics.Rule.VARIADIC_PARAMETER,
             f"parameter {str(parameter).split(':')[0]!r} has no fixed name",
             "name each parameter; clients fill them one by one",
             name,
         )
     elif parameter.kind is parameter.POSITIONAL_ONLY:
         report.add(
-            Rule.POSITIONAL_ONLY,
+            diagnostics.Rule.POSITIONAL_ONLY,
             f"parameter {name!r} is positional-only",
             "remove the '/' from the signature; clients fill parameters by name",
             name,
         )
     elif parameter.annotation is parameter.empty:
         report.add(
-            Rule.MISSING_ANNOTATION,
+            diagnostics.Rule.MISSING_ANNOTATION,
             f"parameter {name!r} has no annotation",
             "move the function out of its class; prompts are functions, not methods"
             if name in ("self", "cls")
@@ -189,7 +190,7 @@ def _resolve(function: Callable[..., Any], names: Mapping[str, Any], report: Rep
             hints[name] = resolved(annotation, function, names)
         except Exception as error:  # noqa: BLE001 (evaluating an annotation runs any code)
             report.add(
-                Rule.UNRESOLVED_ANNOTATION,
+                diagnostics.Rule.UNRESOLVED_ANNOTATION,
                 f"the annotation of parameter {name!r} cannot be resolved: {error}",
                 _unresolved_remedy(error, function),
                 name,
@@ -222,14 +223,14 @@ def _check_notes(name: str, annotation: Any, report: Report) -> None:
     notes = notes_of(annotation)
     if any(note is Arg for note in notes):
         report.add(
-            Rule.BARE_ARG,
+            diagnostics.Rule.BARE_ARG,
             f"parameter {name!r} has Arg in its annotation without calling it",
             "call it: Arg('what to enter')",
             name,
         )
     if sum(isinstance(note, Arg) for note in notes) > 1:
         report.add(
-            Rule.SECOND_ARG,
+            diagnostics.Rule.SECOND_ARG,
             f"parameter {name!r} has two Arg(...)",
             "say it all in one; to describe an alias anew, put a plain string beside it",
             name,

@@ -55,9 +55,6 @@ DURATION: Final = (
     rf"^[+-]?[Pp](?!$)(?:{_AMOUNT}[Dd])?(?:[Tt](?!$)(?:{_AMOUNT}[Hh])?(?:{_AMOUNT}[Mm])?(?:{_AMOUNT}[Ss])?)?$"
 )
 
-_matches_decimal: Final = re.compile(DECIMAL).match
-_matches_integer_key: Final = re.compile(INTEGER_KEY).match
-
 #: The JSON types of which a number may be read.
 _NUMBERS: Final = (str, int, float)
 
@@ -145,7 +142,7 @@ def _of_bounded_size(number: Decimal) -> Decimal:
 
 def convert_decimal(value: Any, annotation: Any) -> Decimal:
     """Return the exact number that a JSON value is, if it is as the JSON Schema of *annotation* says."""
-    if isinstance(value, str) and not _matches_decimal(value):
+    if isinstance(value, str) and not re.match(DECIMAL, value):
         raise ConversionError
     return _of_bounded_size(msgspec.convert(value, annotation))
 
@@ -157,7 +154,7 @@ def convert_key(text: str, annotation: Any) -> Any:
 
 def convert_int_key(text: str, annotation: Any) -> Any:
     """Do the same for a whole number, and take only what the JSON Schema takes."""
-    if not _matches_integer_key(text):
+    if not re.match(INTEGER_KEY, text):
         raise ConversionError
     return convert_key(text, annotation)
 

@@ -1,11 +1,14 @@
 """Diagnostics: what is wrong with an author's code, where, and what to do about it."""
 
 from contextlib import suppress
-from enum import Enum, unique
+from enum import Enum
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, field
+
+if TYPE_CHECKING:
+    from promptkit.errors.rules import Rule
 
 __all__ = ["Diagnostic", "Location", "Report", "Rule", "Severity", "printable"]
 
@@ -24,6 +27,16 @@ def printable(text: str) -> str:
     )
 
 
+def __getattr__(name: str) -> Any:
+    """Import the rules when the first fault is told: a server of sound prompts starts without them."""
+    if name != "Rule":
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    from promptkit.errors.rules import Rule
+
+    return Rule
+
+
 class Severity(Enum):
     """
     How serious a diagnostic is. With a warning, the prompt or recipe can still be served.
@@ -31,103 +44,6 @@ class Severity(Enum):
 
     ERROR = "error"
     WARNING = "warning"
-
-
-@unique
-class Rule(Enum):
-    """
-    The kinds of diagnostics. A code never changes its meaning.
-
-    ``PK1xx`` are about loading, ``PK2xx`` about a prompt, ``PK3xx`` about its parameters,
-    ``PK4xx`` about a resource, ``PK5xx`` about a prompt in one client. docs/diagnostics.md explains each.
-
-    Attributes:
-        title:
-            What is wrong, in a few words of Markdown.
-    """
-
-    IMPORT_FAILED = "PK101", "a recipe cannot be imported"
-    NO_PROMPTS = "PK102", "there is no prompt in the recipes"
-    UNDEFINED_NAME = "PK103", "a name in a function that nothing defines"
-    FAILING_IMPORT = "PK104", "an import in a function that would fail"
-    RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
-    BAD_SUPPRESSION = "PK106", "a comment that is to ignore a finding, and ignores none"
-    BAD_NAME = "PK201", "a name that some clients cannot show, or that people cannot type there"
-    DUPLICATE_NAME = "PK202", "two prompts with the same name"
-    BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
-    BAD_RETURN = "PK204", "a return annotation that no message can hold"
-    SAYS_NOTHING = "PK205", "a function that never returns or yields anything"
-    UNSENDABLE_VALUE = "PK206", "a value returned or yielded that no message can hold"
-    FORGOTTEN_F = "PK207", "an f-string without its `f`"
-    TEMPLATE_SYNTAX = "PK208", "a template in text or a docstring, which nothing fills in"
-    OBJECT_IN_TEXT = "PK209", "an object in an f-string, where its text was meant"
-    NAMES_DIFFER_IN_CASE = "PK210", "two prompts whose names differ in case alone"
-    FIRST_MESSAGE = "PK211", "a first message that is no text of the user"
-    UNSENDABLE_FILE = "PK212", "an image or recording that cannot be read, or is larger than clients take"
-    BAD_SCOPE = "PK213", "scopes that no caller can have"
-    EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
-    MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
-    VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
-    POSITIONAL_ONLY = "PK303", "a positional-only parameter"
-    UNSUPPORTED_TYPE = "PK304", "a type that no client can fill"
-    DEFAULT_MISFIT = "PK305", "a default that is not of its parameter's type"
-    UNRESOLVED_ANNOTATION = "PK306", "an annotation whose names cannot be found"
-    SECOND_CONTEXT = "PK307", "two parameters for the `Context`"
-    BAD_COMPLETION = "PK308", "completions that cannot be offered"
-    BARE_ARG = "PK309", "`Arg` in an annotation without being called"
-    SECOND_ARG = "PK310", "two `Arg(...)` for one parameter"
-    STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that does not exist"
-    FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework"
-    BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
-    BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
-    BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
-    BAD_TEMPLATE = "PK401", "a URI template that is not valid"
-    TEMPLATE_MISMATCH = "PK402", "a URI template and a function that do not agree"
-    DUPLICATE_TEMPLATE = "PK403", "two resources with the same URI template"
-    ANSWERED_WITHOUT_SCOPES = "PK404", "a resource that needs scopes, and a template at its URI that does not"
-    RESOURCE_FAILS = "PK420", "a resource that fails when it is read"
-    HIDDEN_PROMPT = "PK501", "a prompt that a client does not show"
-    LOST_CONTENT = "PK502", "a message, or content, that a client does not take or show"
-    SPLIT_TEXT = "PK503", "an argument whose words a client gives to others"
-    UNFILLED_ARGUMENT = "PK504", "an argument that a client does not fill as its author means"
-    TITLE_AS_COMMAND = "PK505", "a title that people cannot type as a command"
-
-    title: str
-
-    def __new__(cls, code: str, title: str) -> Self:
-        """Make a member whose value is its code alone."""
-        rule = object.__new__(cls)
-        rule._value_, rule.title = code, title
-        return rule
-
-
-#: The rules that are warnings: everything can still be served.
-WARNINGS: Final = frozenset(
-    {
-        Rule.NO_PROMPTS,
-        Rule.UNDEFINED_NAME,
-        Rule.FAILING_IMPORT,
-        Rule.RELATIVE_PATH,
-        Rule.BAD_SUPPRESSION,
-        Rule.SAYS_NOTHING,
-        Rule.UNSENDABLE_VALUE,
-        Rule.FORGOTTEN_F,
-        Rule.TEMPLATE_SYNTAX,
-        Rule.OBJECT_IN_TEXT,
-        Rule.NAMES_DIFFER_IN_CASE,
-        Rule.FIRST_MESSAGE,
-        Rule.UNSENDABLE_FILE,
-        Rule.STRAY_DESCRIPTION,
-        Rule.FOREIGN_NOTE,
-        Rule.BAD_EXAMPLE,
-        Rule.ANSWERED_WITHOUT_SCOPES,
-        Rule.HIDDEN_PROMPT,
-        Rule.LOST_CONTENT,
-        Rule.SPLIT_TEXT,
-        Rule.UNFILLED_ARGUMENT,
-        Rule.TITLE_AS_COMMAND,
-    },
-)
 
 
 class Location(Struct, frozen=True, order=True):
@@ -190,7 +106,7 @@ class Diagnostic(Struct, frozen=True):
             Where it is.
     """
 
-    rule: Rule
+    rule: "Rule"
     message: str
     remedy: str
     location: Location
@@ -200,6 +116,8 @@ class Diagnostic(Struct, frozen=True):
         """
         An error if something cannot be served, else a warning.
         """
+        from promptkit.errors.rules import WARNINGS
+
         return Severity.WARNING if self.rule in WARNINGS else Severity.ERROR
 
     def __str__(self) -> str:
@@ -242,7 +160,7 @@ class Report(Struct, frozen=True):
     location: Location
     found: list[Diagnostic] = field(default_factory=list)
 
-    def add(self, rule: Rule, message: str, remedy: str, at: Location | str | None = None) -> None:
+    def add(self, rule: "Rule", message: str, remedy: str, at: Location | str | None = None) -> None:
         """
         Add a diagnostic; *message* follows the subject.
 

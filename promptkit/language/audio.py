@@ -11,7 +11,7 @@ __all__ = ["Audio"]
 
 
 @final
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class Audio(Media):
     """
     A recording: WAV, MP3, Ogg, FLAC, MP4 or AAC, of at most 20 MiB.

@@ -45,7 +45,7 @@ def _short(value: object) -> str:
     return f"<{human_size(len(value))}>"
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class Content:
     """
     The base of every kind of content: whom it is for, how important it is, how old it is.
@@ -96,6 +96,18 @@ class Content:
         """
         return ()
 
+    # One comparison for all kinds: attrs would compile two functions for each, before the first prompt.
+
+    def __eq__(self, other: object) -> bool:
+        return self._values == other._values if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._values))
+
+    @property
+    def _values(self) -> tuple[object, ...]:
+        return tuple(getattr(self, field.name) for field in attrs.fields(type(self)))
+
     def __format__(self, spec: str) -> str:
         # In an f-string an image or a document would be lost: only its summary would be sent.
         kind = type(self).__name__
@@ -118,7 +130,7 @@ class Content:
 
 
 @final
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class Text(Content):
     """
     Text. It takes the keyword arguments of `Content`, too.

@@ -12,7 +12,7 @@ __all__ = ["EmbeddedResource", "ResourceLink"]
 
 
 @final
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class EmbeddedResource(Content):
     """
     A document that is sent inside the message. It takes the keyword arguments of `Content`, too.
@@ -93,7 +93,7 @@ class EmbeddedResource(Content):
 
 
 @final
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class ResourceLink(Content):
     """
     A link to a document, which the client may fetch. It takes the keyword arguments of `Content`, too.

@@ -11,7 +11,7 @@ __all__ = ["Image"]
 
 
 @final
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class Image(Media):
     """
     An image: PNG, JPEG, GIF or WebP. It takes the keyword arguments of `Content`, too.

@@ -31,7 +31,7 @@ def _media(value: bytes | bytearray | memoryview | Showable) -> bytes:
     raise TypeError(msg)
 
 
-@attrs.frozen(repr=False)
+@attrs.frozen(repr=False, eq=False)
 class Media(Content):
     """
     What images and recordings have in common; `Image` and `Audio` explain the fields.

@@ -5,7 +5,6 @@ See https://www.jsonrpc.org/specification and
 https://modelcontextprotocol.io/specification/2025-11-25/basic#messages.
 """
 
-from enum import IntEnum
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -48,22 +47,22 @@ __all__ = [
 RequestId: TypeAlias = int | str
 
 
-class Code(IntEnum):
+class Code:
     """
     The codes that an error reply may carry.
     """
 
-    PARSE_ERROR = -32700
-    INVALID_REQUEST = -32600
-    METHOD_NOT_FOUND = -32601
-    INVALID_PARAMS = -32602
-    INTERNAL_ERROR = -32603
-    RESOURCE_NOT_FOUND = -32002
-    HEADER_MISMATCH = -32020
-    MISSING_CAPABILITY = -32021
-    UNSUPPORTED_VERSION = -32022
+    PARSE_ERROR: Final = -32700
+    INVALID_REQUEST: Final = -32600
+    METHOD_NOT_FOUND: Final = -32601
+    INVALID_PARAMS: Final = -32602
+    INTERNAL_ERROR: Final = -32603
+    RESOURCE_NOT_FOUND: Final = -32002
+    HEADER_MISMATCH: Final = -32020
+    MISSING_CAPABILITY: Final = -32021
+    UNSUPPORTED_VERSION: Final = -32022
     #: Our own, outside of what JSON-RPC and MCP reserve; HTTP has it for the same.
-    TOO_MANY_REQUESTS = 429
+    TOO_MANY_REQUESTS: Final = 429
 
 
 class ProtocolError(PromptkitError):
@@ -144,7 +143,7 @@ class InternalError(ProtocolError):
 
 
 #: The code that each exception is answered with. Other exceptions must not leave the server.
-CODES: Final[dict[type[PromptkitError], Code]] = {
+CODES: Final[dict[type[PromptkitError], int]] = {
     ParseError: Code.PARSE_ERROR,
     InvalidRequest: Code.INVALID_REQUEST,
     MethodNotFound: Code.METHOD_NOT_FOUND,

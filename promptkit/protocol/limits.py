@@ -1,7 +1,7 @@
 """Limits: how much a client may send, and how much it is sent."""
 
 from math import inf
-from typing import Annotated, Any, Final, get_args
+from typing import Final
 
 from msgspec import Struct, structs
 
@@ -61,36 +61,24 @@ class Limits(Struct, frozen=True, kw_only=True):
     """
     What a server refuses, with a clear error and without harm to the next request.
 
-    This is the only place where a limit's type, default and option are written; the command line and
-    its help are made from it.
+    The command line and its help are made from these types and defaults, and from `OPTIONS`.
 
     Raises:
         ValueError: If a limit is not above zero.
     """
 
-    timeout: Annotated[
-        float, Option("timeout", "how long a prompt may take unless its author sets a limit", "SECONDS")
-    ] = 30.0
-    renders: Annotated[int, Option("max-renders", "how many prompts may be rendered at the same time")] = 64
-    line: Annotated[int, Option("max-line", "how many bytes a request may have")] = 64 * 1024 * 1024
-    held: Annotated[
-        int, Option("max-held", "how many bytes large requests without a reply may have together")
-    ] = 256 * 1024 * 1024
-    depth: Annotated[int, Option("max-depth", "how deep the JSON of a request may be nested")] = 100
-    values: Annotated[
-        int, Option("max-values", "how many JSON values a request, or an argument's text, may hold")
-    ] = 50_000
-    messages: Annotated[int, Option("max-messages", "how many messages a batch may have")] = 1000
-    arguments: Annotated[int, Option("max-arguments", "how many arguments a request may have")] = 1000
-    argument: Annotated[int, Option("max-argument", "how many characters one argument may have")] = (
-        4 * 1024 * 1024
-    )
-    # A batch counts as one reply.
-    reply: Annotated[int, Option("max-reply", "how many bytes a reply may have")] = 64 * 1024 * 1024
-    rate: Annotated[
-        float, Option("rate", "how many requests a second are answered, and how many at once")
-    ] = inf
-    completions: Annotated[float, Option("completion-rate", "the same for completion requests")] = 500.0
+    timeout: float = 30.0
+    renders: int = 64
+    line: int = 64 * 1024 * 1024
+    held: int = 256 * 1024 * 1024
+    depth: int = 100
+    values: int = 50_000
+    messages: int = 1000
+    arguments: int = 1000
+    argument: int = 4 * 1024 * 1024
+    reply: int = 64 * 1024 * 1024  # a batch counts as one
+    rate: float = inf
+    completions: float = 500.0
 
     def __post_init__(self) -> None:
         for name, value in structs.asdict(self).items():
@@ -99,7 +87,18 @@ class Limits(Struct, frozen=True, kw_only=True):
                 raise ValueError(msg)
 
 
-#: The type and the option of each limit, by its name in `Limits`.
-OPTIONS: Final[dict[str, tuple[Any, Option]]] = {
-    name: get_args(annotation) for name, annotation in Limits.__annotations__.items()
+#: The option of each limit, by its name in `Limits`.
+OPTIONS: Final[dict[str, Option]] = {
+    "timeout": Option("timeout", "how long a prompt may take unless its author sets a limit", "SECONDS"),
+    "renders": Option("max-renders", "how many prompts may be rendered at the same time"),
+    "line": Option("max-line", "how many bytes a request may have"),
+    "held": Option("max-held", "how many bytes large requests without a reply may have together"),
+    "depth": Option("max-depth", "how deep the JSON of a request may be nested"),
+    "values": Option("max-values", "how many JSON values a request, or an argument's text, may hold"),
+    "messages": Option("max-messages", "how many messages a batch may have"),
+    "arguments": Option("max-arguments", "how many arguments a request may have"),
+    "argument": Option("max-argument", "how many characters one argument may have"),
+    "reply": Option("max-reply", "how many bytes a reply may have"),
+    "rate": Option("rate", "how many requests a second are answered, and how many at once"),
+    "completions": Option("completion-rate", "the same for completion requests"),
 }

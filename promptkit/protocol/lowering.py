@@ -94,7 +94,7 @@ class Lowering:
         # The contents come from a function, which may return something else the next time.
         return self.results.encode_kept(wire.ReadResourceResult([_contents(resource)]), changes=True)
 
-    def prompt(self, prompt: CompiledPrompt) -> wire.Prompt:
+    def prompt(self, prompt: CompiledPrompt) -> "wire.Prompt":
         """A prompt, as listed."""
         has = self.revision
         return wire.Prompt(
@@ -106,15 +106,15 @@ class Lowering:
             meta=_meta(prompt) or UNSET if has.metadata else UNSET,
         )
 
-    def icons(self, prompt: CompiledPrompt) -> list[wire.Icon] | UnsetType:
+    def icons(self, prompt: CompiledPrompt) -> "list[wire.Icon] | UnsetType":
         """The icons of a prompt, if the revision has them."""
         return [_icon(icon) for icon in prompt.icons if self.revision.icons] or UNSET
 
-    def resource(self, resource: "CompiledResource") -> wire.Resource:
+    def resource(self, resource: "CompiledResource") -> "wire.Resource":
         """A resource without variables, as listed."""
         return wire.Resource(resource.uri_template, *self._described(resource))
 
-    def template(self, resource: "CompiledResource") -> wire.ResourceTemplate:
+    def template(self, resource: "CompiledResource") -> "wire.ResourceTemplate":
         """A resource with variables, as listed."""
         return wire.ResourceTemplate(resource.uri_template, *self._described(resource))
 
@@ -136,7 +136,7 @@ class Lowering:
         title = _set(resource.title) if self.revision.titles else UNSET
         return resource.name, title, _set(resource.description), _set(resource.mime_type)
 
-    def _argument(self, argument: Argument) -> wire.PromptArgument:
+    def _argument(self, argument: Argument) -> "wire.PromptArgument":
         return wire.PromptArgument(
             name=argument.name,
             title=_set(argument.title) if self.revision.titles else UNSET,
@@ -151,7 +151,7 @@ def _meta(prompt: CompiledPrompt) -> dict[str, Any]:
     return {**schema, **prompt.meta}
 
 
-def _icon(icon: "Icon") -> wire.Icon:
+def _icon(icon: "Icon") -> "wire.Icon":
     return wire.Icon(icon.src, _set(icon.mime_type), icon.sizes or UNSET, _set(icon.theme))
 
 

@@ -19,6 +19,9 @@ class Method:
     What is known of a method.
 
     Args:
+        params:
+            The name of its params in `wire`.
+
         handshake:
             Whether sessions opened with a handshake have it.
 
@@ -40,7 +43,7 @@ class Method:
 
     def __init__(  # noqa: PLR0913 (one for each property of a method)
         self,
-        params: type[wire.Params],
+        params: str,
         *,
         handshake: bool = True,
         modern: bool = True,
@@ -49,13 +52,21 @@ class Method:
         served: bool = True,
         static: bytes | None = None,
     ) -> None:
-        self.params = params
+        self._params = params
         self.handshake = handshake
         self.modern = modern
         self.opens = opens
         self.enveloped = enveloped
         self.served = served
         self.static = static
+
+    @cached_property
+    def params(self) -> type[wire.Params]:
+        """
+        What its params are.
+        """
+        params: type[wire.Params] = getattr(wire, self._params)
+        return params
 
     @cached_property
     def decode(self) -> Callable[[bytes | Raw], wire.Params]:
@@ -69,19 +80,19 @@ class Method:
 #:
 #: Some clients ask for every kind of list and give up on an error, so empty lists are answered, too.
 METHODS: Final[Mapping[str, Method]] = {
-    "initialize": Method(wire.InitializeParams, modern=False, opens=True, enveloped=False, served=False),
-    "ping": Method(wire.Params, modern=False, opens=True, served=False, static=b"{}"),
-    "server/discover": Method(wire.Params, handshake=False, served=False),
-    "prompts/list": Method(wire.PageParams),
-    "prompts/get": Method(wire.GetPromptParams),
-    "completion/complete": Method(wire.CompleteParams),
-    "resources/list": Method(wire.PageParams),
-    "resources/templates/list": Method(wire.PageParams),
-    "resources/read": Method(wire.ResourceParams),
-    "resources/subscribe": Method(wire.ResourceParams, modern=False),
-    "resources/unsubscribe": Method(wire.ResourceParams, modern=False),
-    "subscriptions/listen": Method(wire.ListenParams, handshake=False),
-    "tools/list": Method(wire.PageParams),
+    "initialize": Method("InitializeParams", modern=False, opens=True, enveloped=False, served=False),
+    "ping": Method("Params", modern=False, opens=True, served=False, static=b"{}"),
+    "server/discover": Method("Params", handshake=False, served=False),
+    "prompts/list": Method("PageParams"),
+    "prompts/get": Method("GetPromptParams"),
+    "completion/complete": Method("CompleteParams"),
+    "resources/list": Method("PageParams"),
+    "resources/templates/list": Method("PageParams"),
+    "resources/read": Method("ResourceParams"),
+    "resources/subscribe": Method("ResourceParams", modern=False),
+    "resources/unsubscribe": Method("ResourceParams", modern=False),
+    "subscriptions/listen": Method("ListenParams", handshake=False),
+    "tools/list": Method("PageParams"),
 }
 
 #: The methods that there are if prompts are offered as tools. A call has the params of a prompt.

@@ -4,21 +4,11 @@ The dated revisions of the protocol, and what each of them has.
 No other module names a date: others ask what a revision has, and not which one it is.
 """
 
-from enum import Enum
 from typing import Final
 
 from msgspec import Struct, structs
 
-__all__ = ["LATEST_HANDSHAKE", "MODERN", "REVISIONS", "Era", "Revision", "negotiate"]
-
-
-class Era(Enum):
-    """
-    How client and server agree on a revision.
-    """
-
-    HANDSHAKE = "once, by an initialize request"
-    MODERN = "in the metadata of every request"
+__all__ = ["LATEST_HANDSHAKE", "MODERN", "REVISIONS", "Revision", "negotiate"]
 
 
 class Revision(Struct, frozen=True, eq=False):
@@ -26,6 +16,10 @@ class Revision(Struct, frozen=True, eq=False):
     One published revision of the protocol.
 
     Args:
+        stateless:
+            Whether a request needs no session, as its metadata names the revision, and a result has a
+            ``resultType``. In the others, client and server agree once, by an ``initialize`` request.
+
         audio:
             Whether a message may hold audio.
 
@@ -73,7 +67,7 @@ class Revision(Struct, frozen=True, eq=False):
     """
 
     date: str
-    era: Era
+    stateless: bool = False
     audio: bool = True
     resource_links: bool = True
     titles: bool = True
@@ -89,17 +83,9 @@ class Revision(Struct, frozen=True, eq=False):
     empty_lists: bool = False
     resource_not_found: bool = True
 
-    @property
-    def stateless(self) -> bool:
-        """
-        Whether a request needs no session, and a result has a ``resultType``.
-        """
-        return self.era is Era.MODERN
-
 
 _MARCH_2025: Final = Revision(
     "2025-03-26",
-    Era.HANDSHAKE,
     resource_links=False,
     titles=False,
     metadata=False,
@@ -124,13 +110,13 @@ REVISIONS: Final = {
             progress_messages=False,
         ),
         _MARCH_2025,
-        Revision("2025-06-18", Era.HANDSHAKE, icons=False, elicitation_modes=False),
-        Revision("2025-11-25", Era.HANDSHAKE),
-        Revision("2026-07-28", Era.MODERN, empty_lists=True, resource_not_found=False),
+        Revision("2025-06-18", icons=False, elicitation_modes=False),
+        Revision("2025-11-25"),
+        Revision("2026-07-28", stateless=True, empty_lists=True, resource_not_found=False),
     )
 }
 
-LATEST_HANDSHAKE: Final = [r for r in REVISIONS.values() if r.era is Era.HANDSHAKE][-1]
+LATEST_HANDSHAKE: Final = [r for r in REVISIONS.values() if not r.stateless][-1]
 
 #: The revisions that a request may name.
 MODERN: Final = {date: revision for date, revision in REVISIONS.items() if revision.stateless}
@@ -146,4 +132,4 @@ def negotiate(proposed: str) -> Revision:
         https://modelcontextprotocol.io/specification/2025-11-25/basic/lifecycle#version-negotiation
     """
     revision = REVISIONS.get(proposed)
-    return revision if revision is not None and revision.era is Era.HANDSHAKE else LATEST_HANDSHAKE
+    return revision if revision is not None and not revision.stateless else LATEST_HANDSHAKE

@@ -122,7 +122,9 @@ class Subscriptions:
         with self._lock:
             self._uris.discard(uri)
 
-    def listen(self, request_id: RequestId, wanted: wire.SubscriptionFilter, offered: Capabilities) -> bytes:
+    def listen(
+        self, request_id: RequestId, wanted: "wire.SubscriptionFilter", offered: Capabilities
+    ) -> bytes:
         """
         Open a stream, and return its acknowledgement, which has to be sent before any notification.
 
@@ -242,11 +244,11 @@ def _kinds_of(lists: Collection[str]) -> list[_Kind]:
     return [kind for kind in _KINDS if not set(kind.lists).isdisjoint(lists)]
 
 
-def _uris(wanted: wire.SubscriptionFilter) -> Collection[str]:
+def _uris(wanted: "wire.SubscriptionFilter") -> Collection[str]:
     return wanted.resource_subscriptions or ()
 
 
-def _accepted(wanted: wire.SubscriptionFilter, offered: Capabilities) -> wire.SubscriptionFilter:
+def _accepted(wanted: "wire.SubscriptionFilter", offered: Capabilities) -> "wire.SubscriptionFilter":
     return wire.SubscriptionFilter(
         (offered.changes and wanted.prompts_list_changed is True) or UNSET,
         (offered.changes and wanted.resources_list_changed is True) or UNSET,

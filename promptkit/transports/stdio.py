@@ -9,7 +9,6 @@ See https://modelcontextprotocol.io/specification/2025-11-25/basic/transports#st
 
 import _thread
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable
@@ -21,8 +20,12 @@ from promptkit.errors.standard_error import finish, redirect, say
 from promptkit.protocol.limits import GRACE_S
 
 if TYPE_CHECKING:
+    import signal
+
     from promptkit.protocol.events import Event
     from promptkit.server import Server
+else:
+    import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
 
 __all__ = ["Wire", "exit_after", "exit_now", "redirect_stdio", "serve"]
 

@@ -11,7 +11,7 @@ from promptkit.compiler.lints import client_profiles
 from promptkit.compiler.lints.client_profiles import CLIENTS, Client, UnknownClient
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.loading.loader import Recipes, load
-from promptkit.errors.diagnostics import WARNINGS, Rule
+from promptkit.errors.rules import WARNINGS, Rule
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ from markdown_it import MarkdownIt
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
-from promptkit.errors.diagnostics import WARNINGS, Rule
+from promptkit.errors.rules import WARNINGS, Rule
 
 HEAD = """
 import asyncio

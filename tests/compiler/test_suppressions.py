@@ -3,7 +3,7 @@
 import pytest
 
 from promptkit.compiler.lints.suppressions import rule_of
-from promptkit.errors.diagnostics import WARNINGS, Rule
+from promptkit.errors.rules import WARNINGS, Rule
 
 HEAD = "from promptkit import prompt\n\n@prompt\n"
 

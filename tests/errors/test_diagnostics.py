@@ -8,7 +8,8 @@ from jsonschema import Draft202012Validator
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.lints.clients import lint_client
 from promptkit.compiler.loading.loader import load
-from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
+from promptkit.errors.rules import WARNINGS, Rule
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 

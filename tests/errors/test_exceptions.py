@@ -20,8 +20,9 @@ from promptkit.errors import (
     PromptkitError,
     UnknownPrompt,
 )
-from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Report, Rule, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import nearest
+from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.language.validation import Unsendable
 
 MISSING = Diagnostic(

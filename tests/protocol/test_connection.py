@@ -9,7 +9,7 @@ from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request, Response
 from promptkit.protocol.methods import METHODS
-from promptkit.protocol.revisions import REVISIONS, Era
+from promptkit.protocol.revisions import REVISIONS
 from tests.wire import HANDSHAKES, initialize, line, modern, request
 
 
@@ -453,7 +453,7 @@ def test_every_released_revision_is_known():
     The table holds all five revisions; four of them begin with a handshake.
     """
     assert [*HANDSHAKES, "2026-07-28"] == list(REVISIONS)
-    assert [date for date, revision in REVISIONS.items() if revision.era is Era.HANDSHAKE] == HANDSHAKES
+    assert [date for date, revision in REVISIONS.items() if not revision.stateless] == HANDSHAKES
 
 
 def test_an_answer_is_taken_from_when_on_it_is_expected():

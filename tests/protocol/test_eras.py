@@ -3,6 +3,7 @@ from typing import get_args
 
 import pytest
 
+from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request, Response
@@ -312,6 +313,12 @@ class TestMethods:
         The table holds no method that cannot be called.
         """
         assert all(method.handshake or method.modern for method in METHODS.values())
+
+    def test_every_method_has_params(self):
+        """
+        The params that a method names are a struct of the wire.
+        """
+        assert all(issubclass(method.params, wire.Params) for method in METHODS.values())
 
 
 class TestQuestions:

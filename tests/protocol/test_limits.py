@@ -875,7 +875,7 @@ class TestOptions:
         from promptkit.cli.options import parse
         from promptkit.cli.serve import limits_of
 
-        options = parse(["serve", *(f"--{option.name}=7" for _, option in OPTIONS.values())])
+        options = parse(["serve", *(f"--{option.name}=7" for option in OPTIONS.values())])
 
         assert limits_of(options) == Limits(**dict.fromkeys(Limits.__struct_fields__, 7))
 

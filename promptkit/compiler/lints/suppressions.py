@@ -8,8 +8,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Final
 
-from promptkit.errors.diagnostics import WARNINGS, Diagnostic, Location, Rule
+from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.errors.exceptions import nearest
+from promptkit.errors.rules import WARNINGS, Rule
 from promptkit.errors.sources import text_of
 
 __all__ = ["lint_suppressions", "rule_of", "without_suppressed"]

@@ -1,12 +1,16 @@
 """Protects the interpreter's state from authors' code: what imports use, signal handlers, the process."""
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
 
 __all__ = ["exit_if_forked", "preserve_interpreter", "raise_if_interrupted"]
 
@@ -88,7 +92,7 @@ def _is_usable(item: Any, use: Callable[[Any], object]) -> bool:
         return False
 
 
-def _handlers() -> dict[signal.Signals, Any]:
+def _handlers() -> "dict[signal.Signals, Any]":
     """The signal handlers; none on a thread that could not put them back."""
     if current_thread() is not main_thread():
         return {}

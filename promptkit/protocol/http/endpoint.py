@@ -27,7 +27,7 @@ from promptkit.protocol.jsonrpc import (
 )
 from promptkit.protocol.limits import Limits
 from promptkit.protocol.methods import METHODS, Method
-from promptkit.protocol.revisions import MODERN, REVISIONS, Era, Revision
+from promptkit.protocol.revisions import MODERN, REVISIONS, Revision
 from promptkit.protocol.session import Session
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values()
 
 #: The revisions with a handshake, by what a header says.
 _LEGACY: Final = {
-    revision.date.encode(): revision for revision in REVISIONS.values() if revision.era is Era.HANDSHAKE
+    revision.date.encode(): revision for revision in REVISIONS.values() if not revision.stateless
 }
 
 _ACCEPTED: Final = Response(202)
 
 
 #: Here a request is of the revision that it names, even if it looks like a handshake.
-_INITIALIZE: Final = Method(wire.InitializeParams, modern=False, opens=True, served=False)
+_INITIALIZE: Final = Method("InitializeParams", modern=False, opens=True, served=False)
 
 
 class _OneMessage(Session):

@@ -3,8 +3,7 @@ What goes over the wire, as structs: one for each object of the published schema
 
 A member that a revision lacks, or that nobody set, is `UNSET` and is not sent.
 
-The first answers need neither content nor the results of most methods, so these are imported when they
-are first used.
+The first answers need neither content nor most methods, so what these have is imported when it is first used.
 """
 
 from importlib import import_module
@@ -17,49 +16,53 @@ from promptkit.protocol.wire.requests import (
     PROTOCOL_VERSION,
     SERVER_INFO,
     SUBSCRIPTION_ID,
-    ArgumentPrefix,
     CancelledParams,
     ClientInfo,
-    CompleteParams,
-    CompletionContext,
     GetPromptParams,
     InitializeParams,
-    ListenParams,
     LogLevel,
     Meta,
     PageParams,
     Params,
-    PromptReference,
-    ResourceParams,
-    ResourceReference,
-    SubscriptionFilter,
 )
 from promptkit.protocol.wire.session import (
-    ChangeParams,
     DiscoverResult,
     Implementation,
     InitializeResult,
-    NotificationMeta,
-    ProgressParams,
     Result,
 )
 
 if TYPE_CHECKING:
+    from promptkit.protocol.wire.completion import (
+        ArgumentPrefix,
+        CompleteParams,
+        CompletionContext,
+        PromptReference,
+        ResourceReference,
+    )
     from promptkit.protocol.wire.content import (
         Annotations,
         AudioContent,
         Content,
         EmbeddedContent,
+        GetPromptResult,
         ImageContent,
         PromptMessage,
         ResourceContents,
         ResourceLinkContent,
         TextContent,
     )
+    from promptkit.protocol.wire.notifications import (
+        ChangeParams,
+        ListenParams,
+        NotificationMeta,
+        ProgressParams,
+        ResourceParams,
+        SubscriptionFilter,
+    )
     from promptkit.protocol.wire.results import (
         CompleteResult,
         Completion,
-        GetPromptResult,
         Icon,
         InputRequiredResult,
         ListPromptsResult,
@@ -132,7 +135,8 @@ __all__ = [
     "ToolAnnotations",
 ]
 
-_LAZY: Final = ("content", "results", "tools")
+#: In the order in which a client comes to need them.
+_LAZY: Final = ("content", "results", "completion", "notifications", "tools")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,12 +1,15 @@
-"""The content of a message, and of a resource."""
+"""The content of a message and of a resource, and rendered prompts, which hold it."""
 
 from msgspec import UNSET, Raw, Struct, UnsetType
+
+from promptkit.protocol.wire.session import Result
 
 __all__ = [
     "Annotations",
     "AudioContent",
     "Content",
     "EmbeddedContent",
+    "GetPromptResult",
     "ImageContent",
     "PromptMessage",
     "ResourceContents",
@@ -98,3 +101,12 @@ class PromptMessage(Struct, gc=False):
 
     role: str
     content: Content
+
+
+class GetPromptResult(Result):
+    """
+    A rendered prompt.
+    """
+
+    messages: list[PromptMessage]
+    description: str | UnsetType = UNSET

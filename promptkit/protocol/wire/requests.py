@@ -1,4 +1,4 @@
-"""What clients send: the params of every method, and their ``_meta``."""
+"""What clients send: the params of the methods that come first, and the ``_meta`` of all."""
 
 from typing import Any, Final, Literal, TypeAlias
 
@@ -11,22 +11,14 @@ __all__ = [
     "PROTOCOL_VERSION",
     "SERVER_INFO",
     "SUBSCRIPTION_ID",
-    "ArgumentPrefix",
     "CancelledParams",
     "ClientInfo",
-    "CompleteParams",
-    "CompletionContext",
     "GetPromptParams",
     "InitializeParams",
-    "ListenParams",
     "LogLevel",
     "Meta",
     "PageParams",
     "Params",
-    "PromptReference",
-    "ResourceParams",
-    "ResourceReference",
-    "SubscriptionFilter",
 ]
 
 #: Keys of ``_meta`` that the specification reserves.
@@ -103,76 +95,6 @@ class GetPromptParams(Params, rename="camel"):
     arguments: dict[str, Any] | None = None
     input_responses: dict[str, Any] | UnsetType = UNSET
     request_state: str | UnsetType = UNSET
-
-
-class PromptReference(Struct, tag_field="type", tag="ref/prompt"):
-    """
-    The prompt that an argument to complete belongs to.
-    """
-
-    name: str
-
-
-class ResourceReference(Struct, tag_field="type", tag="ref/resource"):
-    """
-    The resource template that a variable to complete belongs to.
-    """
-
-    uri: str
-
-
-class ArgumentPrefix(Struct):
-    """
-    The argument to complete, and what was typed so far.
-    """
-
-    name: str
-    value: str
-
-
-class CompletionContext(Struct):
-    """
-    The arguments that have been chosen already.
-    """
-
-    arguments: dict[str, str] = field(default_factory=dict)
-
-
-class CompleteParams(Params):
-    """
-    The params of ``completion/complete``.
-    """
-
-    ref: PromptReference | ResourceReference
-    argument: ArgumentPrefix
-    context: CompletionContext | None = None
-
-
-class ResourceParams(Params):
-    """
-    The params of the methods about one resource.
-    """
-
-    uri: str
-
-
-class SubscriptionFilter(Struct, rename="camel"):
-    """
-    Which changes to notify the client of. Unknown kinds are ignored.
-    """
-
-    prompts_list_changed: bool | UnsetType = UNSET
-    resources_list_changed: bool | UnsetType = UNSET
-    resource_subscriptions: list[str] | UnsetType = UNSET
-    tools_list_changed: bool | UnsetType = UNSET
-
-
-class ListenParams(Params):
-    """
-    The params of ``subscriptions/listen``.
-    """
-
-    notifications: SubscriptionFilter
 
 
 class CancelledParams(Params, rename="camel"):

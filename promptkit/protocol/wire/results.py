@@ -1,16 +1,15 @@
-"""The results of methods: lists, prompts, resources and completions."""
+"""The results of methods: lists, resources, completions and questions."""
 
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from promptkit.protocol.wire.content import PromptMessage, ResourceContents
+from promptkit.protocol.wire.content import ResourceContents
 from promptkit.protocol.wire.session import Result
 
 __all__ = [
     "CompleteResult",
     "Completion",
-    "GetPromptResult",
     "Icon",
     "InputRequiredResult",
     "ListPromptsResult",
@@ -23,15 +22,6 @@ __all__ = [
     "Resource",
     "ResourceTemplate",
 ]
-
-
-class GetPromptResult(Result):
-    """
-    A rendered prompt.
-    """
-
-    messages: list[PromptMessage]
-    description: str | UnsetType = UNSET
 
 
 class Icon(Struct, rename="camel"):

@@ -1,18 +1,13 @@
-"""What the connection itself sends: the base of all results, the handshake, and notifications."""
+"""What the connection itself sends: the base of all results, and the handshake."""
 
 from typing import Any
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from promptkit.protocol.wire.requests import SUBSCRIPTION_ID, SubscriptionFilter
-
 __all__ = [
-    "ChangeParams",
     "DiscoverResult",
     "Implementation",
     "InitializeResult",
-    "NotificationMeta",
-    "ProgressParams",
     "Result",
 ]
 
@@ -56,32 +51,3 @@ class DiscoverResult(Result, rename="camel"):
     supported_versions: list[str]
     capabilities: dict[str, Any]
     instructions: str | UnsetType = UNSET
-
-
-class NotificationMeta(Struct):
-    """
-    The subscription that a notification belongs to.
-    """
-
-    subscription_id: int | str = field(name=SUBSCRIPTION_ID)
-
-
-class ChangeParams(Struct):
-    """
-    The params of a notification that something changed.
-    """
-
-    uri: str | UnsetType = UNSET
-    notifications: SubscriptionFilter | UnsetType = UNSET
-    meta: NotificationMeta | UnsetType = field(default=UNSET, name="_meta")
-
-
-class ProgressParams(Struct, rename="camel"):
-    """
-    The params of ``notifications/progress``: how far the work on a request has come.
-    """
-
-    progress_token: int | str
-    progress: float
-    total: float | UnsetType = UNSET
-    message: str | UnsetType = UNSET

@@ -1,10 +1,14 @@
 """A timer of the kernel's: it ends the process when no Python code can run any more."""
 
 import os
-import signal
 import sys
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import signal
+else:
+    import _signal as signal  # `signal` itself makes enums of all constants first: a client waits for that
 
 __all__ = ["KernelTimer"]
 

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from promptkit.protocol.http.sessions import LIFETIME_S, MAX_LENGTH, Session, Sessions
 from promptkit.protocol.key_ring import KeyRing
-from promptkit.protocol.revisions import REVISIONS, Era
+from promptkit.protocol.revisions import REVISIONS
 from promptkit.protocol.wire import ClientInfo
 
 KEYS = [bytes([n]) * 32 for n in range(3)]
-HANDSHAKE = [revision for revision in REVISIONS.values() if revision.era is Era.HANDSHAKE]
+HANDSHAKE = [revision for revision in REVISIONS.values() if not revision.stateless]
 REVISION = HANDSHAKE[-1]
 CLIENT = ClientInfo("claude-code", "2.1.0")
 CAPABILITIES = {"roots": {"listChanged": True}, "elicitation": {}}
