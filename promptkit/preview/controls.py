@@ -6,6 +6,7 @@ of the type is tried, and at last the value is kept unseen.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -160,11 +161,8 @@ def _lines(argument: Argument, given: str) -> Control | None:
 def _by_line(argument: Argument, given: str) -> str | None:
     """A list with an item on each line; None if it is so already, or would be read as another list."""
     item = core_of(get_args(core_of(argument.annotation))[0])
-    split = partial(split_list, one_a_line=item in SCALARS and SCALARS[item].one_a_line)
-    try:
-        items = split(given)
-    except ConversionError:
-        return None
+    split = partial(_split, one_a_line=item in SCALARS and SCALARS[item].one_a_line)
+    items = split(given)
     is_flat = isinstance(items, list) and all(isinstance(one, str | int | float) for one in items)
     if not (items and is_flat):
         return None
@@ -177,6 +175,13 @@ def _by_line(argument: Argument, given: str) -> str | None:
     meant = value_of(argument, given)
     is_meant = meant is not None and is_same(value_of(argument, lines), meant)
     return lines if items == texts or is_meant else None
+
+
+def _split(text: str, *, one_a_line: bool) -> Any:
+    """The items in the text of a list; None if it cannot be read."""
+    with suppress(ConversionError):
+        return split_list(text, one_a_line=one_a_line)
+    return None
 
 
 def _is(*kinds: type) -> Callable[[Any], bool]:

@@ -244,6 +244,7 @@ class TestControls:
             (list[int], "1, 2,3", "1\n2\n3", None),
             (list[str], '["a", "b, c"]', "a\nb, c", None),
             (list[str], '["b, c"]', '["b, c"]', None),
+            (list[str], '["["]', '["["]', None),
             (list[str], '["a", ""]', '["a", ""]', None),
         ],
         ids=shown,
