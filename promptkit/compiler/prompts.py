@@ -18,7 +18,7 @@ from typing import (
     overload,
 )
 
-from msgspec import Struct
+import attrs
 
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
@@ -54,7 +54,8 @@ declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVa
 )
 
 
-class Prompt(Struct, Generic[P, R], frozen=True, eq=False, dict=True, weakref=True):
+@attrs.frozen(slots=False, eq=False, repr=False)
+class Prompt(Generic[P, R]):
     """
     An author's function, decorated with `@prompt`.
 
@@ -71,7 +72,7 @@ class Prompt(Struct, Generic[P, R], frozen=True, eq=False, dict=True, weakref=Tr
     __name__: ClassVar[str]
     __qualname__: ClassVar[str]
 
-    def __post_init__(self) -> None:
+    def __attrs_post_init__(self) -> None:
         vars(self).update(copied_attributes(self.function))
 
     def __repr__(self) -> str:

@@ -171,5 +171,5 @@ def test_the_limits_are_those_of_serve():
 
     assert table == [
         (option.name, option.help, "none" if defaults[name] == inf else f"{defaults[name]:,.0f}")
-        for name, (_, option) in OPTIONS.items()
+        for name, option in OPTIONS.items()
     ]
