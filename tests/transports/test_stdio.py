@@ -198,6 +198,26 @@ def test_a_line_of_many_megabytes(serve):
     assert text(replies[1]) == f"Hello, {long}."
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a pipe hold more")
+@pytest.mark.parametrize("before", [1 << 16, 1 << 20])
+def test_a_long_reply_has_a_wide_pipe(serve, before):
+    """
+    From the first reply on that a pipe does not hold; a pipe that holds more already is left as it is.
+    """
+    import fcntl
+
+    process = serve(GREET)
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, before)
+    ask(process, initialize("2025-06-18"))
+    sizes = []
+    for length in (1, 1 << 17):
+        name = "x" * length
+        assert text(ask(process, get(1, "greet", name=name))) == f"Hello, {name}."
+        sizes.append(fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ))
+
+    assert sizes == [before, max(before, 1 << 19)]
+
+
 def test_a_line_that_is_no_json(serve):
     """
     It is answered with -32700, and the next line is served.
