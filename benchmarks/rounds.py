@@ -123,11 +123,11 @@ class Rounds:
             for peer in peers:
                 self._keep(peer, era, self.runner.measure_start(peer, era))
         self._round_of_cases(era, peers)
-        for size in plan.counts if first else plan.sizes:
-            for peer in filter(lambda peer: peer.content, peers):
-                self._keep(peer, era, self.runner.measure_growth(peer, era, size))
-                if peer.name == OURS:
-                    self._echo(era, peers, listing(size))
+        counts = plan.counts if first else plan.sizes
+        for peer in filter(lambda peer: peer.content, peers):
+            self._keep(peer, era, self.runner.measure_growth(peer, era, counts))
+            for size in counts if peer.name == OURS else ():
+                self._echo(era, peers, listing(size))
         for files in plan.files:
             self._round_of_files(era, peers, files)
 

@@ -4,7 +4,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
@@ -198,22 +198,31 @@ class Runner:
             _check(session, peer, CALLED)
             yield from self.measure_case(session, CALLED)
 
-    def measure_growth(self, peer: Peer, era: Era, count: int) -> Iterator[tuple[Row, float]]:
+    def measure_growth(self, peer: Peer, era: Era, counts: Sequence[int]) -> Iterator[tuple[Row, float]]:
         """
-        Yield the figures of *peer* that may depend on the number of its prompts.
+        Yield the figures of *peer* that may depend on the number of its prompts, for each of *counts*.
+
+        What is compared between them is measured in turns: a machine's clock rate changes by more.
         """
-        everything = listing(count)
-        cases = ((everything, rows.alone(everything)), (TYPED, rows.among(TYPED, count)))
-        with self.start(peer, era, count) as session:
-            begun = list(self._begin(session, count))
-            if count != self.plan.sizes[0]:  # `measure_start` has that one
-                yield from begun
-            if peer.requests:
-                yield _size(session, everything)
-            for case, row in cases if peer.requests else ():
-                _check(session, peer, case)  # which warms up, too
-                yield row, median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
-            session.settle()  # a list that is told early is kept once it is confirmed
+        with ExitStack() as open_sessions:
+            sessions: dict[int, Session] = {}
+            for count in counts:
+                session = sessions[count] = open_sessions.enter_context(self.start(peer, era, count))
+                begun = list(self._begin(session, count))
+                if count != self.plan.sizes[0]:  # `measure_start` has that one
+                    yield from begun
+                if peer.requests:
+                    yield from self._list(session, peer, listing(count))
+            for _ in range(self.plan.starts if peer.requests else 0):
+                for count, session in sessions.items():
+                    times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
+                    yield rows.among(TYPED, count), median(times)
+
+    def _list(self, session: Session, peer: Peer, case: Case) -> Iterator[tuple[Row, float]]:
+        """The size of a list, and how long it takes."""
+        _check(session, peer, case)  # which warms up, too
+        yield _size(session, case)
+        yield rows.alone(case), median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
 
     def measure_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
         """
@@ -230,7 +239,7 @@ class Runner:
             with self.start_in(folder, peer, era) as session:
                 session.ask(case)
                 yield row, time.perf_counter() - session.started
-                session.settle()  # as in `measure_growth`
+                session.settle()  # a list that is told early is kept once it is confirmed
 
     def measure_echo(self, peer: Peer, era: Era, case: Case, size: float) -> Iterator[tuple[Row, float]]:
         """
@@ -249,7 +258,8 @@ class Runner:
         yield rows.first_list(count), time.perf_counter() - session.started
         session.ask(PLAIN)  # what was put off for the list has to be done by now
         yield rows.first_get(count), time.perf_counter() - session.started
-        session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)  # what follows a start
+        session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
+        session.settle()  # what follows a start is done
         yield from memory_of(session.memory(), rows.memory(count))
 
 
