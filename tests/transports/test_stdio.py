@@ -1,6 +1,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -216,6 +217,24 @@ def test_a_long_reply_has_a_wide_pipe(serve, before):
         sizes.append(fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ))
 
     assert sizes == [before, max(before, 1 << 19)]
+
+
+def test_a_long_reply_through_a_socket(recipes):
+    """
+    Some clients, such as those on Node, give a server a socket and not a pipe.
+    """
+    ours, theirs = socket.socketpair()
+    name = "x" * 300_000
+    command = [sys.executable, "-m", "promptkit", "serve", str(recipes(recipe=GREET))]
+    with ours, subprocess.Popen(command, stdin=theirs, stdout=theirs) as process:
+        theirs.close()
+        with ours.makefile("rb") as replies:
+            ours.sendall(OPENING + line(get(1, "greet", name=name)))
+            replies.readline()  # of the handshake
+            assert text(json.loads(replies.readline())) == f"Hello, {name}."
+        ours.shutdown(socket.SHUT_WR)
+
+        assert process.wait(timeout=50) == 0
 
 
 def test_a_line_that_is_no_json(serve):
