@@ -138,7 +138,7 @@ class Rounds:
             for peer in filter(lambda peer: peer.requests, peers):
                 session = self.runner.start(peer, era, self.runner.plan.sizes[0])
                 sessions[peer] = open_sessions.enter_context(session)
-            for case in CASES:
+            for case in CASES * self.runner.plan.turns:
                 for peer, session in sessions.items():
                     if case in self._cases[era.name, peer.name] and peer.measures(case):
                         self._keep(peer, era, self.runner.measure_case(session, case))

@@ -48,6 +48,9 @@ class Plan:
 
         starts:
             How often each server is started with a few prompts.
+
+        turns:
+            How often each case is measured.
     """
 
     seconds: float
@@ -58,6 +61,7 @@ class Plan:
     files: tuple[int, ...] = ()
     saves: int = 1
     starts: int = 1
+    turns: int = 1
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -79,6 +83,7 @@ FULL = Plan(
     files=(20, 2_000),
     saves=7,
     starts=5,
+    turns=3,
 )
 QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100), files=(2, 20))
 
@@ -213,7 +218,7 @@ class Runner:
                     yield from begun
                 if peer.requests:
                     yield from self._list(session, peer, listing(count))
-            for _ in range(self.plan.starts if peer.requests else 0):
+            for _ in range(self.plan.turns if peer.requests else 0):
                 for count, session in sessions.items():
                     times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
                     yield rows.among(TYPED, count), median(times)
