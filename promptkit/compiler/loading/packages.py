@@ -28,7 +28,7 @@ from promptkit.compiler.loading.finders import (
     remove_module,
 )
 from promptkit.compiler.loading.interpreter import preserve_interpreter
-from promptkit.compiler.loading.project_finder import ProjectFinder, project_finders, succeed
+from promptkit.compiler.loading.project_finder import ProjectFinder, project_finders, successor
 from promptkit.compiler.loading.targets import package_of, project_root
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ def _remove_package(name: str, folder: Path, sources: PackageFinder | None = Non
 def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> tuple[PackageFinder, bool]:
     """Install finders in place of *installed*; also return whether the project around is unchanged."""
     root = project_root(folder)
-    found, is_as_before = succeed(installed, name, folder, root)
+    found, is_as_before = successor(installed, name, folder, root)
     siblings = SiblingFinder(name, folder, root)
     if found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))):
         found.forget()

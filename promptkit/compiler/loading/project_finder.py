@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 from promptkit.compiler.loading.finders import Finder, SourceLoader, namespace_of, remove_module
 from promptkit.compiler.loading.watched_files import Stamp, stamp_of
 
-__all__ = ["ProjectFinder", "project_finders", "succeed"]
+__all__ = ["ProjectFinder", "project_finders", "successor"]
 
 #: Folders of installed packages: these are not the author's own, even inside of the project.
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -20,8 +20,7 @@ _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{o
 #: The folder of Python's own modules, which may be inside of the project, too.
 _STDLIB: Final = os.path.join(os.path.dirname(os.__file__), "")
 
-
-#: The folders of projects that finders have put into `sys.path`. An equal text is somebody else's entry.
+#: What finders put into `sys.path`, one object for each folder: an equal one is somebody else's entry.
 _entries: Final[dict[str, str]] = {}
 
 #: What was looked for: the name of a module, and where.
@@ -140,10 +139,9 @@ class ProjectFinder(Finder):
         names = set[str]()
         for name in sorted({*self.stamps, *self.namespaces}):  # packages before what is in them
             parent = name.rpartition(".")[0]
-            path = namespace_of(sys.modules.get(parent)).get("__path__")
-            is_below = parent not in names and path is not None
-            spec = _first_spec(sys.meta_path, name, path) if is_below or not parent else None
-            file, _ = self.stamps.get(name, ("", None))
+            path = None if parent in names else namespace_of(sys.modules.get(parent)).get("__path__")
+            spec = _first_spec(sys.meta_path, name, path) if path is not None or not parent else None
+            file = self.stamps[name][0] if name in self.stamps else ""
             if self._file_of(spec) != file:
                 names.add(name)
         return names
@@ -184,13 +182,15 @@ def project_finders(finders: Iterable[Finder]) -> list[ProjectFinder]:
     return [finder for finder in finders if isinstance(finder, ProjectFinder)]
 
 
-def succeed(before: Iterable[Finder], package: str, folder: Path, root: str) -> tuple[ProjectFinder, bool]:
+def successor(
+    installed: Iterable[Finder], package: str, folder: Path, root: str
+) -> tuple[ProjectFinder, bool]:
     """
-    Return the finder that takes the place of others, and whether it goes on from one of them.
+    Return the finder that takes the place of others, and whether one of them was of the same recipes.
 
     Args:
-        before:
-            What was installed. Of other recipes' projects, only that stays what is importable without.
+        installed:
+            The finders of the last load, which are uninstalled. Those of other recipes leave.
 
         package:
             The name of the package of recipes.
@@ -200,8 +200,11 @@ def succeed(before: Iterable[Finder], package: str, folder: Path, root: str) -> 
 
         root:
             The project's folder.
+
+    Returns:
+        A finder that is not installed yet, and knows what an earlier one of the same recipes has imported.
     """
-    places = {(finder.folder, finder.root): finder for finder in project_finders(before)}
+    places = {(finder.folder, finder.root): finder for finder in project_finders(installed)}
     last = places.pop((folder, root), None)
     for place, finder in places.items():
         left = ProjectFinder(finder.package, finder.folder, finder.root, finder)  # it may be restored
