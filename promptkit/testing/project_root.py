@@ -33,7 +33,14 @@ def make_importable(folder: Path) -> None:
     It has prompts if its ``pyproject.toml`` configures promptkit, or if there are recipes in *folder*, or in
     ``recipes`` or ``prompts`` of the root.
     """
-    if (root := _root_with_prompts(folder)) is not None and root not in sys.path:
+    root = _root_with_prompts(folder)
+    if root is None:
+        return
+    if root in sys.path:
+        sys.path[sys.path.index(root)] = (
+            root  # a finder of recipes takes its own entry out again, and no other
+        )
+    else:
         sys.path.append(root)  # last, so that it shadows nothing
 
 

@@ -369,6 +369,47 @@ class TestProjectRoot:
         run("test_here.py", "--import-mode=importlib").assert_outcomes(passed=1)
 
 
+#: A project NAME with a module of its own, to which its prompts and its tests belong.
+NAMED = {
+    "pyproject.toml": "",
+    "NAME_lib.py": "class Own: pass",
+    "recipes/plan.py": """
+        import NAME_lib
+        from promptkit import prompt
+
+        @prompt
+        def plan() -> str:
+            \"\"\"Say a word.\"\"\"
+            return NAME_lib.Own.__name__
+    """,
+    "tests/test_NAME.py": """
+        from pathlib import Path
+        from NAME_lib import Own
+        from promptkit.compiler.loading.loader import load
+
+        def test_there_is_one_class():
+            for name in ("first", "second", "first", "second"):
+                assert load(Path(__file__).parents[2] / name / "recipes").diagnostics == ()
+                import NAME_lib
+                assert NAME_lib.Own is Own
+    """,
+}
+
+
+def test_two_projects(pytester, run):
+    """
+    Tests import from their project, and find what they have imported, also when prompts of another project
+    are loaded: while tests are collected, or by a test.
+    """
+    for name in ("first", "second"):
+        for path, source in NAMED.items():
+            file = pytester.path / name / path.replace("NAME", name)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(dedent(source).replace("NAME", name))
+
+    run("--promptkit", "first", "second").assert_outcomes(passed=4)
+
+
 #: What a project is that has nothing to do with promptkit.
 UNRELATED = {
     "pyproject.toml": "[project]\nname = 'unrelated'\n[tool.promptkit-like]\n",

@@ -28,7 +28,7 @@ from promptkit.compiler.loading.finders import (
     remove_module,
 )
 from promptkit.compiler.loading.interpreter import preserve_interpreter
-from promptkit.compiler.loading.project_finder import ProjectFinder
+from promptkit.compiler.loading.project_finder import ProjectFinder, project_finders, successor
 from promptkit.compiler.loading.targets import package_of, project_root
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ def note_missing(error: BaseException) -> None:
         return
     name, below = getattr(error, "name", None), getattr(error, "name_from", None)  # since Python 3.12
     if isinstance(name, str) and (kind is ModuleNotFoundError or isinstance(below, str)):
-        for project in _project_finders(active_finders()):
+        for project in project_finders(active_finders()):
             project.note_missing(f"{name}.{below}" if isinstance(below, str) else name)
 
 
@@ -239,20 +239,16 @@ class ImportSnapshot:
         missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
         stamps = {
             name: stamp
-            for project in _project_finders(self._finders)
+            for project in project_finders(self._finders)
             for name, stamp in project.stamps.items()
         }
-        for project in _project_finders(active_finders()):
+        for project in project_finders(active_finders()):
             for name, module in missing.items():
                 if _is_within(name, project.package):
                     place_module(name, module)
                 elif name in stamps:
                     place_module(name, module)
                     project.mark_stale(name, stamps[name][0])
-
-
-def _project_finders(installed: Iterable[Finder]) -> list[ProjectFinder]:
-    return [finder for finder in installed if isinstance(finder, ProjectFinder)]
 
 
 def _free_name(folder: Path) -> str:
@@ -325,15 +321,8 @@ def _remove_package(name: str, folder: Path, sources: PackageFinder | None = Non
 def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> tuple[PackageFinder, bool]:
     """Install finders in place of *installed*; also return whether the project around is unchanged."""
     root = project_root(folder)
-    before = None
-    for project in _project_finders(installed):
-        if (project.folder, project.root) == (folder, root):
-            before = project
-        else:
-            project.forget()
-    found = ProjectFinder(name, folder, root, before)
+    found, is_as_before = successor(installed, name, folder, root)
     siblings = SiblingFinder(name, folder, root)
-    is_as_before = before is not None
     if found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))):
         found.forget()
         is_as_before = False
