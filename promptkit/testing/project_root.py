@@ -36,10 +36,8 @@ def make_importable(folder: Path) -> None:
     root = _root_with_prompts(folder)
     if root is None:
         return
-    if root in sys.path:
-        sys.path[sys.path.index(root)] = (
-            root  # a finder of recipes takes its own entry out again, and no other
-        )
+    if root in sys.path:  # maybe an entry of a finder of recipes, which takes its own out again
+        sys.path[sys.path.index(root)] = root
     else:
         sys.path.append(root)  # last, so that it shadows nothing
 
