@@ -123,6 +123,7 @@ def test_axe_finds_nothing_where_a_page_is_not_shown(scheme, width, axe, shown, 
     page.set_content(f'<a href="{window.origin}/prompts/everything?text=hello">Follow</a>')
     page.get_by_role("link", name="Follow").click()
     expect(page.get_by_role("link", name="Show it")).to_be_visible()
+    page.wait_for_load_state()  # with its stylesheet
 
     assert refused == ("This page is not shown", [])
     assert problems_of(page, axe) == []
