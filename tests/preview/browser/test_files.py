@@ -172,6 +172,7 @@ def test_more_than_is_taken_at_once(visit):
     visit.window.allow("413")
     page.get_by_role("textbox", name="The text").evaluate(
         """control => {
+          control.style.display = "none"; // no browser lays out so much in time
           control.value = "x".repeat(33 * 1024 ** 2);
           control.dispatchEvent(new Event("change", { bubbles: true }));
         }"""
