@@ -229,12 +229,12 @@ class TestTyping:
         """
         What is entered in a page that is not complete yet is rendered when it is.
         """
-        held, page = [], visit.page
-        page.route("**/*.js", lambda route: held.append(route))
+        page = visit.page
+        page.route("**/*.js", lambda _route: None)
         page.goto(f"{visit.window.origin}/prompts/review?depth=7", wait_until="commit")
         field(page, "language", "combobox").fill("rust")
         page.get_by_role("radio", name="verbose").check()
-        page.unroute("**/*.js")  # which lets those go that are held
+        page.unroute("**/*.js")  # which lets go of those that were asked for
 
         expect(page.locator("#conversation")).to_contain_text("Review rust to 7, at None, None, verbose.")
 
