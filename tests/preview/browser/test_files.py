@@ -178,6 +178,6 @@ def test_more_than_is_taken_at_once(visit):
         }"""
     )
 
-    expect(page.locator("#conversation")).to_contain_text("the preview takes 32 MiB at once", timeout=15_000)
+    expect(page.locator("#conversation")).to_contain_text("the preview takes 32 MiB at once")
     expect(page.locator("#state")).to_have_text("Not shown")
     expect(page.locator("#arguments textarea")).to_have_count(1)

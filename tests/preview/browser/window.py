@@ -2,8 +2,8 @@
 
 from urllib.parse import urlsplit
 
-#: A page that waits longer, in milliseconds, waits for ever.
-PATIENCE = 5_000
+#: How long anything is waited for, in milliseconds. It is a bound, no figure.
+PATIENCE = 20_000
 
 #: Runs in each page, before any other script.
 LISTENS = """
