@@ -79,7 +79,7 @@ def ask(client, message):
     return found
 
 
-def wait_for(client, wanted, seconds=5.0):
+def wait_for(client, wanted, seconds=20.0):
     """What was sent, once there are *wanted* lines."""
     deadline = time.monotonic() + seconds
     while sum(data.count(b"\n") for data in client.sent) < wanted and time.monotonic() < deadline:
@@ -136,7 +136,7 @@ class TestOperation:
 
         @prompt
         async def slow():
-            await asyncio.to_thread(release.wait, 5)
+            await asyncio.to_thread(release.wait, 20)
             return "done"
 
         client = Client(catalog_of(slow), revision)
@@ -262,7 +262,7 @@ class TestTimeLimits:
 
         @prompt(timeout=30)
         async def patient():
-            await asyncio.to_thread(release.wait, 5)
+            await asyncio.to_thread(release.wait, 20)
             return "done"
 
         client = Client(catalog_of(brief, patient), revision)
