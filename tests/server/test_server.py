@@ -329,7 +329,7 @@ class TestAsynchronousPrompts:
 
         client = client_of(slow)
         client.send(line(request(1, "prompts/get", {"name": "slow"})))
-        begun.wait(5)
+        begun.wait(20)
         cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
 
         assert client.send(line(cancel)) == []
@@ -350,7 +350,7 @@ class TestAsynchronousPrompts:
 
         @prompt
         async def slow() -> str:
-            await asyncio.to_thread(release.wait, 5)
+            await asyncio.to_thread(release.wait, 20)
             return "done"
 
         client = client_of(slow, revision=revision)

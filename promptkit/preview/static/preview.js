@@ -107,6 +107,22 @@ document.addEventListener("htmx:finally:request", ({ detail: { ctx } }) => {
   part.end();
 });
 
+// People may enter something before these scripts have come: it is sent as if they entered it now.
+
+function isEdited(control) {
+  if (control.type === "radio" || control.type === "checkbox") return control.checked !== control.defaultChecked;
+  if (!control.options) return control.value !== control.defaultValue;
+  const first = [...control.options].findIndex((option) => option.defaultSelected);
+  return control.selectedIndex !== Math.max(first, 0);
+}
+
+function sendEdits() {
+  for (const control of document.querySelectorAll("form :is(input, select, textarea)"))
+    if (isEdited(control)) control.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+addEventListener("load", () => setTimeout(sendEdits)); // htmx listens by then: it began with a timer, too
+
 // How text is shown stays the same from page to page.
 
 function showAs(form) {

@@ -7,6 +7,7 @@ import pytest
 
 from tests.clients.node_clients import INSTALLING, install
 from tests.preview.browser.sources import MEDIA
+from tests.preview.browser.window import panel_of
 
 expect = pytest.importorskip("playwright.sync_api").expect
 
@@ -123,6 +124,7 @@ def test_axe_finds_nothing_where_a_page_is_not_shown(scheme, width, axe, shown, 
     page.set_content(f'<a href="{window.origin}/prompts/everything?text=hello">Follow</a>')
     page.get_by_role("link", name="Follow").click()
     expect(page.get_by_role("link", name="Show it")).to_be_visible()
+    page.wait_for_load_state()  # with its stylesheet
 
     assert refused == ("This page is not shown", [])
     assert problems_of(page, axe) == []
@@ -226,13 +228,14 @@ def test_by_keyboard_alone(visit):
     expect(page.locator("#turn-1 .raw")).to_be_visible()
     tab_to(page, "Copy turn 1")
     page.keyboard.press("Enter")
+    expect(page.locator("#news")).to_have_text("Copied.")
     assert "by hand" in page.evaluate("navigator.clipboard.readText()")
 
     tab_to(page, "tab-wire")
     for name in ("Vendors", "Test", "Command line"):
         page.keyboard.press("ArrowRight")
         expect(page.get_by_role("tab", name=name)).to_be_focused()
-        expect(page.get_by_role("tabpanel", name=name).locator(".panel")).to_be_visible()
+        panel_of(page, name)
     tab_to(page, "Copy Run this")
     page.keyboard.press("Enter")
     expect(page.locator(".copied")).to_have_text("Copied")

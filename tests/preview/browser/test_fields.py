@@ -225,6 +225,30 @@ class TestTyping:
         expect(field(page, "language", "combobox")).to_have_value(text)
         expect(field(page, "language", "combobox")).to_be_focused()
 
+    def test_before_the_scripts_have_come(self, visit):
+        """
+        What is entered in a page that is not complete yet is rendered when it is.
+        """
+        page = visit.page
+        page.route("**/*.js", lambda _route: None)
+        page.goto(f"{visit.window.origin}/prompts/review?depth=7", wait_until="commit")
+        field(page, "language", "combobox").fill("rust")
+        page.get_by_role("radio", name="verbose").check()
+        page.unroute("**/*.js")  # which lets go of those that were asked for
+
+        expect(page.locator("#conversation")).to_contain_text("Review rust to 7, at None, None, verbose.")
+
+    def test_only_edits_are_sent(self, visit):
+        """
+        A page that is complete before anything is entered asks for nothing.
+        """
+        page, sent = visit.page, []
+        page.on("request", lambda request: sent.append(request.method))
+        visit.prompt("review", "?language=rust&where=x&depth=7&lines=1%0A2")
+        page.evaluate("new Promise((done) => setTimeout(() => requestAnimationFrame(done), 50))")
+
+        assert set(sent) == {"GET"}
+
     def test_in_the_middle(self, visit):
         """
         The cursor stays where it is while renderings arrive.

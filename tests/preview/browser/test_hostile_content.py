@@ -6,6 +6,8 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 
+from tests.preview.browser.window import panel_of
+
 expect = pytest.importorskip("playwright.sync_api").expect
 
 pytestmark = pytest.mark.installs
@@ -137,7 +139,7 @@ def test_what_one_types(visit):
     expect(page.locator("#conversation > ol > li")).to_have_count(1)
     for name in ("Wire", "Vendors", "Test", "Command line", "Clients"):
         page.get_by_role("tab", name=name).click()
-        expect(page.get_by_role("tabpanel", name=name).locator(".panel")).to_be_visible()
+        panel_of(page, name)
         assert is_harmless(page)
     page.reload()
 

@@ -93,6 +93,7 @@ def test_a_long_link_fits_into_a_small_window(visiting, other):
     visit.page.get_by_role("link", name="Follow").click()
 
     expect(visit.page.locator("main code")).to_have_text("/prompts/note?text=" + "x" * 500)
+    visit.page.wait_for_load_state()  # with its stylesheet
     assert visit.page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from promptkit.compiler.lints.client_profiles import CLIENTS
 from promptkit.protocol.revisions import REVISIONS
+from tests.preview.browser.window import panel_of
 from tests.terminal import environment, in_shell
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -42,9 +43,7 @@ QUERY = "?code=print(%22it%27s%22)%0Aprint(2)&due=2026-01-31&depth=5"
 def opened(page, name):
     """The panel of a tab, once it is shown."""
     page.get_by_role("tab", name=name).click()
-    panel = page.get_by_role("tabpanel", name=name)
-    expect(panel.locator(".panel")).to_be_visible()
-    return panel
+    return panel_of(page, name)
 
 
 def copied(panel):

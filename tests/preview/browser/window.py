@@ -2,8 +2,8 @@
 
 from urllib.parse import urlsplit
 
-#: A page that waits longer, in milliseconds, waits for ever.
-PATIENCE = 5_000
+#: How long anything is waited for, in milliseconds. It is a bound, no figure.
+PATIENCE = 20_000
 
 #: Runs in each page, before any other script.
 LISTENS = """
@@ -73,3 +73,11 @@ class Window:
     def _interrupted(self, dialog):
         self._mishaps.append(f"dialog: {dialog.message}")
         dialog.dismiss()
+
+
+def panel_of(page, name):
+    """The panel of a tab, once it shows what the tab stands for, and no longer what the former one did."""
+    panel = page.get_by_role("tabpanel", name=name)
+    tab = page.get_by_role("tab", name=name).get_attribute("id").removeprefix("tab-")
+    panel.locator(f".panel[hx-post*='/tabs/{tab}?']").wait_for()
+    return panel

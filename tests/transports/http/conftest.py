@@ -149,6 +149,12 @@ class Connection:
         body, self.rest = self.rest[:length], self.rest[length:]
         return Reply(int(status.split()[1]), headers, body)
 
+    def ask_to_the_last(self, seconds=PATIENCE):
+        """Ask until a reply says that the connection ends: the server has been told to end."""
+        until = time.monotonic() + seconds
+        while self.ask().headers.get("connection") != "close":
+            assert time.monotonic() < until
+
     def ended(self, seconds=PATIENCE):
         """How long it takes until the server ends the connection; what came before that is kept."""
         started = time.monotonic()

@@ -64,7 +64,9 @@ class StandIn:
             os.kill(os.getpid(), 9)
         if path == "/print":
             sys.stderr.write("x" * 1_000_000 + "\n")
-        if path == "/slow":
+        if path == "/late":
+            await self.ending.wait()
+        if path in ("/slow", "/late"):
             await asyncio.sleep(float(scope["query_string"]))
         said = {
             "pid": os.getpid(),

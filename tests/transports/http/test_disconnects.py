@@ -29,7 +29,7 @@ def left_behind(app):
     }
 
 
-async def calm(app, seconds=3.0):
+async def calm(app, seconds=10.0):
     """Wait until nothing is left behind."""
     end = time.monotonic() + seconds
     while any(left_behind(app).values()) and time.monotonic() < end:

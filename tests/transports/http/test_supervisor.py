@@ -225,11 +225,11 @@ def test_a_second_signal_ends_all_at_once(serve):
     """
     served = serve("--http", "0", "--workers", "2", "--grace", "60")
     workers = workers_of(served, 2)
-    with served.connect() as connection:
+    with served.connect() as connection, served.connect() as idle:
         connection.request("/slow?30")
-        time.sleep(0.2)
+        idle.ask()
         served.process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        idle.ask_to_the_last()
         assert served.process.poll() is None
         code, seconds = served.end()
 

@@ -103,7 +103,7 @@ def test_running_requests_are_answered(serve):
     """
     served = serve("--http", "0")
     with served.connect() as connection:
-        connection.request("/slow?1")
+        connection.request("/late?0.7")  # after the end has begun
         time.sleep(0.3)
         code, _ = served.end()
         reply = connection.reply()
@@ -162,10 +162,12 @@ def test_a_connection_that_is_idle_may_ask_once_more(serve):
     It is not closed at once: a request may be on its way.
     """
     served = serve("--http", "0")
-    with served.connect() as connection:
+    with served.connect() as connection, served.connect() as other:
         connection.ask()
+        other.ask()
         served.process.send_signal(signal.SIGTERM)
-        time.sleep(0.4)
+        other.ask_to_the_last()
+        time.sleep(0.2)
         reply = connection.ask()
 
     assert (reply.status, reply.headers["connection"]) == (200, "close")
@@ -204,11 +206,11 @@ def test_a_second_signal_ends_it_at_once(serve):
     Whoever sends another signal does not want to wait for what runs.
     """
     served = serve("--http", "0", "--grace", "60")
-    with served.connect() as connection:
+    with served.connect() as connection, served.connect() as idle:
         connection.request("/slow?30")
-        time.sleep(0.2)
+        idle.ask()
         served.process.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        idle.ask_to_the_last()
         assert served.process.poll() is None
         code, seconds = served.end(signal.SIGINT)
 
