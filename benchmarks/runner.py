@@ -167,12 +167,13 @@ class Runner:
 
     def measure_start(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
         """
-        Yield how long *peer* takes to start with a few prompts, and to end, and its memory.
+        Yield how long *peer* takes to start with a few prompts, and to end.
         """
         size = self.plan.sizes[0]
         with self.start(peer, era, size) as session:
             yield rows.OPENING, session.opened
             yield from self._begin(session, size)
+            session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
             yield rows.EXIT, session.close()
         if peer.content:
             with self.start(peer, era, size) as session:
@@ -216,6 +217,9 @@ class Runner:
                 begun = list(self._begin(session, count))
                 if count != self.plan.sizes[0]:  # `measure_start` has that one
                     yield from begun
+                session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
+                session.settle()  # what follows a start is done
+                yield from memory_of(session.memory(), rows.memory(count))
                 if peer.requests:
                     yield from self._list(session, peer, listing(count))
             for _ in range(self.plan.turns if peer.requests else 0):
@@ -258,14 +262,11 @@ class Runner:
             yield rows.alone(case), median(session.one_at_a_time(echo, self.plan.seconds, 5, self.plan.most))
 
     def _begin(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
-        """The time to the first replies, and memory, with *count* prompts."""
+        """The time to the first replies with *count* prompts."""
         session.ask(listing(count))
         yield rows.first_list(count), time.perf_counter() - session.started
         session.ask(PLAIN)  # what was put off for the list has to be done by now
         yield rows.first_get(count), time.perf_counter() - session.started
-        session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
-        session.settle()  # what follows a start is done
-        yield from memory_of(session.memory(), rows.memory(count))
 
 
 def _size(session: Session, case: Case) -> tuple[Row, float]:

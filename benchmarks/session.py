@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread, Timer
@@ -137,9 +137,7 @@ class Session:
             Refused: If an answer is an error.
         """
         times: list[float] = []
-        # One of them waits while the other works. On two processors, each request would take as
-        # much longer as it takes to wake a processor, twice, whatever the server.
-        with self._placed(together=True):
+        with self._together():
             deadline = time.perf_counter() + seconds
             while len(times) < most and (len(times) < least or time.perf_counter() < deadline):
                 request = self._era.request(len(times), case.method, case.params)
@@ -151,20 +149,21 @@ class Session:
         return times
 
     @contextmanager
-    def _placed(self, *, together: bool) -> Iterator[None]:
-        """Keep client and server on one processor, or on one each, on systems that allow it."""
+    def _together(self) -> Iterator[None]:
+        """Keep client and server on one processor, on systems that allow it."""
+        # One of them waits while the other works. On two processors, each request would take as
+        # much longer as it takes to wake a processor, twice, whatever the server.
         tasks = Path(f"/proc/{self._process.pid}/task")
         if not hasattr(os, "sched_setaffinity") or not tasks.exists():
             yield
             return
         everywhere = os.sched_getaffinity(0)
-        ours = {min(everywhere)}
+        here = {min(everywhere)}
         try:
-            _confine([0], ours)
-            _confine(_threads(tasks), ours if together else {max(everywhere)})
+            _confine(tasks, here)
             yield
         finally:
-            _confine([0, *_threads(tasks)], everywhere)
+            _confine(tasks, everywhere)
 
     def pipelined(self, case: Case, count: int) -> float:
         """
@@ -176,14 +175,12 @@ class Session:
             Refused: If an answer is an error, or missing.
         """
         requests = b"".join(self._era.request(number, case.method, case.params) for number in range(count))
-        # Both work at once, and this client has two threads: where they run is not left to luck.
-        with self._placed(together=False):
-            writer = Thread(target=self._write, args=(requests,))
-            started = time.perf_counter()
-            writer.start()
-            lines = [line for _ in range(count) if len(line := self._stdout.readline()) < SHORT]
-            elapsed = time.perf_counter() - started
-            writer.join()
+        writer = Thread(target=self._write, args=(requests,))
+        started = time.perf_counter()
+        writer.start()
+        lines = [line for _ in range(count) if len(line := self._stdout.readline()) < SHORT]
+        elapsed = time.perf_counter() - started
+        writer.join()
         for line in lines:
             self._check(line)
         return elapsed / count
@@ -242,12 +239,8 @@ class Session:
         return elapsed
 
 
-def _threads(tasks: Path) -> list[int]:
-    return [int(task.name) for task in tasks.iterdir()]
-
-
-def _confine(threads: Iterable[int], processors: set[int]) -> None:
-    """Let threads run on some processors only; 0 is the calling one."""
-    for thread in threads:
-        with suppress(OSError):  # it may have ended
-            os.sched_setaffinity(thread, processors)
+def _confine(tasks: Path, processors: set[int]) -> None:
+    """Let this thread, and all threads of a process, run on some processors only."""
+    for number in (0, *(int(task.name) for task in tasks.iterdir())):
+        with suppress(OSError):  # a thread may have ended
+            os.sched_setaffinity(number, processors)
