@@ -121,9 +121,10 @@ class Wire:
 def _widen(descriptor: int) -> None:
     """Have a pipe hold more, on systems that can: for a long reply, writer and reader take fewer turns."""
     if sys.platform == "linux":
-        import fcntl  # few replies are long
+        # It is no pipe, or the user's pipes hold too much already, or memory is short.
+        with suppress(OSError, ImportError, MemoryError):
+            import fcntl  # few replies are long
 
-        with suppress(OSError):  # it is no pipe, or the user's pipes hold too much already
             if fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ) < _WIDE_PIPE_BYTES:
                 fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _WIDE_PIPE_BYTES)
 
