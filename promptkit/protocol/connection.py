@@ -15,7 +15,7 @@ from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Event, Response
 from promptkit.protocol.jsonrpc import UNREADABLE, RequestId, encode_notification, encode_request
-from promptkit.protocol.limits import PREFIX_BYTES, Limits, OutOfMemoryLine, OverlongLine
+from promptkit.protocol.limits import PREFIX_BYTES, CutOff, Limits, OutOfMemoryLine, OverlongLine
 from promptkit.protocol.session import Session
 
 __all__ = ["Connection", "LineBuffer"]
@@ -47,9 +47,13 @@ class LineBuffer:
 
         Args:
             data:
-                Any number of bytes. ``b""`` is the end of the stream, which also ends the last line.
+                Any number of bytes. ``b""`` is the end of the stream, which also ends the last line,
+                unless it is `CutOff`.
         """
         if not data:
+            if isinstance(data, CutOff):
+                self._pending = bytearray()
+                return []
             data = b"\n"
         elif b"\n" not in data:
             return self._keep(data)
@@ -127,7 +131,8 @@ class Connection(Session):
 
         Args:
             data:
-                Any number of bytes. ``b""`` is the end of the stream, which also ends the last line.
+                Any number of bytes. ``b""`` is the end of the stream, which also ends the last line,
+                unless it is `CutOff`.
         """
         events: list[Event] = []
         for line in self._lines.receive_data(data):

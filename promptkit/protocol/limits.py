@@ -47,6 +47,14 @@ class OutOfMemoryLine(OverlongLine):
     __slots__ = ()
 
 
+class CutOff(bytes):
+    """
+    No bytes, as at the end of a stream, but it is not read to its end: a line that has begun is dropped.
+    """
+
+    __slots__ = ()
+
+
 class Option(Struct, frozen=True):
     """
     How `promptkit serve` names a limit, and how its help describes it.

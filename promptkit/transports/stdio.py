@@ -17,7 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from promptkit.errors.standard_error import finish, redirect, say
-from promptkit.protocol.limits import GRACE_S
+from promptkit.protocol.limits import GRACE_S, CutOff
 
 if TYPE_CHECKING:
     import signal
@@ -75,7 +75,7 @@ class Wire:
         self.gone = False
         self.over = threading.Event()
         self._lock = threading.Lock()
-        self._is_wide = False
+        self._is_wide = self._is_ended = False
         self._parent = os.getppid()
 
     @property
@@ -86,9 +86,10 @@ class Wire:
     def read(self) -> bytes:
         """Return what has arrived, waiting for the first byte; ``b""`` at the end."""
         try:
-            return os.read(self.reading, _CHUNK_BYTES)
+            data = os.read(self.reading, _CHUNK_BYTES)
         except OSError:  # the client's end broke, or a terminal hung up
-            return b""
+            data = b""
+        return data if data or not self._is_ended else CutOff()
 
     def write(self, data: bytes) -> None:
         """Write all of *data*; drop it if the client is gone."""
@@ -105,7 +106,8 @@ class Wire:
                     self.over.set()
 
     def end(self) -> None:
-        """Read nothing more, as if the client had hung up."""
+        """Read nothing more, not even the rest of a line."""
+        self._is_ended = True
         _silence(self.reading, os.O_RDONLY, inheritable=False)
         self.over.set()
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from promptkit.protocol.capabilities import ServerInfo
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Cancelled, Request, Response
+from promptkit.protocol.limits import CutOff
 from promptkit.protocol.methods import METHODS
 from promptkit.protocol.revisions import REVISIONS
 from tests.wire import HANDSHAKES, initialize, line, modern, request
@@ -240,6 +241,16 @@ class TestLines:
 
         assert connection.receive_data(line(request(1, "ping")).rstrip()) == []
         assert reply(connection, b"")["result"] == {}
+
+    def test_a_line_that_is_cut_off(self):
+        """
+        Where a stream is not read to its end, what has begun is no line.
+        """
+        connection = connect()
+        connection.receive_data(line(request(1, "ping")).rstrip())
+
+        assert connection.receive_data(CutOff()) == []
+        assert connection.receive_data(b"") == []
 
     @pytest.mark.parametrize("number", [0, -1, 2**53, 10**30, "", "a", "ü", "\x00", "7"])
     def test_an_id_comes_back_as_it_was(self, number):

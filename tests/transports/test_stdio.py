@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from promptkit.protocol.limits import CutOff
+from promptkit.transports.stdio import Wire
 from tests.wire import HANDSHAKES, initialize, line, modern, request
 
 GREET = '''
@@ -301,6 +303,24 @@ def test_a_signal_ends_it_quietly(serve, name, revision):
 
 
 @pytest.mark.requirement("stdio/server-ends")
+@pytest.mark.parametrize("ends", [True, False])
+def test_who_has_ended_a_line(ends):
+    """
+    A wire that is ended says that the client has not said so: it may have sent the rest of a line.
+    """
+    ours, theirs = os.pipe()
+    wire = Wire(ours, theirs)
+    os.write(theirs, b'{"jso')
+    begun = wire.read()
+    if ends:
+        wire.end()
+    os.close(theirs)
+    ended = wire.read()
+    os.close(ours)
+
+    assert (begun, ended, type(ended)) == (b'{"jso', b"", CutOff if ends else bytes)
+
+
 def test_a_signal_ends_streams(serve):
     """
     A client of the modern era is notified of the end of its stream before the output is closed.
