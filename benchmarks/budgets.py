@@ -103,7 +103,7 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
     _against("mcp", rows.pipelined(TYPED), 100),
     _against("bare", rows.pipelined(TYPED), 0.5),
     _against("mcp", rows.alone(TYPED), 30),
-    _against("bare", rows.alone(TYPED), 0.5),
+    _against("bare", rows.alone(TYPED), 1 / 1.5),
     _growth(
         "prompts/get, pipelined: a structured argument, and typed ones",
         rows.pipelined(STRUCTURED),

@@ -308,6 +308,31 @@ def test_a_structured_argument_has_a_budget():
     assert budget.ratio(figures) == pytest.approx(budget.least)
 
 
+@pytest.mark.parametrize(
+    ("peer", "row", "least"),
+    [
+        ("mcp", rows.pipelined(TYPED), 100),
+        ("bare", rows.pipelined(TYPED), 1 / 2),
+        ("mcp", rows.alone(TYPED), 30),
+        ("bare", rows.alone(TYPED), 1 / 1.5),
+        ("mcp", rows.first_list(10), 10),
+        ("typescript", rows.first_list(10), 3),
+        ("bare", rows.first_list(10), 1 / 1.2),
+        ("bare", rows.get(10), 1 / 2),
+        ("echo", rows.alone(listing(1_000)), 1 / 1.3),
+        ("echo", rows.alone(LARGE_PICTURE), 1 / 1.3),
+        ("mcp", rows.memory(10), 3),
+    ],
+)
+def test_what_is_asked_against_others(peer, row, least):
+    """
+    The budgets over stdio are those of the design.
+    """
+    asked = [budget.least for budget in BUDGETS if (budget.peer, budget.ours) == (peer, row)]
+
+    assert asked == [pytest.approx(least)]
+
+
 def test_a_budget_is_of_what_was_measured_side_by_side():
     """
     A machine that became twice as slow in the second round changes no ratio.
@@ -343,3 +368,25 @@ def test_a_call_of_a_tool_is_measured(era, tmp_path):
     found = dict(runner.measure_tools(peers.PEERS[OURS](), era))
 
     assert list(found) == [rows.alone(CALLED), rows.slowest(CALLED), rows.pipelined(CALLED)]
+
+
+@pytest.mark.parametrize("count", [10, 20])
+def test_lists_and_prompts_among_many_are_measured(count, tmp_path):
+    """
+    Of a server of so many prompts; its start is another figure where there are few.
+    """
+    pictures.write(tmp_path)
+    recipes.write(tmp_path, (count,))
+    runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
+    ours = peers.PEERS[OURS]()
+
+    with runner.start(ours, ERAS[0], count) as session:
+        started = [row for row, _ in runner.measure_size(session, count)]
+        asked = [row for row, _ in runner.measure_list(session, ours, count)]
+        among = [row for row, _ in runner.measure_among(session, count)]
+        memory = [rows.memory(count)] if session.memory() else []  # not every system tells
+
+    begun = [rows.first_list(count), rows.first_get(count)]
+    assert started == (begun if count > 10 else []) + memory
+    assert asked == [rows.size(listing(count)), rows.alone(listing(count))]
+    assert among == [rows.among(TYPED, count)]
