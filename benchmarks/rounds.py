@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
+from itertools import product
 from statistics import median
 from typing import Self
 
@@ -122,12 +123,11 @@ class Rounds:
         for _ in range(plan.starts):
             for peer in peers:
                 self._keep(peer, era, self.runner.measure_start(peer, era))
+        for _ in range(plan.starts):
+            for peer in filter(lambda peer: peer.content, peers):
+                self._keep(peer, era, self.runner.measure_first_get(peer, era))
         self._round_of_cases(era, peers)
-        counts = plan.counts if first else plan.sizes
-        for peer in filter(lambda peer: peer.content, peers):
-            self._keep(peer, era, self.runner.measure_growth(peer, era, counts))
-            for size in counts if peer.name == OURS else ():
-                self._echo(era, peers, listing(size))
+        self._round_of_growth(era, peers, plan.counts if first else plan.sizes)
         for files in plan.files:
             self._round_of_files(era, peers, files)
 
@@ -142,13 +142,37 @@ class Rounds:
                 for peer, session in sessions.items():
                     if case in self._cases[era.name, peer.name] and peer.measures(case):
                         self._keep(peer, era, self.runner.measure_case(session, case))
-                    if peer.name == OURS and case is TYPED:  # a call of a tool is held against it
-                        self._keep(peer, era, self.runner.measure_tools(peer, era))
                     if peer.name == OURS and case is LARGE_PICTURE:
                         self._echo(era, peers, case)
+                if case is TYPED:  # a call of a tool is held against it
+                    self._tools(era, peers)
             for peer, session in sessions.items():
                 if peer.content:
                     self._keep(peer, era, memory_of(session.memory(), rows.LOADED))
+
+    def _tools(self, era: Era, peers: Iterable[Peer]) -> None:
+        """Measure calls of tools after all others have had their turn: a server is started for it."""
+        for peer in peers:
+            if peer.name == OURS:
+                self._keep(peer, era, self.runner.measure_tools(peer, era))
+
+    def _round_of_growth(self, era: Era, peers: Sequence[Peer], counts: Iterable[int]) -> None:
+        """Measure what may depend on the number of prompts: starts, memory, lists, a prompt among many."""
+        with ExitStack() as open_sessions:
+            sessions: dict[tuple[int, Peer], Session] = {}
+            for count, peer in product(counts, filter(lambda peer: peer.content, peers)):
+                session = open_sessions.enter_context(self.runner.start(peer, era, count))
+                self._keep(peer, era, self.runner.measure_size(session, count))
+                if peer.requests:
+                    sessions[count, peer] = session
+            for _ in range(self.runner.plan.turns):
+                for (count, peer), session in sessions.items():
+                    self._keep(peer, era, self.runner.measure_list(session, peer, count))
+                    if peer.name == OURS:
+                        self._echo(era, peers, listing(count))
+            for _ in range(self.runner.plan.turns):
+                for (count, peer), session in sessions.items():
+                    self._keep(peer, era, self.runner.measure_among(session, count))
 
     def _echo(self, era: Era, peers: Iterable[Peer], case: Case) -> None:
         """Measure echoes of as many bytes as promptkit has just answered a case with."""

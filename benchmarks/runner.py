@@ -4,7 +4,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
@@ -47,10 +47,10 @@ class Plan:
             How often one of them is saved.
 
         starts:
-            How often each server is started with a few prompts.
+            How often each server is started with a few prompts for a list, and as often for a prompt.
 
         turns:
-            How often each case is measured.
+            How often each case, and each list, is measured.
     """
 
     seconds: float
@@ -82,8 +82,8 @@ FULL = Plan(
     once=(10_000,),
     files=(20, 2_000),
     saves=7,
-    starts=5,
-    turns=3,
+    starts=7,
+    turns=5,
 )
 QUICK = Plan(seconds=0.02, least=10, most=500, sizes=(10, 100), files=(2, 20))
 
@@ -175,10 +175,15 @@ class Runner:
             yield from self._begin(session, size)
             session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
             yield rows.EXIT, session.close()
-        if peer.content:
-            with self.start(peer, era, size) as session:
-                session.ask(PLAIN)
-                yield rows.get(size), time.perf_counter() - session.started
+
+    def measure_first_get(self, peer: Peer, era: Era) -> Iterator[tuple[Row, float]]:
+        """
+        Yield how long *peer* takes from its start to the first prompt, without a list before.
+        """
+        size = self.plan.sizes[0]
+        with self.start(peer, era, size) as session:
+            session.ask(PLAIN)
+            yield rows.get(size), time.perf_counter() - session.started
 
     def measure_case(self, session: Session, case: Case) -> Iterator[tuple[Row, float]]:
         """
@@ -204,34 +209,32 @@ class Runner:
             _check(session, peer, CALLED)
             yield from self.measure_case(session, CALLED)
 
-    def measure_growth(self, peer: Peer, era: Era, counts: Sequence[int]) -> Iterator[tuple[Row, float]]:
+    def measure_size(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
         """
-        Yield the figures of *peer* that may depend on the number of its prompts, for each of *counts*.
-
-        What is compared between them is measured in turns: a machine's clock rate changes by more.
+        Yield how long a server took to start with *count* prompts, and its memory once it has settled.
         """
-        with ExitStack() as open_sessions:
-            sessions: dict[int, Session] = {}
-            for count in counts:
-                session = sessions[count] = open_sessions.enter_context(self.start(peer, era, count))
-                begun = list(self._begin(session, count))
-                if count != self.plan.sizes[0]:  # `measure_start` has that one
-                    yield from begun
-                session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
-                session.settle()  # what follows a start is done
-                yield from memory_of(session.memory(), rows.memory(count))
-                if peer.requests:
-                    yield from self._list(session, peer, listing(count))
-            for _ in range(self.plan.turns if peer.requests else 0):
-                for count, session in sessions.items():
-                    times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
-                    yield rows.among(TYPED, count), median(times)
+        begun = list(self._begin(session, count))
+        if count != self.plan.sizes[0]:  # `measure_start` has that one
+            yield from begun
+        session.one_at_a_time(PLAIN, 2 * self.plan.seconds, 3, self.plan.most)
+        session.settle()  # what follows a start is done
+        yield from memory_of(session.memory(), rows.memory(count))
 
-    def _list(self, session: Session, peer: Peer, case: Case) -> Iterator[tuple[Row, float]]:
-        """The size of a list, and how long it takes."""
+    def measure_list(self, session: Session, peer: Peer, count: int) -> Iterator[tuple[Row, float]]:
+        """
+        Yield the size of the list of *count* prompts, and how long it takes.
+        """
+        case = listing(count)
         _check(session, peer, case)  # which warms up, too
         yield _size(session, case)
         yield rows.alone(case), median(session.one_at_a_time(case, self.plan.seconds, 5, self.plan.most))
+
+    def measure_among(self, session: Session, count: int) -> Iterator[tuple[Row, float]]:
+        """
+        Yield how long a prompt takes that is one of *count*.
+        """
+        times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
+        yield rows.among(TYPED, count), median(times)
 
     def measure_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
         """
