@@ -213,10 +213,10 @@ class BackgroundWriter:
         try:
             if self._is_writing:  # a finalizer or a signal handler interrupted a write of this thread
                 return False
-            if not self.pending:  # another thread has written it
-                return True
             self._is_writing = True
             try:
+                if not self.pending:  # another thread has written it, or a signal handler just now
+                    return True
                 length = room(self.pending.next_descriptor())
                 return bool(length and self._write_batch(room, length))
             finally:

@@ -14,6 +14,7 @@ import pytest
 
 from promptkit.errors import background_writer, standard_error
 from promptkit.errors.background_writer import BackgroundWriter
+from promptkit.errors.pending_output import PendingOutput
 from tests.wire import initialize, line, request
 
 #: More than a pipe holds.
@@ -640,6 +641,27 @@ class TestBackgroundWriter:
 
         assert self.read(pipe, writer) == "one\ntwo\n"
         over.set()
+
+    @pytest.mark.parametrize("interrupted", [1, 2, 3])
+    def test_a_signal_handler_right_after_a_look(self, interrupted, pipe, writer):
+        """
+        It may print, and so write itself what was just seen to wait.
+        """
+
+        class Interrupted(PendingOutput):
+            looks = 0
+
+            def __bool__(self):
+                waits = super().__bool__()
+                self.looks += 1
+                if self.looks == interrupted:
+                    writer.write(pipe[1], b"handled\n")
+                return waits
+
+        writer.pending = Interrupted(1024)
+        writer.write(pipe[1], b"line\n")
+
+        assert self.read(pipe, writer) == "line\nhandled\n"
 
     def test_a_signal_handler_that_prints(self, recipes, tmp_path):
         """
