@@ -302,7 +302,6 @@ def test_a_signal_ends_it_quietly(serve, name, revision):
     assert process.wait(timeout=50) == 0
 
 
-@pytest.mark.requirement("stdio/server-ends")
 @pytest.mark.parametrize("ends", [True, False])
 def test_who_has_ended_a_line(ends):
     """
@@ -321,6 +320,7 @@ def test_who_has_ended_a_line(ends):
     assert (begun, ended, type(ended)) == (b'{"jso', b"", CutOff if ends else bytes)
 
 
+@pytest.mark.requirement("stdio/server-ends")
 def test_a_signal_ends_streams(serve):
     """
     A client of the modern era is notified of the end of its stream before the output is closed.
