@@ -9,10 +9,12 @@ import linecache
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from io import StringIO
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from itertools import chain
+from typing import Final, NamedTuple, TypeAlias, TypeVar, cast
 
 __all__ = [
     "Function",
@@ -36,10 +38,20 @@ Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 N = TypeVar("N", bound=ast.AST)
 
+#: Nodes by what they are, each with its position among all.
+_ByKind: TypeAlias = dict[type[ast.AST], list[tuple[int, ast.AST]]]
+
 #: Fields of nodes that hold a text, a number, an operator, or whether a name is read or written.
 _LEAVES: Final = frozenset(
     ("arg", "attr", "conversion", "ctx", "id", "kind", "level", "module", "op", "ops", "type_comment")
 )
+
+#: By kind of node, the fields that may hold nodes.
+_FIELDS: Final = {
+    kind: tuple(field for field in kind._fields if field not in _LEAVES)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST)
+}
 
 #: Nodes with a scope of their own, whose ``return`` and ``yield`` are not the function's.
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -108,7 +120,12 @@ def nodes_of(tree: ast.Module, *kinds: type[N]) -> list[N]:
     """
     Return the nodes of a syntax tree that are of some kinds, outer ones before those that they hold.
     """
-    return [node for node in _nodes_of(tree) if isinstance(node, kinds)]
+    return _of_kinds(_nodes_of(tree), kinds)
+
+
+@lru_cache(maxsize=2)
+def _nodes_of(tree: ast.Module) -> _ByKind:
+    return _by_kind(_with_below(tree))
 
 
 def _with_below(top: ast.AST) -> list[ast.AST]:
@@ -117,9 +134,6 @@ def _with_below(top: ast.AST) -> list[ast.AST]:
     for node in found:
         found += _below(node)
     return found
-
-
-_nodes_of = lru_cache(maxsize=2)(_with_below)
 
 
 def names_in(expression: ast.expr) -> list[ast.Name]:
@@ -133,29 +147,41 @@ def own_nodes(function: Function, *kinds: type[N]) -> list[N]:
     """
     Return the nodes of some kinds in a function's body, but not in inner functions, classes and lambdas.
     """
-    return [node for node in _own_nodes(function) if isinstance(node, kinds)]
+    return _of_kinds(_own_nodes(function), kinds)
 
 
 @lru_cache(maxsize=64)  # many lints look at one function after the other
-def _own_nodes(function: Function) -> list[ast.AST]:
+def _own_nodes(function: Function) -> _ByKind:
     found, ahead = list[ast.AST](), list[ast.AST](reversed(function.body))
     while ahead:
         found.append(node := ahead.pop())
         if not isinstance(node, _SCOPES):
             ahead += reversed(_below(node))
-    return found
+    return _by_kind(found)
+
+
+def _by_kind(nodes: Iterable[ast.AST]) -> _ByKind:
+    found: _ByKind = defaultdict(list)
+    for position, node in enumerate(nodes):
+        found[type(node)].append((position, node))
+    return dict(found)
+
+
+def _of_kinds(nodes: _ByKind, kinds: tuple[type[N], ...]) -> list[N]:
+    """The nodes of some kinds, in the order of all."""
+    found = sorted(chain.from_iterable(nodes.get(kind, ()) for kind in kinds))
+    return cast("list[N]", [node for _, node in found])
 
 
 def _below(node: ast.AST) -> list[ast.AST]:
     """The nodes that a node holds."""
     found: list[ast.AST] = []
-    for field in node._fields:
-        if field not in _LEAVES:
-            value = getattr(node, field, None)
-            if isinstance(value, list):
-                found += [item for item in value if isinstance(item, ast.AST)]
-            elif isinstance(value, ast.AST):
-                found.append(value)
+    for field in _FIELDS[type(node)]:
+        value = getattr(node, field, None)
+        if isinstance(value, list):
+            found += [item for item in value if isinstance(item, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
     return found
 
 
