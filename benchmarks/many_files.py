@@ -3,9 +3,11 @@
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import count, islice
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 from benchmarks import recipes, rows
 from benchmarks.cases import PLAIN, listing, saved
@@ -19,23 +21,10 @@ EDITS = count()  # each edit is another one than all before
 UNWRITABLE = {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def measure(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+def measure_saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
     """
-    Yield all figures of *peer*, which is promptkit, with so many files of recipes.
+    Yield how long it takes until *peer*, which is promptkit, serves a saved file, and the memory of that.
     """
-    yield from _saves(runner, peer, era, files)
-    yield from _built(runner, peer, era, files)
-    folder = recipes.folder_of_files(runner.folder, files)
-    with runner.start_in(folder, peer, era, options=(NO_CACHE,)) as session:
-        session.ask(PLAIN)
-        yield rows.import_of_files(files), time.perf_counter() - session.started
-    started = time.perf_counter()
-    _run("check", folder, runner)
-    yield rows.check_of_files(files), time.perf_counter() - started
-
-
-def _saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
-    """Until a saved file is served, and the memory that takes."""
     folder = recipes.folder_of_files(runner.folder, files)
     with runner.start_in(folder, peer, era) as session:
         session.ask(PLAIN)
@@ -55,19 +44,46 @@ def _saves(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[R
         yield from memory_of(session.peak(), rows.memory_of_reload(files))
 
 
-def _built(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
-    """The start as in a container: from a built set, in a folder that cannot be written."""
+@contextmanager
+def built(runner: Runner, files: int) -> Iterator[Path]:
+    """
+    Build the compiled set of so many files, as a container's image has it: all in one page.
+    """
     folder = recipes.folder_of_files(runner.folder, files)
-    built = runner.folder / f"{folder.name}.compiled"
-    _run("build", folder, runner, "--page-size", "10000", "--out", str(built))
+    with TemporaryDirectory() as place:
+        compiled = Path(place) / "recipes.compiled"
+        _run("build", folder, runner, "--page-size", "10000", "--out", str(compiled))
+        yield compiled
+
+
+def measure_built(
+    runner: Runner, peer: Peer, era: Era, files: int, compiled: Path
+) -> Iterator[tuple[Row, float]]:
+    """
+    Yield the start as in a container: from a built set, in a folder that cannot be written.
+    """
+    folder = recipes.folder_of_files(runner.folder, files)
     folder.chmod(0o555)
     try:
-        options = ("--compiled", str(built))
+        options = ("--compiled", str(compiled))
         with runner.start_in(folder, peer, era, options=options, variables=UNWRITABLE) as session:
             session.ask(listing(recipes.NAMED))
             yield rows.built_list_of_files(files), time.perf_counter() - session.started
     finally:
         folder.chmod(0o755)
+
+
+def measure_check(runner: Runner, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+    """
+    Yield how long all files take to be imported, and to be checked.
+    """
+    folder = recipes.folder_of_files(runner.folder, files)
+    with runner.start_in(folder, peer, era, options=(NO_CACHE,)) as session:
+        session.ask(PLAIN)
+        yield rows.import_of_files(files), time.perf_counter() - session.started
+    started = time.perf_counter()
+    _run("check", folder, runner)
+    yield rows.check_of_files(files), time.perf_counter() - started
 
 
 def _run(command: str, folder: Path, runner: Runner, *options: str) -> None:

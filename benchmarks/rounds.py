@@ -183,11 +183,19 @@ class Rounds:
 
     def _round_of_files(self, era: Era, peers: Sequence[Peer], files: int) -> None:
         """Measure what reads recipes where they are in so many files."""
-        for peer in peers:
-            if peer.reads_recipes:
-                self._keep(peer, era, self.runner.measure_files(peer, era, files))
+        reading = [peer for peer in peers if peer.reads_recipes]
+        for peer in reading:
+            self._keep(peer, era, self.runner.measure_get_of_files(peer, era, files))
+        with many_files.built(self.runner, files) as compiled:
+            for _, peer in product(range(self.runner.plan.turns), reading):
+                self._keep(peer, era, self.runner.measure_list_of_files(peer, era, files))
+                if peer.name == OURS:
+                    self._keep(peer, era, many_files.measure_built(self.runner, peer, era, files, compiled))
+        for peer in reading:
             if peer.name == OURS:
-                self._keep(peer, era, many_files.measure(self.runner, peer, era, files))
+                self._keep(peer, era, many_files.measure_saves(self.runner, peer, era, files))
+                for _ in range(self.runner.plan.turns):
+                    self._keep(peer, era, many_files.measure_check(self.runner, peer, era, files))
 
     def _keep(self, peer: Peer, era: Era, figures: Iterable[tuple[Row, float]]) -> None:
         """Keep the figures of one server; note what cut them short."""

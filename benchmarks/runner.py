@@ -50,7 +50,7 @@ class Plan:
             How often each server is started with a few prompts for a list, and as often for a prompt.
 
         turns:
-            How often each case, and each list, is measured.
+            How often each case, each list, and a check of many files is measured.
     """
 
     seconds: float
@@ -236,22 +236,26 @@ class Runner:
         times = session.one_at_a_time(TYPED, self.plan.seconds, 5, self.plan.most)
         yield rows.among(TYPED, count), median(times)
 
-    def measure_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+    def measure_get_of_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
         """
-        Yield how long *peer*, which reads recipes, takes to start with so many files of them.
+        Yield how long *peer*, which reads recipes, takes to a prompt with so many files of them.
         """
         folder = recipes.folder_of_files(self.folder, files)
         with self.start_in(folder, peer, era) as session:  # leaves what it keeps for its next start
             session.ask(PLAIN)
             session.settle()
-        for case, row in (
-            (listing(recipes.NAMED), rows.list_of_files(files)),
-            (PLAIN, rows.get_of_files(files)),
-        ):
-            with self.start_in(folder, peer, era) as session:
-                session.ask(case)
-                yield row, time.perf_counter() - session.started
-                session.settle()  # a list that is told early is kept once it is confirmed
+        with self.start_in(folder, peer, era) as session:
+            session.ask(PLAIN)
+            yield rows.get_of_files(files), time.perf_counter() - session.started
+
+    def measure_list_of_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
+        """
+        Yield how long *peer* takes to its first list. What it keeps for its next start is there.
+        """
+        with self.start_in(recipes.folder_of_files(self.folder, files), peer, era) as session:
+            session.ask(listing(recipes.NAMED))
+            yield rows.list_of_files(files), time.perf_counter() - session.started
+            session.settle()  # a list that is told early is kept once it is confirmed
 
     def measure_echo(self, peer: Peer, era: Era, case: Case, size: float) -> Iterator[tuple[Row, float]]:
         """

@@ -193,11 +193,12 @@ def test_the_start_with_many_files_is_measured(tmp_path):
     runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,)), tmp_path)
     promptkit = peers.PEERS[OURS]()
 
-    found = dict(runner.measure_files(promptkit, ERAS[0], 2))
+    found = dict(runner.measure_get_of_files(promptkit, ERAS[0], 2))
+    found |= dict(runner.measure_list_of_files(promptkit, ERAS[0], 2))
 
     assert promptkit.reads_recipes
     assert not ECHO.reads_recipes
-    assert list(found) == [rows.list_of_files(2), rows.get_of_files(2)]
+    assert list(found) == [rows.get_of_files(2), rows.list_of_files(2)]
     assert min(found.values()) > 0
 
 
@@ -208,8 +209,12 @@ def test_what_many_files_take_is_measured(tmp_path):
     pictures.write(tmp_path)
     recipes.write_files(tmp_path, (2,))
     runner = Runner(Plan(seconds=0, least=1, most=5, sizes=(10,), saves=2), tmp_path)
+    measured = runner, peers.PEERS[OURS](), ERAS[0], 2
 
-    found = dict(many_files.measure(runner, peers.PEERS[OURS](), ERAS[0], 2))
+    found = dict(many_files.measure_saves(*measured))
+    with many_files.built(runner, 2) as compiled:
+        found |= dict(many_files.measure_built(*measured, compiled))
+    found |= dict(many_files.measure_check(*measured))
 
     seconds = [rows.saved_file, rows.built_list_of_files, rows.import_of_files, rows.check_of_files]
     assert [row for row in found if row.unit == "s"] == [row(2) for row in seconds]
