@@ -118,7 +118,7 @@ def _tree(source: str) -> ast.Module | None:
 
 def nodes_of(tree: ast.Module, *kinds: type[N]) -> list[N]:
     """
-    Return the nodes of a syntax tree that are of some kinds, outer ones before those that they hold.
+    Return the nodes of a syntax tree whose types are *kinds*, outer ones before those that they hold.
     """
     return _of_kinds(_nodes_of(tree), kinds)
 
@@ -145,7 +145,8 @@ def names_in(expression: ast.expr) -> list[ast.Name]:
 
 def own_nodes(function: Function, *kinds: type[N]) -> list[N]:
     """
-    Return the nodes of some kinds in a function's body, but not in inner functions, classes and lambdas.
+    Return the nodes in a function's body whose types are *kinds*, but not in inner functions, classes and
+    lambdas.
     """
     return _of_kinds(_own_nodes(function), kinds)
 
