@@ -145,8 +145,7 @@ def names_in(expression: ast.expr) -> list[ast.Name]:
 
 def own_nodes(function: Function, *kinds: type[N]) -> list[N]:
     """
-    Return the nodes in a function's body whose types are *kinds*, but not in inner functions, classes and
-    lambdas.
+    Return the nodes in a function's body whose types are *kinds*, outside of inner functions and classes.
     """
     return _of_kinds(_own_nodes(function), kinds)
 
