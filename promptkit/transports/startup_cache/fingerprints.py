@@ -36,6 +36,13 @@ ABSENT: Final = b""
 #: Larger files, in bytes, are not read: their stamps are compared.
 MAX_READ_BYTES: Final = 1 << 20
 
+#: How a file is opened: nothing may wait for the other end of a named pipe.
+_READING: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+#: How many bytes more than its size are asked of a file: those of /proc have the size 0, and some can be read
+#: but once.
+_SPARE_BYTES: Final = 4096
+
 #: The suffixes of files that can be modules.
 _MODULES: Final = (".py", ".pyc", ".pyd", ".pyw", ".so")
 
@@ -155,22 +162,30 @@ def file_digest(path: str) -> bytes | None:
         is large.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0))
+        descriptor = os.open(path, _READING)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError:
         return None
     try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        content = b""
-        while len(content) <= MAX_READ_BYTES and (chunk := os.read(descriptor, MAX_READ_BYTES + 1)):
-            content += chunk
+        content = _content(descriptor)
     except OSError:
         return None
     finally:
         os.close(descriptor)
-    return digest(content) if len(content) <= MAX_READ_BYTES else None
+    return None if content is None else digest(content)
+
+
+def _content(descriptor: int) -> bytes | None:
+    """What a file holds; None if it is not a regular file, or large. One read is enough of most."""
+    found = os.fstat(descriptor)
+    size = found.st_size
+    if not stat.S_ISREG(found.st_mode) or size > MAX_READ_BYTES:
+        return None
+    content = chunk = os.read(descriptor, size + _SPARE_BYTES)
+    while chunk and size != len(content) <= MAX_READ_BYTES:
+        content += (chunk := os.read(descriptor, MAX_READ_BYTES + 1))
+    return content if len(content) <= MAX_READ_BYTES else None
 
 
 def folder_digest(path: str) -> bytes:
