@@ -155,12 +155,11 @@ BUDGETS: tuple[Budget | Allowance, ...] = (
         rows.memory_of_files(2_000),
         most=1.1,
     ),
-    # A built set compares what files hold: copying an image changes their stamps, which the cache compares.
     _growth(
         "start to prompts/list of 2,000 files: from a built set, and from the start-up cache",
         rows.built_list_of_files(2_000),
         rows.list_of_files(2_000),
-        most=1.3,
+        most=1.2,
     ),
     _growth(
         "check of 2,000 files, and their import",
