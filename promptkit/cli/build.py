@@ -39,6 +39,7 @@ def run(options: Namespace, output: Output) -> int:
     catalog, inputs = _load(reloader, options.target)
     print_diagnostics(catalog.diagnostics, output)
     if not catalog.healthy:
+        output.send()
         print_error("nothing was built: fix the faults above")
         return Exit.FAULTY
     if inputs is None:

@@ -317,6 +317,18 @@ class TestBuild:
         assert err == "promptkit: nothing was built: fix the faults above\n"
         assert not (tmp_path / "x").exists()
 
+    def test_the_fault_is_printed_before_what_follows_from_it(self, recipes, tmp_path):
+        """
+        In a log, or on a terminal, "above" is true.
+        """
+        folder = recipes(faulty="1 / 0")
+        command = [sys.executable, "-m", "promptkit", "build", str(folder), "--out", str(tmp_path / "x")]
+        ran = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", check=False
+        )
+
+        assert ran.stdout.index("faulty.py:1: error") < ran.stdout.index("fix the faults above")
+
     def test_recipes_that_read_what_cannot_be_observed_are_not_built(self, recipes, tmp_path, capsys):
         """
         Nobody could tell whether they are current.
