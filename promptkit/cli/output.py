@@ -5,11 +5,12 @@ Standard output moves to a private descriptor before any recipe is imported. Eve
 authors' code prints after that, from Python, C, a child process or a thread, goes to standard error.
 """
 
+import atexit
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from io import FileIO, StringIO, UnsupportedOperation
+from io import FileIO, StringIO, TextIOWrapper, UnsupportedOperation
 from typing import Any, Final, TextIO
 
 from promptkit.errors.standard_error import stderr_stream
@@ -138,6 +139,8 @@ def capture_output(*, restore: bool) -> Iterator[Output]:
         OutputError: If standard output cannot be written to.
     """
     _open_standard_descriptors()
+    if not restore:
+        atexit.register(_drop_buffers)  # before any recipe is imported, so that it is called after theirs
     printed, private = sys.stdout, os.dup(1)
     if hasattr(os, "set_blocking"):  # elsewhere descriptors always block
         os.set_blocking(private, True)
@@ -171,6 +174,20 @@ def _open_standard_descriptors() -> None:
             null = os.open(os.devnull, os.O_WRONLY if descriptor == 2 else os.O_RDONLY)
             os.set_inheritable(null, True)  # noqa: FBT003 (it takes no keyword)
     stderr_stream()
+
+
+def _drop_buffers() -> None:
+    """
+    Write at once what is still printed.
+
+    The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A daemon
+    thread that was printing keeps it forever.
+    """
+    with suppress(OSError):  # authors may have closed the descriptor
+        stream = TextIOWrapper(FileIO(2, "wb", closefd=False), "utf-8", "backslashreplace", write_through=True)
+        _flush(getattr(sys, "stdout", None))
+        _flush(getattr(sys, "stderr", None))
+        sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
 
 
 def _text_of(descriptor: int) -> TextIO:

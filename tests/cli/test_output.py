@@ -385,6 +385,8 @@ DEEDS = {
     "leaves_a_thread": "threading.Thread(target=EVER.wait, daemon=False).start()",
     "leaves_an_executor": "ThreadPoolExecutor().submit(EVER.wait)",
     "leaves_a_daemon": "threading.Thread(target=EVER.wait, daemon=True).start()",
+    "leaves_a_daemon_that_prints": "threading.Thread(target=chat, daemon=True).start()",
+    "leaves_a_daemon_that_complains": "threading.Thread(target=chat, args=[sys.stderr], daemon=True).start()",
 }
 HEAD = """
 import atexit, io, os, sys, tempfile, threading
@@ -392,6 +394,10 @@ from concurrent.futures import ThreadPoolExecutor
 from promptkit import prompt
 
 EVER = threading.Event()
+
+def chat(stream=None):
+    while True:
+        print("again", file=stream)
 """
 
 
