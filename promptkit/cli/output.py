@@ -180,11 +180,12 @@ def _drop_buffers() -> None:
     """
     Write at once what is still printed.
 
-    The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A daemon
-    thread that was printing keeps it forever.
+    The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
+    daemon thread that was printing keeps it forever.
     """
     with suppress(OSError):  # authors may have closed the descriptor
-        stream = TextIOWrapper(FileIO(2, "wb", closefd=False), "utf-8", "backslashreplace", write_through=True)
+        file = FileIO(2, "wb", closefd=False)
+        stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
         _flush(getattr(sys, "stdout", None))
         _flush(getattr(sys, "stderr", None))
         sys.stdout = sys.__stdout__ = sys.stderr = sys.__stderr__ = stream  # type: ignore[misc]
