@@ -24,7 +24,7 @@ DOCKERFILE = ROOT / "Dockerfile"
 START_TIMES = Path(__file__).with_name("start_times.py")
 
 #: How often each command is started.
-ROUNDS = 7
+ROUNDS = 15
 
 #: How long the steps may take, in seconds: they install packages.
 PATIENT = 300
