@@ -177,12 +177,8 @@ def _open_standard_descriptors() -> None:
 
 
 def _drop_buffers() -> None:
-    """
-    Write at once what is still printed.
-
-    The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
-    daemon thread that was printing keeps it forever.
-    """
+    # The interpreter flushes both streams at its very end, and aborts if it cannot have a buffer's lock. A
+    # daemon thread that was printing keeps it forever. What is printed from now on is written at once.
     with suppress(OSError):  # authors may have closed the descriptor
         file = FileIO(2, "wb", closefd=False)
         stream = TextIOWrapper(file, encoding="utf-8", errors="backslashreplace", write_through=True)
