@@ -247,6 +247,7 @@ class Runner:
         with self.start_in(folder, peer, era) as session:
             session.ask(PLAIN)
             yield rows.get_of_files(files), time.perf_counter() - session.started
+            session.settle()  # else the next start imports first
 
     def measure_list_of_files(self, peer: Peer, era: Era, files: int) -> Iterator[tuple[Row, float]]:
         """
