@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Container, Iterator, Mapping
+from functools import partial
 from reprlib import Repr
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct, structs
 
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
-from promptkit.conversion.kinds import is_constrained, plain
+from promptkit.conversion.kinds import is_constrained, is_literal, plain
 from promptkit.conversion.parsing import Read
-from promptkit.conversion.scalars import Reader
+from promptkit.conversion.scalars import Reader, ScalarType
 from promptkit.errors.exceptions import ArgumentErrors, Fault, nearest
+from promptkit.errors.interruptions import call_interruptible
 from promptkit.language.arg import NO_DEFAULT, Arg
 
 if TYPE_CHECKING:
@@ -144,6 +146,14 @@ def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -
     return f"is not {expected}" if secret else f"is {shown}, not {expected}"
 
 
+def _read_of(argument: Argument) -> Read:
+    """What reads a value. Other types than Python's own may run an author's code for it, for any time."""
+    reader = argument.reader
+    if is_literal(argument.annotation) or (isinstance(reader, ScalarType) and reader.tree is not None):
+        return reader.read
+    return partial(call_interruptible, reader.read)  # type: ignore[arg-type]  # mypy reads no partial of it
+
+
 class Arguments(Struct, frozen=True):
     """
     The arguments of one prompt, or the variables of one resource.
@@ -173,7 +183,7 @@ class Arguments(Struct, frozen=True):
         for field, value in (
             ("by_name", {argument.name: argument for argument in ordered}),
             ("secret", frozenset(argument.name for argument in ordered if argument.arg.secret)),
-            ("_readers", {argument.name: argument.reader.read for argument in ordered}),
+            ("_readers", {argument.name: _read_of(argument) for argument in ordered}),
             ("_required", tuple(argument.name for argument in ordered if argument.required)),
             ("_in_environment", tuple(argument for argument in ordered if argument.arg.env)),
         ):

@@ -13,6 +13,7 @@ from io import BufferedIOBase, TextIOWrapper
 from typing import Any, Final, TextIO
 
 from promptkit.errors.background_writer import BackgroundWriter
+from promptkit.errors.interruptions import shielded
 from promptkit.errors.pending_output import Redact
 
 __all__ = ["finish", "is_redirected", "redact_with", "redirect", "resume", "say", "stderr_stream"]
@@ -38,12 +39,12 @@ class _ByteStream(BufferedIOBase):
 
     def write(self, data: Any, /) -> int:
         whole = bytes(memoryview(data))
-        self._writer.write(self._descriptor, whole)
+        shielded(self._writer.write, self._descriptor, whole)
         return len(whole)
 
     def flush(self) -> None:
         """Wait a moment until everything is read."""
-        self._writer.flush(self._descriptor)
+        shielded(self._writer.flush, self._descriptor)
 
     def close(self) -> None:
         """Flush only: the server needs standard error, whichever recipe closes it."""

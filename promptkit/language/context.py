@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from promptkit.errors.exceptions import MissingClientCapability
+from promptkit.errors.interruptions import shielded
 
 __all__ = ["Context", "Progress"]
 
@@ -127,4 +128,4 @@ class Context:
         See Also:
             https://modelcontextprotocol.io/specification/2025-11-25/basic/utilities/progress
         """
-        self.progress.report(progress, total, message)
+        shielded(self.progress.report, progress, total, message)

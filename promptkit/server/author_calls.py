@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors, PromptError, ResultError
+from promptkit.errors.interruptions import call_interruptible
 from promptkit.language.messages import Workflow
 from promptkit.protocol.limits import Limits
 from promptkit.server.scheduling.workers import Abandoned
@@ -76,11 +77,7 @@ class AuthorCall:
     def run(self) -> None:
         """Call the function, and keep what it returns or raises."""
         try:
-            returned = self._function()
-            if isinstance(returned, Coroutine):
-                self.is_async = True
-                returned = asyncio.run(self._awaited(returned))
-            self.returned, self.raised = returned, None
+            self.returned, self.raised = call_interruptible(self._call), None
         except Abandoned:
             raise
         except asyncio.CancelledError as error:  # raised further, it would cancel who waits
@@ -88,6 +85,13 @@ class AuthorCall:
             self.raised.__cause__ = error
         except BaseException as error:  # noqa: BLE001 (authors raise anything; who waits sees it)
             self.raised = error
+
+    def _call(self) -> Any:
+        returned = self._function()
+        if isinstance(returned, Coroutine):
+            self.is_async = True
+            returned = asyncio.run(self._awaited(returned))
+        return returned
 
     def cancel(self) -> None:
         """Cancel what is asynchronous, so that it cleans up. Nothing else can be stopped like this."""

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar, TypeVarTuple
 
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors, UnknownPrompt, UnknownResource
+from promptkit.errors.interruptions import call_interruptible
 from promptkit.protocol import wire
 from promptkit.protocol.jsonrpc import InternalError
 from promptkit.protocol.limits import Limits
@@ -173,7 +174,7 @@ def call_author(function: Callable[[*Args], T], *args: *Args) -> T:
         Exception: Whatever else the function raises.
     """
     try:
-        return function(*args)
+        return call_interruptible(function, *args)
     except NESTED_REFUSALS as error:
         raise nested_refusal() from error
 

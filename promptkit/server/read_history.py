@@ -5,6 +5,7 @@ from threading import Lock
 from typing import Final
 
 from promptkit.catalog.catalog import Catalog
+from promptkit.errors.interruptions import call_interruptible
 from promptkit.language.documents import EmbeddedResource
 from promptkit.server.scheduling.workers import Abandoned
 
@@ -43,7 +44,7 @@ class ReadHistory:
         if digest is None:
             return True
         try:
-            return digest != _digest(catalog.read(uri))
+            return digest != _digest(call_interruptible(catalog.read, uri))
         except Abandoned:  # it took too long: the client was told already
             raise
         except BaseException:  # noqa: BLE001 (authors raise anything: a client that reads it again sees it)

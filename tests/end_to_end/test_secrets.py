@@ -614,6 +614,7 @@ from promptkit import Arg, prompt, resource
 Token = Annotated[str, Arg(secret=True)]
 logging.basicConfig(level="INFO")
 waiting = threading.Event()
+left = []
 
 def started(function):
     thread = threading.Thread(target=function)
@@ -625,7 +626,8 @@ def left_behind(token: Token):
     def fail():
         waiting.wait(20)
         raise ValueError(f"left_behind {token}")
-    threading.Thread(target=fail, daemon=True).start()
+    left.append(threading.Thread(target=fail, daemon=True))
+    left[0].start()
     return "x"
 
 @prompt
@@ -752,6 +754,7 @@ def by_default(token: Token = "correct-horse by default"):
 def harmless(name: str):
     print("harmless", name, True, "a word of <b>correction")
     waiting.set()
+    left[0].join(20)  # what it prints must not be cut off by the end of the process
     return "x"
 """
 

@@ -4,11 +4,13 @@ Tests that threads for authors' code are stopped, but not in the middle of an im
 
 import sys
 import time
+from functools import partial
 from threading import Event
 from types import SimpleNamespace
 
 import pytest
 
+from promptkit.errors.interruptions import call_interruptible
 from promptkit.server.scheduling import workers
 from promptkit.server.scheduling.workers import Worker
 
@@ -40,7 +42,7 @@ def importing(module):
         while True:
             time.sleep(0.001)
 
-    worker = Worker(work)
+    worker = Worker(partial(call_interruptible, work))
     worker.start()
     assert module.begun.wait(20)
     return worker
@@ -85,7 +87,7 @@ def test_a_thread_that_imports_nothing_is_stopped_at_once():
         while True:
             time.sleep(0.001)
 
-    worker = Worker(work)
+    worker = Worker(partial(call_interruptible, work))
     worker.start()
     assert begun.wait(20)
     worker.abandon()

@@ -13,6 +13,7 @@ from typing import Any
 
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
 from promptkit.compiler.prompts import declared_prompts
+from promptkit.errors.interruptions import call_interruptible
 from promptkit.language.files import files_read
 
 __all__ = [
@@ -181,12 +182,12 @@ class SourceLoader(SourceFileLoader):
         # The loader lives as long as the module, and must not keep all others alive.
         executions, self._executions = self._executions, None
         if executions is None:
-            super().exec_module(module)
+            call_interruptible(super().exec_module, module)
             return
         self._execution = execution = Execution(self.name, self.path)
         try:
             with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
-                super().exec_module(module)
+                call_interruptible(super().exec_module, module)
             execution.module = module
         finally:
             self._execution = None

@@ -13,6 +13,7 @@ from promptkit.compiler.loading.interpreter import exit_if_forked
 from promptkit.compiler.loading.packages import abandon_imports
 from promptkit.compiler.loading.watched_files import Stamp, stamp_of
 from promptkit.errors.diagnostics import printable
+from promptkit.errors.interruptions import interrupt
 from promptkit.errors.standard_error import say
 
 __all__ = ["ImportHangs", "Importer"]
@@ -208,16 +209,13 @@ class ImportThread(Thread, Generic[T]):
         Returns:
             Whether the thread goes on. If not, it was abandoned, and another has to do its work.
         """
-        import ctypes  # rarely needed
-
-        with self._lock:
-            if self._current == file and self.ident is not None:
-                identifier = ctypes.c_ulong(self.ident)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(ImportHangs))
-        until = time.monotonic() + seconds
+        until, is_interrupted = time.monotonic() + seconds, False
         while not self._done.wait(seconds / 50) and time.monotonic() < until:
-            if self.current()[0] != file:
-                return True
+            with self._lock:
+                if self._current != file:
+                    return True
+                # Between the files that this one imports, the thread is in no author's code for a moment.
+                is_interrupted = is_interrupted or interrupt(self.ident or 0, ImportHangs)
         with self._lock:
             if self._current != file or self._done.is_set():
                 return True

@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw
 from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.errors.exceptions import ArgumentErrors
+from promptkit.errors.interruptions import call_interruptible
 from promptkit.language.messages import Workflow
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.limits import Limits
@@ -110,7 +111,7 @@ class PromptMethods:
             self._render_elsewhere(exchange, prompt, key, values)
             return None
         try:
-            said = prompt.renderer.render_sync(values)
+            said = call_interruptible(prompt.renderer.render_sync, values)
         except NESTED_REFUSALS as error:
             raise nested_refusal() from error
         return self._result(exchange, prompt, key, said)

@@ -47,8 +47,9 @@ handlers may raise on the main thread.
 - *Leader:* if the watchdog sees it in the same request for two looks, 10 ms apart, it starts another leader
   and puts the request in flight. The former leader finishes that one request, and ends. The next request
   for the same prompt starts on a worker at once, until a quick run shows that it need not.
-- *Worker:* at its deadline the request is refused, and `Abandoned` is raised in the thread. If it hangs in C
-  code, it stays, and counts against the limit of the executor.
+- *Worker:* at its deadline the request is refused, and `Abandoned` is raised in the thread, once it is in an
+  author's code, and never in ours (`promptkit.errors.interruptions`). If it hangs in C code, it stays, and
+  counts against the limit of the executor.
 - *Event loop:* if it gives no sign of life for five looks, work that it has not begun moves to a substitute.
 - *Watchdog:* it calls no author's code. Should it end, the next request starts another.
 - *All of them:* if C code never gives back Python's lock, a timer of the kernel's ends the process

@@ -8,6 +8,8 @@ from contextlib import suppress
 from threading import Lock, Thread, get_ident
 from typing import Final
 
+from promptkit.errors.interruptions import interrupt
+
 __all__ = ["Abandoned", "Worker"]
 
 #: How long a thread that is to be stopped may go on importing, and how often that is looked at, in seconds.
@@ -69,7 +71,7 @@ class Worker(Thread):
 
     def abandon(self) -> None:
         """
-        Raise `Abandoned` in the thread as soon as it runs Python code again.
+        Raise `Abandoned` in the thread as soon as it runs an author's Python code again.
 
         While it waits for the outside world, or runs C code, it goes on. So it does while it imports: others
         may wait for that module, and many cannot be imported again if they were stopped halfway. If it has
@@ -86,14 +88,10 @@ class Worker(Thread):
 
     def _raise_unless(self, goes_on: Callable[[int], bool]) -> bool:
         """Stop the thread unless it *goes_on* for now; return whether it is stopped or over."""
-        import ctypes  # hardly ever needed
-
         with self._lock:
-            if self._stoppable and self._is_begun and self.ident is not None:
-                if goes_on(self.ident):
-                    return False
-                identifier = ctypes.c_ulong(self.ident)
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(Abandoned))
+            ident = self.ident if self._stoppable and self._is_begun else None
+            if ident is not None and (goes_on(ident) or not interrupt(ident, Abandoned)):
+                return False
             self._stoppable = False
             return True
 
