@@ -12,6 +12,7 @@ from msgspec import Struct, structs
 
 from promptkit.catalog.rendering import is_asynchronous, run_async
 from promptkit.conversion.annotations import FORWARD
+from promptkit.conversion.defaults import with_own_defaults
 from promptkit.errors.exceptions import ResultError
 
 __all__ = ["MAX_VALUES", "Completer", "Completion", "complete", "grade", "rank"]
@@ -136,7 +137,7 @@ def _text(value: object, whose: str) -> str:
 
 def _source(source: Iterable[Any] | Callable[..., Any]) -> tuple[str, ...] | Callable[..., Any]:
     if callable(source) and not isinstance(source, Iterable):  # an enumeration is both
-        return source
+        return with_own_defaults(source)
     return _texts(source, "complete= is given", "write ['a', 'b'], or name a function without calling it")
 
 

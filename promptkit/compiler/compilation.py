@@ -15,6 +15,7 @@ from promptkit.compiler.composition import CompiledFile, Declaration, Definition
 from promptkit.compiler.prompts import Prompt
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
+from promptkit.errors.interruptions import call_interruptible
 
 if TYPE_CHECKING:
     from promptkit.catalog.resources import CompiledResource
@@ -74,11 +75,11 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
     """Compile one file. What its defaults, annotations and completers raise becomes a diagnostic."""
     file = loaded.file
     if file is None:
-        return _compile_file(loaded, lint=lint)
+        return _compile_file(loaded, lint)
     try:
         if loaded.prompts or loaded.resources:
             compiling(file)
-        return _compile_file(loaded, lint=lint)
+        return call_interruptible(_compile_file, loaded, lint)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 (it is authors' code that runs)
@@ -88,7 +89,7 @@ def _compile_or_fail(loaded: LoadedFile, lint: bool, compiling: Callable[[Path],
         return CompiledFile(file, (), (*loaded.diagnostics, fault), is_sound=False)
 
 
-def _compile_file(loaded: LoadedFile, *, lint: bool) -> CompiledFile:
+def _compile_file(loaded: LoadedFile, lint: bool) -> CompiledFile:  # noqa: FBT001
     diagnostics = list(loaded.diagnostics)
     declarations = []
     for definition in _in_source_order((*loaded.prompts, *loaded.resources)):

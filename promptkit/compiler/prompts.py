@@ -6,17 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
 from functools import cached_property
 from types import MappingProxyType
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    ClassVar,
-    Final,
-    Generic,
-    NoReturn,
-    ParamSpec,
-    TypeVar,
-    overload,
-)
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 import attrs
 
@@ -34,6 +24,7 @@ from promptkit.compiler.signature import (
     read_signature,
 )
 from promptkit.conversion.annotations import read_return
+from promptkit.conversion.defaults import with_own_defaults
 from promptkit.conversion.kinds import fits
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
 from promptkit.errors.exceptions import CompileError
@@ -94,7 +85,7 @@ class Prompt(Generic[P, R]):
 
             Exception: Any exception that the function raises.
         """
-        return self.function(*args, **self._checked(args, kwargs))
+        return self._called(*args, **self._checked(args, kwargs))
 
     def render(self, *args: P.args, **kwargs: P.kwargs) -> Workflow:
         """
@@ -185,7 +176,7 @@ class Prompt(Generic[P, R]):
             meta=MappingProxyType(options.wire_meta),
             arguments=arguments,
             context=signature.context,
-            renderer=Renderer(self.function, options.name, self.location),
+            renderer=Renderer(self._called, options.name, self.location),
             timeout=options.timeout,
             cache=options.cache,
             elicit=options.elicit,
@@ -193,6 +184,10 @@ class Prompt(Generic[P, R]):
             scopes=frozenset(options.scopes),
         )
         return compiled, tuple(report.found)
+
+    @cached_property
+    def _called(self) -> Callable[P, R]:
+        return with_own_defaults(self.function)
 
     @cached_property
     def _signature(self) -> tuple[inspect.Signature, Signature]:

@@ -17,6 +17,7 @@ from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.options import check_scopes
 from promptkit.compiler.signature import copied_attributes, read_signature
 from promptkit.conversion.annotations import FORWARD
+from promptkit.conversion.defaults import with_own_defaults
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule, Severity
 from promptkit.errors.exceptions import CompileError
 from promptkit.language.documents import EmbeddedResource, ResourceLink
@@ -66,7 +67,7 @@ class Resource(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the author's function."""
-        return self.function(*args, **kwargs)
+        return self._called(*args, **kwargs)
 
     @property
     def location(self) -> Location:
@@ -100,7 +101,7 @@ class Resource(Generic[P, R]):
             Exception: Whatever the function raises.
         """
         uri = self.uri(*args, **kwargs)
-        return content_of(self, uri, self.function(*args, **kwargs))
+        return content_of(self, uri, self._called(*args, **kwargs))
 
     def link(self, *args: P.args, **kwargs: P.kwargs) -> ResourceLink:
         """
@@ -116,6 +117,10 @@ class Resource(Generic[P, R]):
             description=self.description,
             mime_type=self.mime_type,
         )
+
+    @cached_property
+    def _called(self) -> Callable[P, R]:
+        return with_own_defaults(self.function)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
@@ -147,7 +152,7 @@ class Resource(Generic[P, R]):
             mime_type=self.mime_type,
             arguments=arguments,
             template=URITemplate(self.uri_template),
-            function=self.function,
+            function=self._called,
             location=self.location,
             scopes=frozenset(self.scopes),
         )

@@ -52,6 +52,7 @@ class Rule(Enum):
     STRAY_DESCRIPTION = "PK311", "a docstring that describes a parameter that does not exist"
     FOREIGN_NOTE = "PK312", "a note in `Annotated` for another framework"
     BAD_EXAMPLE = "PK313", "an example or completion that the parameter would refuse"
+    CHANGED_DEFAULT = "PK314", "a default that its function changes, for all calls"
     BAD_TIMEZONE = "PK320", "a time zone that does not exist, or for a parameter without a `datetime`"
     BAD_VARIABLE = "PK321", "an environment variable that no parameter can have as its default"
     BAD_TEMPLATE = "PK401", "a URI template that is not valid"
@@ -93,6 +94,7 @@ WARNINGS: Final = frozenset(
         Rule.STRAY_DESCRIPTION,
         Rule.FOREIGN_NOTE,
         Rule.BAD_EXAMPLE,
+        Rule.CHANGED_DEFAULT,
         Rule.ANSWERED_WITHOUT_SCOPES,
         Rule.HIDDEN_PROMPT,
         Rule.LOST_CONTENT,

@@ -66,6 +66,7 @@ MENDED = {
     "PK311": ("dif:", "diff:"),
     "PK312": ("Gt(0)", '"More than 0"'),
     "PK313": ('"cold"', '"warm"'),
+    "PK314": ("names.append(name)", "names = [*names, name]"),
     "PK320": ("Berln", "Berlin"),
     "PK321": ("TEAM=core", "TEAM"),
     "PK401": ("recent logs", "logs://recent"),

@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
 
+from promptkit.compiler.lints.changed_defaults import lint_defaults
 from promptkit.compiler.lints.names import Names, value_of
 from promptkit.compiler.lints.objects_in_text import lint_objects
 from promptkit.compiler.lints.placeholders import lint_placeholders
@@ -83,6 +84,7 @@ class _SourceFile:
             names = Names(function, self.names)
             lint_placeholders(function, names, report)
             lint_objects(function, names, report)
+            lint_defaults(function, report)
             found += report.without_duplicates()
         return found
 
