@@ -79,4 +79,10 @@ class ResourceMethods:
         self._in_flight.check_room()
         request = exchange.request
         stop = partial(self._notifier.cancel, request)
-        self._notifier.listen(request, lambda: self._in_flight.hold(Job(exchange, stop, works=False)))
+
+        def hold() -> None:
+            self._in_flight.hold(Job(exchange, stop, works=False))
+            if exchange.settled:  # the thread was relieved before, and then the client left
+                stop()
+
+        self._notifier.listen(request, hold)

@@ -1,8 +1,6 @@
 """One connection of a client: HTTP/1.1, with bounds on what the client may send, and how slowly."""
 
 import asyncio
-import select
-import sys
 from collections import deque
 from typing import Any, Final
 
@@ -11,20 +9,28 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from promptkit.transports.http.asgi_types import ASGIApplication, Scope
 from promptkit.transports.http.connections import Connections, refusal
 from promptkit.transports.http.cycles import Cycle
-from promptkit.transports.http.heads import address, target
+from promptkit.transports.http.heads import Head, scope_of
+from promptkit.transports.http.sockets import Backlog, can_see_reset, end_writing, has_input, is_reset
 from promptkit.transports.http.upgrades import parser_after
 
 __all__ = ["Connection"]
 
-#: How long a refused client may go on to send, in seconds: an early close would take the reply from it.
+#: After its last reply, how long a client may send nothing, and how long it may go on to send, in seconds: to
+#: close while it sends would take the reply from it.
 _READ_ON_S: Final = 2.0
+_READ_ON_AT_MOST_S: Final = 30.0
 
-#: How much of a body may wait for the application to read it, and how much requests behind another one may
-#: have together before nothing more is read.
+#: How much of a body may wait for the application to read it.
 _MOST_UNREAD: Final = 64 * 1024
 
-#: How many requests may wait behind another one: a single read may hold thousands.
+#: How much the requests behind another one may have together, and how many they may be: a single read may
+#: hold thousands. More is read and not kept: else nobody would see that the client has left.
+_MOST_BEHIND: Final = 64 * 1024
 _MOST_WAITING: Final = 64
+
+#: What shows whether a client that sends no more still reads: to one that has left, it cannot be sent.
+#: A client passes over it (RFC 9110, section 15.2).
+_PROBE: Final = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
 class Connection(asyncio.Protocol):
@@ -64,23 +70,22 @@ class Connection(asyncio.Protocol):
         self._application = application
         self._connections = connections
         self._limits = connections.limits
+        self._head = Head()
+        self.on_url, self.on_header = self._head.add_to_target, self._head.add_field  # for the parser
         self._parser = HttpRequestParser(self)
         # What follows a request that is said to be the last is ignored, and its reply is sent all the same.
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
-        self._url = b""
-        self._headers: list[tuple[bytes, bytes]] = []
         self._latest: Cycle | None = None  # of which the parser has read a part at least
         self._running: Cycle | None = None
         self._waiting: deque[Cycle] = deque()
         self._is_reading = True
         # Since when what is waited for has been waited for: the first byte, the rest of a head, another head.
         self._since = connections.now
-        self._in_head = self._is_refused = self._upgrades = self._awaits_continue = False
+        self._in_head = self._is_refused = self._upgrades = self._is_at_end = False
         # How many bytes came since the last that led to anything.
         self._unused = 0
         self._is_used = False
-        self._backlog = 0
-        self._stalled_since: float | None = None
+        self._backlog = Backlog()
 
     @property
     def date(self) -> bytes:
@@ -103,15 +108,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request, unless there are too many connections."""
         self.transport = transport
-        self._scope: Scope = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "1.1",
-            "scheme": "http",
-            "root_path": "",
-            "client": address(transport.get_extra_info("peername")),
-            "server": address(transport.get_extra_info("sockname")),
-        }
+        self._scope = scope_of(transport)
         self._connections.add(self)
         if len(self._connections) > self._limits.connections:
             self._refuse(503)
@@ -129,6 +126,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse what came. Nothing more is read after a refusal."""
         if self._is_refused:
+            self._since = min(self._connections.now, self._read_until)
             return
         if self._is_used:
             self._unused, self._is_used = 0, False
@@ -143,13 +141,27 @@ class Connection(asyncio.Protocol):
             if self._unused > self._limits.head and not self._is_used:
                 self._refuse(431 if self._in_head else 400)
 
+    def eof_received(self) -> bool:
+        """Go on to answer a client that sends no more, unless it has left; return whether to."""
+        running, latest = self._running, self._latest
+        if running is None or running.is_begun or not running.is_whole or not can_see_reset():
+            return False
+        if latest is not None and not latest.is_whole:
+            self._drop_latest()
+        self._is_at_end = True
+        self._read_on()
+        (self._waiting[-1] if self._waiting else running).keep_alive = False
+        if running.scope["http_version"] == "1.1":
+            self.transport.write(_PROBE)
+        return True
+
     def pause_writing(self) -> None:
         """Have cycles wait: the client does not read what it is sent."""
         self.drained = asyncio.Event()
 
     def resume_writing(self) -> None:
         """Note that the client has read."""
-        self._stalled_since = None
+        self._backlog = Backlog()
         if self.drained is not None:
             self.drained.set()
             self.drained = None
@@ -158,43 +170,29 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin to measure a head."""
-        self._url, self._headers = b"", []
-        self._awaits_continue = False
+        self._head.begin()
         self._in_head = True
         self._since = self._connections.now
-
-    def on_url(self, url: bytes) -> None:
-        """Keep a part of the target."""
-        self._url += url
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a field."""
-        name = name.lower()
-        if name == b"expect":
-            self._awaits_continue = value.lower() == b"100-continue"
-        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
-            raise HttpParserError  # the body would be passed on as it was encoded
-        self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """Serve the request, unless its head is too large, or too many wait already."""
         self._in_head, self._is_used = False, True
-        limits, headers = self._limits, self._headers
-        if len(headers) > limits.fields or (self._unused > limits.head and self._head_size() > limits.head):
+        limits, head = self._limits, self._head
+        if self._parser.get_http_version() not in ("1.0", "1.1"):
+            self._refuse(505)
+            raise HttpParserError
+        if len(head.fields) > limits.fields or (self._unused > limits.head and head.size > limits.head):
             self._refuse(431)
             raise HttpParserError
-        if len(self._waiting) >= _MOST_WAITING:
+        if self._waiting and (len(self._waiting) >= _MOST_WAITING or self._size_behind > _MOST_BEHIND):
             self._refuse(503)
             raise HttpParserError
-        self._headers = []  # trailers are no headers
         self._upgrades = self._parser.should_upgrade()
-        cycle = self._latest = self._cycle(headers)
+        cycle = self._latest = self._cycle()
         if self._running is None:
             self._start(cycle)
         else:
             self._waiting.append(cycle)
-            if self._is_full:  # until then, it is read on: else nobody would see that the client has left
-                self._pause_reading()
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body."""
@@ -202,8 +200,12 @@ class Connection(asyncio.Protocol):
         cycle = self._latest
         if cycle is not None and not cycle.is_complete:
             cycle.feed(body)
-            if len(cycle.body) > _MOST_UNREAD:
-                self._pause_reading()
+            if cycle is self._running:
+                if len(cycle.body) > _MOST_UNREAD:
+                    self._pause_reading()
+            elif self._size_behind > _MOST_BEHIND:
+                self._refuse(503)
+                raise HttpParserError
 
     def on_message_complete(self) -> None:
         """Note the end of the body."""
@@ -214,17 +216,18 @@ class Connection(asyncio.Protocol):
     # What cycles call.
 
     def resume_reading(self) -> None:
-        """Read again, as the application waits for the client, unless too much waits for the application."""
-        if not self._is_reading and not self._is_full:
+        """Read again, as the application waits for the client."""
+        if not self._is_reading:
             self._is_reading = True
             self.transport.resume_reading()
 
     def end_cycle(self, cycle: Cycle) -> None:
         """Begin the next request, or wait for it, now that a response is sent."""
         self._running = None
-        if not cycle.keep_alive:
-            self.transport.close()
         if self.transport.is_closing():
+            return
+        if not cycle.keep_alive:
+            self._end(cycle)
             return
         if self._waiting:
             self._start(self._waiting.popleft())
@@ -236,11 +239,15 @@ class Connection(asyncio.Protocol):
     # What `Connections` calls.
 
     def check(self, now: float) -> None:
-        """End the connection if it has taken too long at the time *now*."""
-        if self.drained is not None or self.transport.is_closing():
-            self._check_reader(now)
+        """End the connection if it has taken too long at the time *now*, or its client has left."""
+        if self._is_at_end and is_reset(self.transport):
+            self.transport.abort()
             return
-        self._stalled_since = None
+        if self.drained is not None or self.transport.is_closing():
+            if self._backlog.stalls(self.transport.get_write_buffer_size(), now, self._limits.stall_s):
+                self.transport.abort()
+            return
+        self._backlog = Backlog()
         waited, limits = now - self._since, self._limits
         if self._is_refused and not self.is_busy:
             if waited > _READ_ON_S:
@@ -259,30 +266,47 @@ class Connection(asyncio.Protocol):
 
     def end_if_idle(self) -> None:
         """Close unless a request is being answered, or has just arrived."""
-        if not self.is_busy and not self.transport.is_closing() and not self._has_input():
+        if not self.is_busy and not self.transport.is_closing() and not has_input(self.transport):
             self.transport.close()
 
-    def _cycle(self, headers: list[tuple[bytes, bytes]]) -> Cycle:
+    def _cycle(self) -> Cycle:
         """The cycle of a request whose head has arrived."""
-        parser, version = self._parser, self._parser.get_http_version()
-        path, raw_path, query = target(self._url)
+        parser, head = self._parser, self._head
+        version = parser.get_http_version()
         scope: Scope = {
             **self._scope,
             "http_version": version,
             "method": parser.get_method().decode("ascii"),
-            "path": path,
-            "raw_path": raw_path,
-            "query_string": query,
-            "headers": headers,
+            **head.scope(),
         }
         is_current = version == "1.1"
         lives = is_current and not self._connections.draining and parser.should_keep_alive()
-        return Cycle(self, scope, keep_alive=lives, awaits_continue=self._awaits_continue and is_current)
+        return Cycle(self, scope, keep_alive=lives, awaits_continue=head.awaits_continue and is_current)
 
     @property
-    def _is_full(self) -> bool:
-        """Whether the requests behind the one that is answered have as many bytes as they may."""
-        return sum(cycle.size for cycle in self._waiting) > _MOST_UNREAD
+    def _size_behind(self) -> int:
+        """How many bytes the requests have that wait for the reply to another one."""
+        return sum(cycle.size for cycle in self._waiting)
+
+    def _end(self, cycle: Cycle) -> None:
+        """Close after the last reply; as long as the client sends what nobody needs, the sending side."""
+        if self._is_at_end or (cycle.is_whole and not has_input(self.transport)):
+            self.transport.close()
+            return
+        self._read_on()
+        self.resume_reading()
+        end_writing(self.transport)
+
+    def _read_on(self) -> None:
+        """From now on, take nothing of what comes."""
+        self._is_refused = True
+        self._since = self._connections.now
+        self._read_until = self._since + _READ_ON_AT_MOST_S
+
+    def _drop_latest(self) -> None:
+        """Forget a request behind another one that is half there."""
+        self._waiting.pop()
+        self._latest = self._waiting[-1] if self._waiting else self._running
 
     def _start(self, cycle: Cycle) -> None:
         self._running = cycle
@@ -308,37 +332,17 @@ class Connection(asyncio.Protocol):
         self._unused, self._is_used = len(rest), False
         return rest
 
-    def _has_input(self) -> bool:
-        """Whether bytes wait in the kernel. To close then would answer them with a reset."""
-        descriptor = self.transport.get_extra_info("socket").fileno()
-        if sys.platform == "win32":  # it has no poll
-            return bool(select.select([descriptor], [], [], 0)[0])
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(0))
-
-    def _check_reader(self, now: float) -> None:
-        """Drop a client that reads nothing."""
-        backlog = self.transport.get_write_buffer_size()
-        if self._stalled_since is None or backlog < self._backlog:
-            self._stalled_since = now
-        elif now - self._stalled_since > self._limits.stall_s:
-            self.transport.abort()
-        self._backlog = backlog
-
-    def _head_size(self) -> int:
-        return len(self._url) + sum(len(name) + len(value) + 4 for name, value in self._headers)
-
     def _refuse(self, status: int) -> None:
         """Read nothing more, and say why unless an earlier request is still to be answered."""
-        self._is_refused = True
-        self._since = self._connections.now
+        self._read_on()
         cycle = self._latest
+        if self._waiting and cycle is not None and not cycle.is_whole:
+            self._drop_latest()
+            cycle = self._latest
         if cycle is not None and self.is_busy:
             if self._waiting or cycle.is_begun or cycle.is_whole:
                 cycle.keep_alive = False
                 return
             cycle.leave()  # the request that is refused is half there
         self.transport.write(refusal(status, self.date))
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
+        end_writing(self.transport)

@@ -177,6 +177,8 @@ class Cycle:
 
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Keep the head for the beginning of the body."""
+        if not self.is_whole:  # what comes of the body must not be taken for another request
+            self.keep_alive = False
         if CLOSE in headers:
             self.keep_alive = False
         elif not self.keep_alive:

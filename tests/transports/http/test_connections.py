@@ -4,6 +4,7 @@ import asyncio
 import inspect
 import json
 import socket
+import struct
 import sys
 import time
 from collections import Counter
@@ -50,10 +51,14 @@ def shared(tmp_path_factory):
         yield served
 
 
+#: A socket to which nothing is sent.
+QUIET = socket.socketpair()
+
+
 def transport(done):
     """A transport that notes the status of what is written, and whether it reads, or is closed."""
     return SimpleNamespace(
-        get_extra_info=lambda _name: None,
+        get_extra_info={"socket": QUIET[0]}.get,
         write=lambda data: done.append(data.split()[1]),
         can_write_eof=lambda: False,
         is_closing=lambda: b"close" in done,
@@ -359,6 +364,18 @@ class TestBodies:
             assert connection.rest == b""
 
 
+#: A request with a body of 20 KB.
+LARGE = HEAD + b"content-length: 20000\r\n\r\n" + b"y" * 20_000
+
+
+async def swept(connections):
+    """Look after connections, more often than a server does."""
+    now = 0.0
+    while True:
+        await asyncio.sleep(0.02)
+        connections.sweep(now := now + 0.02)
+
+
 class TestRequestsThatWait:
     @staticmethod
     async def slow(done):
@@ -387,21 +404,19 @@ class TestRequestsThatWait:
     )
     def test_how_much_may_wait(self, request_):
         """
-        Nothing more is read once 64 KiB wait behind a slow reply, however often it looks for the client.
+        Nothing more is kept once 64 KiB wait behind a slow reply, and all is read: its client may leave.
         """
 
-        async def sent():
+        async def kept():
             done = []
             connection = await self.slow(done)
-            for _ in range(3):
+            for _ in range(1000):
                 connection.data_received(request_)
-            before = [*done]
-            for _ in range(2):
-                connection.data_received(request_)
-            connection.resume_reading()
-            return before, [*done]
+            return [*done], sum(cycle.size for cycle in connection._waiting)
 
-        assert asyncio.run(sent()) == ([], [b"pause"])
+        done, size = asyncio.run(kept())
+        assert done == []
+        assert 60_000 <= size <= 90_000
 
     def test_how_many_may_wait(self):
         """
@@ -434,9 +449,11 @@ class TestRequestsThatWait:
 
         assert [*found, connections.are_at_last] == [False, False, True, False]
 
-    def test_a_client_that_leaves(self):
+    @pytest.mark.parametrize("behind", [(HEAD + b"\r\n") * 3, LARGE * 20, LARGE[:-1] * 20])
+    @pytest.mark.parametrize("how", ["end", "reset"])
+    def test_a_client_that_leaves(self, behind, how):
         """
-        It is seen, though requests wait that came after the application began to look for that.
+        It is seen, whatever it has sent behind a request that is worked on.
         """
 
         async def leave():
@@ -455,11 +472,16 @@ class TestRequestsThatWait:
             writer.write(HEAD + b"\r\n")
             await begun.wait()
             await asyncio.sleep(0.05)
-            writer.write((HEAD + b"\r\n") * 3)
-            await asyncio.sleep(0.05)
+            writer.write(behind)
+            await writer.drain()
+            if how == "reset":
+                linger = struct.pack("ii", 1, 0)
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.close()
+            sweeping = asyncio.create_task(swept(connections))
             async with asyncio.timeout(PATIENCE):
                 await told.wait()
+            sweeping.cancel()
             server.close()
 
         asyncio.run(leave())
@@ -611,4 +633,4 @@ class TestCosts:
 
         assert (done, waited_for) == ([b"200", b"200"], [])
         own = [name for name in calls if name not in ("answer", "<lambda>")]
-        assert len(own) <= 24, own
+        assert len(own) <= 26, own

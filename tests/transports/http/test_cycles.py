@@ -22,7 +22,9 @@ class Written:
             What the application sends.
     """
 
-    def __init__(self, *bodies, headers=(), status=200, method="POST", keep_alive=True, version="1.1"):
+    def __init__(
+        self, *bodies, headers=(), status=200, method="POST", keep_alive=True, version="1.1", whole=True
+    ):
         self.parts, self.ended = [], False
         self.cycle = Cycle(
             connection(self.parts, self.end),
@@ -30,6 +32,8 @@ class Written:
             keep_alive=keep_alive,
             awaits_continue=False,
         )
+        if whole:
+            self.cycle.end_body()
         start = {"type": "http.response.start", "status": status, "headers": list(headers)}
         self.send(start)
         for left, body in zip(reversed(range(len(bodies))), bodies, strict=True):
@@ -134,6 +138,15 @@ def test_the_last_response_says_so(headers, keep_alive):
 
     assert written.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
     assert not written.cycle.keep_alive
+
+
+def test_a_response_that_comes_before_the_body_is_the_last():
+    """
+    What comes of the body later is never taken for another request.
+    """
+    written = Written(b"one", headers=SIZED, whole=False)
+
+    assert written.parts == [head(b"content-length: 3", b"connection: close") + b"one"]
 
 
 @pytest.mark.parametrize("value", [b"a\r\nset-cookie: b", b"a\nb", b"a\rb"])

@@ -202,6 +202,37 @@ class TestLeaving:
 
         asyncio.run(run())
 
+    def test_a_stream_whose_thread_is_relieved(self):
+        """
+        A stream is closed if its client leaves while the thread that opens it is slow, and was relieved.
+        """
+
+        async def run():
+            async with serving() as app:
+                await hello(app)
+                in_flight = app._server._in_flight
+                hold, adopt = in_flight.hold, in_flight.adopt
+                callers = []
+
+                def leaving(job):
+                    loop.call_soon_threadsafe(callers[0].task.cancel)
+                    return adopt(job)
+
+                def slow_hold(job):
+                    end = time.monotonic() + 10
+                    while not job.exchange.settled and time.monotonic() < end:
+                        time.sleep(0.001)
+                    return hold(job)
+
+                loop = asyncio.get_running_loop()
+                in_flight.hold, in_flight.adopt = slow_hold, leaving
+                callers.append(post(app, LISTEN))
+                await asyncio.wait([callers[0].task])
+                await calm(app)
+                in_flight.hold, in_flight.adopt = hold, adopt
+
+        asyncio.run(run())
+
     @pytest.mark.parametrize("message", [LISTEN, get("greet"), modern(1, "prompts/list")])
     def test_a_stream_closes_with_its_client(self, message):
         """
