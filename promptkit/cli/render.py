@@ -107,7 +107,9 @@ class _Request:
         try:
             from promptkit.cli.questions import ask
         except ModuleNotFoundError:
-            print_error("to be asked for what is missing, run: pip install 'promptkit[cli]'")
+            from promptkit.errors.distribution import install_command
+
+            print_error(f"to be asked for what is missing, run: {install_command('cli')}")
             return given
         return ask(catalog, prompt, given, self._folder)
 

@@ -33,6 +33,7 @@ __all__ = [
     "pytest_configure",
     "pytest_load_initial_conftests",
     "pytest_pycollect_makemodule",
+    "pytest_report_header",
     "pytest_runtest_makereport",
 ]
 
@@ -167,6 +168,15 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     for named in _named(early_config):
         for folder in (*named.parents, named, *named.glob("test*")):
             pytest_collect_directory(folder)
+
+
+def pytest_report_header() -> str | None:
+    """
+    Say if another project's package of the same name lies over this one: imports of tests fail then.
+    """
+    from promptkit.errors.distribution import other_package
+
+    return other_package()
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 does not have this hook

@@ -362,7 +362,10 @@ class TestAction:
         assert self.action.keys() >= {"name", "description", "inputs", "outputs", "runs"}
         assert self.action["runs"]["using"] == "composite"
         assert used == set(self.action["inputs"])
-        assert all(one["description"] and "default" in one for one in self.action["inputs"].values())
+        assert all(
+            one["description"] and ("default" in one) != one.get("required", False)
+            for one in self.action["inputs"].values()
+        )
         assert all(step["shell"] == "bash" and step["name"] for step in steps)
         # What a pull request names may hold anything: it reaches the shell as a variable alone.
         assert not any("${{" in step["run"] for step in steps)
@@ -371,7 +374,7 @@ class TestAction:
         """Run the action as GitHub does; return its code, what was printed, outputs and summary."""
         context = {"github.base_ref || github.event.repository.default_branch": "main"}
         inputs = {
-            name: evaluated(given.get(name.replace("-", "_"), one["default"]), {}, context)
+            name: evaluated(given.get(name.replace("-", "_"), one.get("default", "")), {}, context)
             for name, one in self.action["inputs"].items()
         }
         files = {name: home / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
@@ -379,8 +382,6 @@ class TestAction:
         for file in files.values():
             file.write_text("")
         for step in self.action["runs"]["steps"]:
-            if step.get("if") == "inputs.install != ''" and not inputs["install"]:
-                continue
             own = {name: evaluated(value, inputs, context) for name, value in step.get("env", {}).items()}
             ran = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],  # noqa: S607
@@ -452,4 +453,22 @@ class TestAction:
 
         assert self.steps(checkout, tmp_path, **told, target="nowhere")[0] == 2
         assert self.steps(checkout, tmp_path, **told, base="nowhere")[0] == 128
-        assert self.steps(checkout, tmp_path, **{**told, "install": "promptkit", "python": "false"})[0] == 1
+        assert self.steps(checkout, tmp_path, **{**told, "install": "x.whl", "python": "false"})[0] == 1
+
+    def test_it_fails_where_promptkit_is_missing(self, checkout, tmp_path):
+        """
+        A Python without it is no change that breaks callers, which may be allowed. What installs it has no default,
+        as the name on PyPI is another project's.
+        """
+        bare = tmp_path / "python"
+        bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+        bare.chmod(0o755)
+
+        code, printed, outputs, _ = self.steps(checkout, tmp_path, python=str(bare), fail_on_breaking="false")
+
+        assert (code, outputs) == (1, "")
+        assert "No module named promptkit" in printed
+        assert self.action["inputs"]["install"] == {
+            "description": self.action["inputs"]["install"]["description"],
+            "required": True,
+        }

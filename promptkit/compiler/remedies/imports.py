@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from promptkit.compiler.remedies.foreign_names import remedy_for_name, remedy_for_option
 from promptkit.compiler.remedies.missing_modules import children_of, missing_module
+from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
 
 __all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
@@ -85,6 +86,8 @@ def _did_you_mean(name: str, names: Iterable[str]) -> str | None:
 def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
     """Return what to do about *name*, which the loaded *module* does not have."""
     if module.partition(".")[0] == "promptkit":
+        if (other := other_package()) is not None:
+            return other
         for public in _PUBLIC:
             if name in _names_of(import_module(public)):
                 return f"write 'from {public} import {name}'"

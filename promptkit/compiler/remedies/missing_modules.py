@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Final
 
 from promptkit.compiler.loading.targets import project_root
+from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
 
 __all__ = ["children_of", "missing_module"]
@@ -55,6 +56,8 @@ _SKIPPED_FOLDERS: Final = ("node_modules", "site-packages", "__pycache__", "venv
 def missing_module(name: str, file: Path) -> str:
     """Return what to do when *file* imports the module *name*, which cannot be found."""
     parent, _, last = name.rpartition(".")
+    if parent.partition(".")[0] == "promptkit" and (other := other_package()) is not None:
+        return other
     package = sys.modules.get(parent)
     if package is not None:
         hidden = not last.startswith("_") and parent == "promptkit"
