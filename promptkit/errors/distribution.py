@@ -1,7 +1,7 @@
 """
 The distribution that promptkit is installed from, for what errors say to install.
 
-On PyPI the name ``promptkit`` is another project's, with the same import name. Installed over each other, the files of
+On PyPI ``promptkit`` is another project's, with the same import name. Installed over each other, the files of
 one lie between those of the other. Nothing here is imported before something has gone wrong.
 """
 
@@ -64,7 +64,8 @@ def other_package() -> str | None:
     if found is None or _is_ours(found):
         return None
     return (
-        f"another project's package, promptkit {found.version}, is installed where this promptkit is imported from: "
+        f"another project's package, promptkit {found.version}, is installed where this promptkit is "
+        f"imported from: "
         f"pip uninstall {_OTHER}, then {install_command()} --force-reinstall"
     )
 

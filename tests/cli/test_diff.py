@@ -457,8 +457,8 @@ class TestAction:
 
     def test_it_fails_where_promptkit_is_missing(self, checkout, tmp_path):
         """
-        A Python without it is no change that breaks callers, which may be allowed. What installs it has no default,
-        as the name on PyPI is another project's.
+        A Python without it is no change that breaks callers, which may be allowed. What installs it has no
+        default, as the name on PyPI is another project's.
         """
         bare = tmp_path / "python"
         bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')

@@ -47,7 +47,7 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a
             return missing_module(name, file)
         case ImportError(name=str(module)):
             found = _CANNOT_IMPORT.search(str(error))
-            return missing_name(found[1], module) if found else None
+            return _other_package(module) or (missing_name(found[1], module) if found else None)
         case AttributeError(name=str(name)) if error.obj is not None:
             return _missing_attribute(name, error.obj)
         case NameError(name=str(name)):
@@ -61,6 +61,11 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a
         case TypeError() if found := _MISCALLED.search(str(error)):
             return _call_remedy(found[1])
     return None
+
+
+def _other_package(module: str) -> str | None:
+    """What to do if another project's package is imported in place of this one."""
+    return other_package() if module.partition(".")[0] == "promptkit" else None
 
 
 def _missing_attribute(name: str, owner: Any) -> str | None:
@@ -86,8 +91,6 @@ def _did_you_mean(name: str, names: Iterable[str]) -> str | None:
 def missing_name(name: str, module: str) -> str | None:  # noqa: PLR0911 (a list of cases)
     """Return what to do about *name*, which the loaded *module* does not have."""
     if module.partition(".")[0] == "promptkit":
-        if (other := other_package()) is not None:
-            return other
         for public in _PUBLIC:
             if name in _names_of(import_module(public)):
                 return f"write 'from {public} import {name}'"
