@@ -68,7 +68,9 @@ def run(options: "Namespace") -> int:
         _print(f"standard input and output must be open: {error}")
         return Exit.USAGE
     if os.isatty(wire.reading):
-        example = f"promptkit render {options.target} NAME"
+        from promptkit.fragments.shell_words import quoted_path
+
+        example = f"promptkit render {quoted_path(options.target)} NAME"
         _print(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
         observer = _observer(options)

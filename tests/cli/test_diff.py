@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from promptkit.cli import main
 from tests.terminal import command, ended_on_terminal, environment
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -335,6 +336,99 @@ class TestErrors:
 
         assert (code, out) == (2, "")
         assert "ended with code 7, and without an answer" in err
+
+
+class TestPrograms:
+    """What a repository configures runs nowhere, and the code of the other revision not for ever."""
+
+    @pytest.fixture
+    def program(self, tmp_path):
+        """A program that says that it ran."""
+        program = tmp_path / "program"
+        program.write_text(f"#!/bin/sh\necho ran >> '{tmp_path}/ran'\nexec cat\n")
+        program.chmod(0o755)
+        return program
+
+    @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+    @pytest.mark.parametrize("name", ["post-index-change", "post-checkout", "reference-transaction"])
+    def test_hooks(self, name, repository, program, tmp_path):
+        """
+        Neither from their usual place nor from one that is configured.
+        """
+        hooks = repository / ".git" / "hooks"
+        hooks.mkdir(exist_ok=True)
+        (hooks / name).symlink_to(program)
+
+        assert diff(repository)[0] == 0
+        git(repository, "config", "core.hooksPath", str(hooks))
+        assert diff(repository)[0] == 0
+        assert not (tmp_path / "ran").exists()
+
+    @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+    @pytest.mark.parametrize("name", ["plain", "with.dots and blanks"])
+    @pytest.mark.parametrize("kind", ["smudge", "process"])
+    def test_filters(self, kind, name, repository, program, tmp_path):
+        """
+        Files are those that were committed, also where a filter is required.
+        """
+        git(repository, "config", f"filter.{name}.{kind}", str(program))
+        git(repository, "config", f"filter.{name}.required", "true")
+        attribute = f"*.py filter={name.partition(' ')[0]}\n"
+        (repository / ".git" / "info").mkdir(exist_ok=True)
+        (repository / ".git" / "info" / "attributes").write_text(attribute)
+
+        code, _, err = diff(repository)
+
+        assert (code, err) == (0, "")
+        assert not (tmp_path / "ran").exists()
+
+    @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+    @pytest.mark.parametrize(
+        "setting", ["core.fsmonitor", "core.pager", "diff.external", "core.sshCommand", "core.gitProxy"]
+    )
+    def test_other_programs(self, setting, repository, program, tmp_path):
+        """
+        Whatever may be named.
+        """
+        git(repository, "config", setting, str(program))
+
+        assert diff(repository)[0] == 0
+        assert not (tmp_path / "ran").exists()
+
+    def test_a_filter_that_cannot_be_switched_off(self, repository):
+        """
+        It is refused, as git takes what is in front of the first = for the name.
+        """
+        git(repository, "config", "filter.a=b.smudge", "cat")
+
+        code, _, err = diff(repository)
+
+        assert (code, err) == (
+            2,
+            "promptkit: the filter 'a=b' in git's configuration cannot be switched off: rename it\n",
+        )
+
+    def test_a_recipe_that_hangs(self, repository, monkeypatch, capsys):
+        """
+        The revision is named, and the time that it had.
+        """
+        edit(repository, "import time\ntime.sleep(60)\n" + BEFORE)
+        git(repository, "commit", "--all", "--quiet", "--message=Hangs")
+        monkeypatch.setattr("promptkit.cli.differences.sides._MAX_S", 1)
+        monkeypatch.chdir(repository)
+
+        assert main(["diff"]) == 2
+        assert "the process that loads " in (err := capsys.readouterr().err)
+        assert err.endswith(" did not end within 1 s: a recipe in it hangs\n")
+
+    def test_the_help_says_whose_code_runs(self, capsys):
+        """
+        Who compares with a revision runs its recipes.
+        """
+        with pytest.raises(SystemExit):
+            main(["diff", "--help"])
+
+        assert "imports the recipes of that revision" in " ".join(capsys.readouterr().out.split())
 
 
 def evaluated(value, inputs, context):

@@ -13,6 +13,7 @@ from typing import Final
 from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
+from promptkit.fragments.shell_words import command_line
 
 __all__ = ["children_of", "missing_module"]
 
@@ -137,10 +138,4 @@ def _install(name: str) -> str:
     command = [sys.executable, "-m", "pip", "install", distribution]
     if find_spec("pip") is None:  # as in environments that uv makes
         command = ["uv", "pip", "install", "--python", sys.executable, distribution]
-    if os.name == "nt":
-        from subprocess import list2cmdline
-
-        return list2cmdline(command)
-    from shlex import join
-
-    return join(command)
+    return command_line(command)
