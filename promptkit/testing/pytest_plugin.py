@@ -30,10 +30,10 @@ __all__ = [
     "pytest_assertrepr_compare",
     "pytest_collect_directory",
     "pytest_collect_file",
+    "pytest_collectreport",
     "pytest_configure",
     "pytest_load_initial_conftests",
     "pytest_pycollect_makemodule",
-    "pytest_report_header",
     "pytest_runtest_makereport",
 ]
 
@@ -170,13 +170,19 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
             pytest_collect_directory(folder)
 
 
-def pytest_report_header() -> str | None:
+def pytest_collectreport(report: pytest.CollectReport) -> None:
     """
-    Say if another project's package of the same name lies over this one: imports of tests fail then.
-    """
-    from promptkit.errors.distribution import other_package
+    Say if a test cannot be imported as another project's package of the same name lies over this one.
 
-    return other_package()
+    Args:
+        report:
+            What came of collecting.
+    """
+    if report.failed and "promptkit" in str(report.longrepr):
+        from promptkit.errors.distribution import other_package
+
+        if (reason := other_package()) is not None:
+            report.sections.append(("promptkit", reason))
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 does not have this hook
