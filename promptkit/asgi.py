@@ -108,7 +108,7 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
             How much else a client may ask for.
 
         otel:
-            Whether OpenTelemetry is told of each request, which needs ``promptkit[otel]``.
+            Whether OpenTelemetry is told of each request, which needs the extra ``otel``.
 
     Raises:
         LoadError: If there is nothing at the target.

@@ -118,7 +118,7 @@ LISTING = """
     promptkit promptkit.cli promptkit.cli.option_types promptkit.cli.options promptkit.cli.serve
     promptkit.compiler promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
     promptkit.errors.background_writer promptkit.errors.exceptions
-    promptkit.errors.interruptions promptkit.errors.pending_output
+    promptkit.errors.interruptions promptkit.errors.pending_output promptkit.errors.regular_files
     promptkit.errors.standard_error promptkit.protocol promptkit.protocol.capabilities
     promptkit.protocol.connection promptkit.protocol.digests promptkit.protocol.events
     promptkit.protocol.jsonrpc promptkit.protocol.limits

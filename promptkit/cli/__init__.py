@@ -73,6 +73,21 @@ def _run(argv: Sequence[str], *, restore: bool) -> int:
         return _run_on_target(run, options, argv)
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] != "promptkit" or not _report_other_package():
+            raise
+        return Exit.USAGE
+
+
+def _report_other_package() -> bool:
+    """Whether another project's files lie between ours, which is said then."""
+    from promptkit.errors.distribution import other_package
+    from promptkit.errors.standard_error import say
+
+    reason = other_package()
+    if reason is not None:
+        say(reason)
+    return reason is not None
 
 
 def _complete_and_exit() -> NoReturn:

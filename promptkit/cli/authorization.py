@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from promptkit.errors.distribution import install_command
 from promptkit.transports.http.listeners import Listener
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def contradiction(options: Namespace) -> str | None:
     if options.scopes is not None and asks_for_tokens(options):
         return "--scopes is for servers without tokens: with --issuer or --token-file, tokens say it"
     if options.issuer is not None and find_spec("joserfc") is None:
-        return "--issuer needs joserfc: pip install 'promptkit[http,auth]'"
+        return f"--issuer needs joserfc: {install_command('http,auth')}"
     return None
 
 

@@ -15,6 +15,7 @@ from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks, configured_checks, known_clients
 from promptkit.errors.diagnostics import Severity
+from promptkit.errors.distribution import other_package
 from promptkit.fragments.invisible import escape_invisible
 
 __all__ = ["run"]
@@ -98,6 +99,8 @@ def _data(options: Namespace, catalog: Catalog, skipped: Sequence[str], stale: s
 def _notes(options: Namespace, skipped: Sequence[str], stale: str | None) -> Mapping[str, str]:
     """What is said beside the diagnostics, by how serious GitHub is to take it."""
     notes = {}
+    if (other := other_package()) is not None:
+        notes["warning"] = other
     if skipped:
         notes["notice"] = f"not rendered, as they need examples: {', '.join(skipped)}"
     if stale is not None:

@@ -95,7 +95,8 @@ def _add_diff(diff: ArgumentParser) -> None:
         nargs="?",
         default="HEAD",
         metavar="REF",
-        help="a commit, a branch or a tag (default: HEAD)",
+        help="a commit, a branch or a tag (default: HEAD); this imports the recipes of that revision, and "
+        "renders their examples: its code runs as yours does",
     )
     add_target(diff, "--target")
     _add_format(diff)

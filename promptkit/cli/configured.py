@@ -9,11 +9,13 @@ from promptkit.cli.options import parse
 from promptkit.cli.parser import options_of
 from promptkit.compiler.loading.configuration import (
     NO_FOLDER,
+    NOT_MINE,
     Configuration,
     check_keys,
     find_configuration,
 )
 from promptkit.errors.exceptions import ConfigurationError, LoadError
+from promptkit.errors.regular_files import is_foreign
 
 __all__ = ["configure", "configured_target"]
 
@@ -37,7 +39,7 @@ def configure(options: Namespace, argv: Sequence[str]) -> Namespace:
 
         LoadError: If neither it nor the command line names a target, and the usual folders do not exist.
     """
-    found = _find()
+    found = _find(only_own=options.has_target)
     defaults = _serve_defaults(found)
     if options.command == "serve" and defaults:
         options = parse(argv, defaults)
@@ -65,9 +67,9 @@ def configured_target(options: Namespace) -> str:
     return str(options.target) if options.has_target else _target(options, options.configuration)
 
 
-def _find() -> Configuration:
+def _find(*, only_own: bool) -> Configuration:
     try:
-        return find_configuration()
+        return find_configuration(only_own=only_own)
     except FileNotFoundError:  # the current folder is gone
         return Configuration()
 
@@ -77,6 +79,8 @@ def _target(options: Namespace, found: Configuration) -> str:
     if found.target is not None:
         options.target_note = f"it is named by {found.file}"
         return found.target
+    if is_foreign(options.target):
+        raise LoadError(options.target, NOT_MINE)
     # A module of that name may lie anywhere. A server tells its client first, and looks for itself.
     if options.command == "serve":
         options.target_note = "nothing names another: name one, or set target in [tool.promptkit]"

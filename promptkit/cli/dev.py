@@ -15,6 +15,7 @@ from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks, configured_checks
 from promptkit.compiler.lints.catalogs import with_lints
 from promptkit.compiler.reloading import Reloader
+from promptkit.errors.distribution import install_command
 from promptkit.transports.http.listeners import CannotListen, Listener, listen_tcp
 
 __all__ = ["run"]
@@ -43,7 +44,7 @@ def run(options: Namespace, output: Output) -> int:
         for name in _EXTRA:
             import_module(name)
     except ModuleNotFoundError as error:
-        print_error(f"dev needs {error.name}: pip install 'promptkit[preview]'")
+        print_error(f"dev needs {error.name}: {install_command('preview')}")
         return Exit.USAGE
     try:
         listener = _listen(options.port)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from promptkit.errors.regular_files import replace_regular_file
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.media import Media
@@ -27,7 +28,7 @@ _SUFFIXES: Final = {
 
 def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping[int, Path]:
     """
-    Write what is bytes to files, in place of those of the last time.
+    Write what is bytes to files, in place of those of the last time. Links and pipes that lie there stay.
 
     Args:
         contents:
@@ -51,7 +52,7 @@ def write_media(contents: Iterable[Content], folder: Path, name: str) -> Mapping
         if data is not None:
             folder.mkdir(parents=True, exist_ok=True)
             file = folder / f"{name}-{len(written) + 1}{_suffix(mime_type)}"
-            file.write_bytes(data)
+            replace_regular_file(file, data)
             written[position] = file
     return written
 

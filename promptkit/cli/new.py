@@ -1,7 +1,6 @@
 """``promptkit new``: a folder with one prompt, its test and the configuration."""
 
 import os
-import shlex
 import shutil
 import sys
 import sysconfig
@@ -10,7 +9,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from subprocess import list2cmdline
 from typing import Final
 
 from promptkit.cli import Exit
@@ -19,6 +17,7 @@ from promptkit.cli.diagnostics import print_error
 from promptkit.cli.output import Output
 from promptkit.compiler.lints.client_profiles import client_of
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import quoted, quoted_path
 
 __all__ = ["run"]
 
@@ -91,7 +90,7 @@ def run(options: Namespace, output: Output) -> int:
         output.print_json({"files": [str(file) for file in files], "next": commands})
         return Exit.FINE
     for line in (*(f"wrote {file}" for file in files), "", "next:", *(f"    {one}" for one in commands)):
-        print(escape_invisible(line), file=output)
+        print(escape_invisible(line, one_line=True), file=output)
     return Exit.FINE
 
 
@@ -118,7 +117,7 @@ def _write(files: Mapping[Path, str]) -> None:
 
 def _next_commands(folder: Path) -> list[str]:
     """The three commands that lead from here into a client. They work in a shell, one after the other."""
-    enter = "" if folder.resolve() == Path.cwd() else f"cd {_quoted(str(folder))} && "
+    enter = "" if folder.resolve() == Path.cwd() else f"cd {quoted_path(str(folder))} && "
     promptkit = _program("promptkit", shutil.which("promptkit", path=sysconfig.get_path("scripts")))
     python = _program("python", sys.executable)
     install = "" if find_spec("pytest") else f"{_installer(python)} install pytest && "
@@ -136,7 +135,7 @@ def _program(name: str, ours: str | None) -> str:
     found = shutil.which(name)
     # One folder may have one program by several names, as python and python3.
     is_same = found is not None and Path(found).parent == Path(ours).parent and Path(found).samefile(ours)
-    return name if is_same else _quoted(ours)
+    return name if is_same else quoted(ours)
 
 
 def _installer(python: str) -> str:
@@ -147,7 +146,3 @@ def _client() -> str:
     """The first client on this machine that offers prompts."""
     found = (name for name, client in CLIENTS.items() if client_of(name).has_prompts and client.is_found)
     return next(found, _USUAL_CLIENT)
-
-
-def _quoted(word: str) -> str:
-    return list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)

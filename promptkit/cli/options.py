@@ -208,7 +208,7 @@ SERVE_OPTIONS: Final[dict[str, dict[str, Any]]] = {
         "metavar": "FILE",
         "help": "write one line of JSON per request to FILE, without the values of arguments",
     },
-    "--otel": {"action": "store_true", "help": "tell OpenTelemetry of each request (promptkit[otel])"},
+    "--otel": {"action": "store_true", "help": "tell OpenTelemetry of each request (the extra otel)"},
 }
 
 #: The options of `serve` over HTTP.

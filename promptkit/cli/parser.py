@@ -106,9 +106,7 @@ def _add_serve(serve: argparse.ArgumentParser) -> None:
     add_target(serve, nargs="?")
     for name, settings in SERVE_OPTIONS.items():
         serve.add_argument(name, **settings)
-    http = serve.add_argument_group(
-        "HTTP", "In place of standard input and output. It needs promptkit[http]."
-    )
+    http = serve.add_argument_group("HTTP", "In place of standard input and output. It needs the extra http.")
     for name, settings in HTTP_OPTIONS.items():
         http.add_argument(name, **settings)
     group = serve.add_argument_group(

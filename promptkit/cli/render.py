@@ -25,6 +25,7 @@ from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import LoadError, UnknownPrompt, UnknownResource, nearest
+from promptkit.errors.sources import text_of
 from promptkit.exports.errors import ExportError
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
@@ -107,7 +108,9 @@ class _Request:
         try:
             from promptkit.cli.questions import ask
         except ModuleNotFoundError:
-            print_error("to be asked for what is missing, run: pip install 'promptkit[cli]'")
+            from promptkit.errors.distribution import install_command
+
+            print_error(f"to be asked for what is missing, run: {install_command('cli')}")
             return given
         return ask(catalog, prompt, given, self._folder)
 
@@ -124,7 +127,7 @@ class _Request:
             files = self._write_media(contents, name)
             self._print_form(shown, files, as_json, redactor)
         except OSError as error:
-            print_error(f"cannot write to {self._options.out!r}: {error.strerror}")
+            print_error(f"cannot write to {error.filename or self._options.out!r}: {error.strerror}")
             return Exit.USAGE
         except ExportError as error:
             print_error(f"{error.reason} (--lossy shows text in place of what cannot be taken)")
@@ -222,11 +225,7 @@ def _faults_of(name: str, recipes: Recipes, diagnostics: Collection[Diagnostic])
 
 def _mentions(diagnostic: Diagnostic, name: str) -> bool:
     """Whether a file that cannot be imported seems to define the prompt called *name*."""
-    file = Path(diagnostic.location.file)
+    source = text_of(diagnostic.location.file)
     word = re.escape(name)
-    try:
-        source = file.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
     defined = rf"""^\s*(?:async\s+)?def\s+{word}\b|\bname\s*=\s*["']{word}["']"""
-    return file.stem == name or re.search(defined, source, re.MULTILINE) is not None
+    return Path(diagnostic.location.file).stem == name or re.search(defined, source, re.MULTILINE) is not None

@@ -42,10 +42,7 @@ if TYPE_CHECKING:
     from promptkit.server.observers import Observer
     from promptkit.server.snapshot import Snapshot
 
-__all__ = ["NEEDS_OTEL", "limits_of", "run"]
-
-#: What is said if the API of OpenTelemetry is not installed.
-NEEDS_OTEL: Final = "--otel needs {}: pip install 'promptkit[otel]'"
+__all__ = ["limits_of", "run"]
 
 #: How long to wait for a request for a list before recipes are imported, in seconds.
 _FIRST_LIST_WAIT_S: Final = 0.05
@@ -71,7 +68,9 @@ def run(options: "Namespace") -> int:
         _print(f"standard input and output must be open: {error}")
         return Exit.USAGE
     if os.isatty(wire.reading):
-        example = f"promptkit render {options.target} NAME"
+        from promptkit.fragments.shell_words import quoted_path
+
+        example = f"promptkit render {quoted_path(options.target)} NAME"
         _print(f"waiting for an MCP client on standard input; to see a prompt, run: {example}")
     try:
         observer = _observer(options)
@@ -79,7 +78,9 @@ def run(options: "Namespace") -> int:
         _print(f"cannot write to {options.audit!r}: {error.strerror}")
         return Exit.USAGE
     except ModuleNotFoundError as error:
-        _print(NEEDS_OTEL.format(error.name))
+        from promptkit.errors.distribution import install_command
+
+        _print(f"--otel needs {error.name}: {install_command('otel')}")
         return Exit.USAGE
     cache = _startup_cache(options)
     early = _answer_early(options, wire, cache.listings() if cache else None)

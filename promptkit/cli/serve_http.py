@@ -17,6 +17,7 @@ from promptkit.cli.authorization import asks_for_tokens, authorizer_of, contradi
 from promptkit.cli.loading import report_faults, report_hidden
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors import standard_error
+from promptkit.errors.distribution import install_command
 from promptkit.errors.standard_error import say
 from promptkit.transports.http import listeners
 from promptkit.transports.http.balance import Balance
@@ -123,7 +124,7 @@ def _unusable(options: Namespace) -> str | None:
     try:
         import_module(_EXTRA)
     except ModuleNotFoundError as error:
-        return f"--http needs {error.name}: pip install 'promptkit[http]'"
+        return f"--http needs {error.name}: {install_command('http')}"
     if (options.workers or 1) > 1 and sys.platform == "win32":
         return "--workers needs another system than Windows, which cannot fork"
     if (options.workers or 1) > _MAX_WORKERS:
@@ -197,9 +198,7 @@ def _load(options: Namespace) -> tuple[Reloader, Catalog]:
 
 def _why_not_made(options: Namespace, error: ModuleNotFoundError | ValueError | OSError) -> str:
     if isinstance(error, ModuleNotFoundError):
-        from promptkit.cli.serve import NEEDS_OTEL
-
-        return NEEDS_OTEL.format(error.name)
+        return f"--otel needs {error.name}: {install_command('otel')}"
     if isinstance(error, OSError):
         return f"cannot write to {options.audit!r}: {error.strerror}"
     return str(error)

@@ -8,11 +8,14 @@ from hashlib import sha1, sha256
 from pathlib import Path
 from typing import Final
 
+from promptkit.errors.regular_files import read_regular_file
+
 __all__ = ["estimated"]
 
 #: What tiktoken would fetch, and the digest that it must have.
 _NAME: Final = "o200k_base"
 _SOURCE: Final = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+_MAX_BYTES: Final = 16 << 20
 _DIGEST: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
 #: English text has about so many characters a token.
@@ -52,7 +55,8 @@ def _is_cached() -> bool:
     if folder is None:
         folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")
     try:
-        data = (Path(folder) / sha1(_SOURCE.encode()).hexdigest()).read_bytes()  # noqa: S324 (a file's name)
+        file = Path(folder) / sha1(_SOURCE.encode()).hexdigest()  # noqa: S324 (a file's name)
+        data = read_regular_file(file, _MAX_BYTES)  # others may write to the folder
     except OSError:
         return False
     return sha256(data).hexdigest() == _DIGEST

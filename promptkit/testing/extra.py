@@ -1,4 +1,4 @@
-"""The extra ``promptkit[testing]``: what to say where it is missing."""
+"""The extra ``testing``: what to say where it is missing."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,5 +26,7 @@ def needed_by(user: str, package: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != package:
             raise
-        msg = f"{user} needs {package}: run python -m pip install 'promptkit[testing]'"
+        from promptkit.errors.distribution import install_command
+
+        msg = f"{user} needs {package}: {install_command('testing')}"
         raise ModuleNotFoundError(msg, name=package) from None

@@ -4,6 +4,7 @@ The root of a project with prompts, from which its tests may import as its recip
 Every run of pytest comes here, so this imports nothing of promptkit, and reads few files.
 """
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,8 @@ _FOLDERS: Final = ("recipes", "prompts")
 #: The configuration of promptkit, in any table or key of a ``pyproject.toml``.
 _TABLE: Final = re.compile(rb"tool\.promptkit(?![\w-])")
 
-#: How much is read of a module.
+#: How much is read of a configuration, and of a module.
+_MAX_BYTES: Final = 1 << 20
 _READ_BYTES: Final = 1 << 16
 
 
@@ -47,9 +49,17 @@ def root_of(folder: Path) -> Path:
     Return the nearest folder with a mark of a project, from *folder* upwards; its parent if there is none.
     """
     for place in (folder, *folder.parents):
-        if any((place / mark).exists() for mark in _MARKERS):
+        if any(_counts(place / mark, folder) for mark in _MARKERS):
             return place
     return folder.parent
+
+
+def _counts(mark: Path, folder: Path) -> bool:
+    """Whether a mark exists, and is no other user's than the folder itself, as for the recipes."""
+    if not mark.exists():
+        return False
+    own = {0, folder.stat().st_uid, os.geteuid()} if hasattr(os, "geteuid") else {0}
+    return mark.lstat().st_uid in own
 
 
 @lru_cache
@@ -62,12 +72,13 @@ def _root_with_prompts(folder: Path) -> str | None:
 
 @lru_cache
 def _is_configured(root: Path) -> bool:
-    return _TABLE.search(_read(root / "pyproject.toml")) is not None
+    file = root / "pyproject.toml"
+    return file.is_file() and _TABLE.search(_beginning(file, _MAX_BYTES)) is not None
 
 
 @lru_cache
 def _has_recipes(folder: Path) -> bool:
-    return any(b"promptkit" in _read(file, _READ_BYTES) for file in _modules(folder))
+    return any(b"promptkit" in _beginning(file, _READ_BYTES) for file in _modules(folder))
 
 
 def _modules(folder: Path) -> Iterator[Path]:
@@ -77,12 +88,13 @@ def _modules(folder: Path) -> Iterator[Path]:
     except OSError:
         return
     for file in files:
-        if not file.name.startswith(("_", ".", "test_")) and file.name != "conftest.py":
+        is_private = file.name.startswith(("_", ".", "test_")) or file.name == "conftest.py"
+        if not is_private and file.is_file():  # a pipe would hold the run
             yield file
 
 
-def _read(file: Path, limit: int = -1) -> bytes:
-    """Return a file, or so much of it; nothing if it cannot be read."""
+def _beginning(file: Path, limit: int) -> bytes:
+    """Return so much of a file; nothing if it cannot be read."""
     try:
         with file.open("rb") as stream:
             return stream.read(limit)

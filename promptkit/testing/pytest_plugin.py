@@ -30,6 +30,7 @@ __all__ = [
     "pytest_assertrepr_compare",
     "pytest_collect_directory",
     "pytest_collect_file",
+    "pytest_collectreport",
     "pytest_configure",
     "pytest_load_initial_conftests",
     "pytest_pycollect_makemodule",
@@ -167,6 +168,21 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     for named in _named(early_config):
         for folder in (*named.parents, named, *named.glob("test*")):
             pytest_collect_directory(folder)
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """
+    Say if a test cannot be imported as another project's package of the same name lies over this one.
+
+    Args:
+        report:
+            What came of collecting.
+    """
+    if report.failed and "promptkit" in str(report.longrepr):
+        from promptkit.errors.distribution import other_package
+
+        if (reason := other_package()) is not None:
+            report.sections.append(("promptkit", reason))
 
 
 @pytest.hookimpl(tryfirst=True, optionalhook=True)  # pytest 7 does not have this hook

@@ -374,3 +374,21 @@ class TestBuild:
         Whoever builds an image is not who serves from it.
         """
         assert stat.S_IMODE(built.stat().st_mode) == 0o644
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need privileges")
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_what_is_no_file_stays(kind, place, run):
+    """
+    A device or a pipe is not replaced by a file, nor is a link.
+    """
+    out = place / "out"
+    out.symlink_to(os.devnull) if kind == "link" else os.mkfifo(out)
+    before = out.lstat()
+
+    process = run("build", "recipes", "--out", str(out))
+    said, err = process.communicate(timeout=20)
+
+    assert (process.returncode, said) == (1, b"")
+    assert err.decode() == f"promptkit: cannot write {str(out)!r}: it is no regular file\n"
+    assert out.lstat().st_ino == before.st_ino

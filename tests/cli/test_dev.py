@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from promptkit.errors.distribution import install_command
 from tests.terminal import COMMAND, command, environment
 
 pytest.importorskip("uvicorn")
@@ -142,7 +143,7 @@ def test_the_extra_is_missing(recipes, tmp_path):
     )
 
     assert (code, out) == (2, b"")
-    assert err == b"promptkit: dev needs jinja2: pip install 'promptkit[preview]'\n"
+    assert err.decode() == f"promptkit: dev needs jinja2: {install_command('preview')}\n"
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])

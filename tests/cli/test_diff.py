@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from promptkit.cli import main
 from tests.terminal import command, ended_on_terminal, environment
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="there is no git")
@@ -337,6 +338,99 @@ class TestErrors:
         assert "ended with code 7, and without an answer" in err
 
 
+class TestPrograms:
+    """What a repository configures runs nowhere, and the code of the other revision not for ever."""
+
+    @pytest.fixture
+    def program(self, tmp_path):
+        """A program that says that it ran."""
+        program = tmp_path / "program"
+        program.write_text(f"#!/bin/sh\necho ran >> '{tmp_path}/ran'\nexec cat\n")
+        program.chmod(0o755)
+        return program
+
+    @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+    @pytest.mark.parametrize("name", ["post-index-change", "post-checkout", "reference-transaction"])
+    def test_hooks(self, name, repository, program, tmp_path):
+        """
+        Neither from their usual place nor from one that is configured.
+        """
+        hooks = repository / ".git" / "hooks"
+        hooks.mkdir(exist_ok=True)
+        (hooks / name).symlink_to(program)
+
+        assert diff(repository)[0] == 0
+        git(repository, "config", "core.hooksPath", str(hooks))
+        assert diff(repository)[0] == 0
+        assert not (tmp_path / "ran").exists()
+
+    @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+    @pytest.mark.parametrize("name", ["plain", "with.dots and blanks"])
+    @pytest.mark.parametrize("kind", ["smudge", "process"])
+    def test_filters(self, kind, name, repository, program, tmp_path):
+        """
+        Files are those that were committed, also where a filter is required.
+        """
+        git(repository, "config", f"filter.{name}.{kind}", str(program))
+        git(repository, "config", f"filter.{name}.required", "true")
+        attribute = f"*.py filter={name.partition(' ')[0]}\n"
+        (repository / ".git" / "info").mkdir(exist_ok=True)
+        (repository / ".git" / "info" / "attributes").write_text(attribute)
+
+        code, _, err = diff(repository)
+
+        assert (code, err) == (0, "")
+        assert not (tmp_path / "ran").exists()
+
+    @pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+    @pytest.mark.parametrize(
+        "setting", ["core.fsmonitor", "core.pager", "diff.external", "core.sshCommand", "core.gitProxy"]
+    )
+    def test_other_programs(self, setting, repository, program, tmp_path):
+        """
+        Whatever may be named.
+        """
+        git(repository, "config", setting, str(program))
+
+        assert diff(repository)[0] == 0
+        assert not (tmp_path / "ran").exists()
+
+    def test_a_filter_that_cannot_be_switched_off(self, repository):
+        """
+        It is refused, as git takes what is in front of the first = for the name.
+        """
+        git(repository, "config", "filter.a=b.smudge", "cat")
+
+        code, _, err = diff(repository)
+
+        assert (code, err) == (
+            2,
+            "promptkit: the filter 'a=b' in git's configuration cannot be switched off: rename it\n",
+        )
+
+    def test_a_recipe_that_hangs(self, repository, monkeypatch, capsys):
+        """
+        The revision is named, and the time that it had.
+        """
+        edit(repository, "import time\ntime.sleep(60)\n" + BEFORE)
+        git(repository, "commit", "--all", "--quiet", "--message=Hangs")
+        monkeypatch.setattr("promptkit.cli.differences.sides._MAX_S", 1)
+        monkeypatch.chdir(repository)
+
+        assert main(["diff"]) == 2
+        assert "the process that loads " in (err := capsys.readouterr().err)
+        assert err.endswith(" did not end within 1 s: a recipe in it hangs\n")
+
+    def test_the_help_says_whose_code_runs(self, capsys):
+        """
+        Who compares with a revision runs its recipes.
+        """
+        with pytest.raises(SystemExit):
+            main(["diff", "--help"])
+
+        assert "imports the recipes of that revision" in " ".join(capsys.readouterr().out.split())
+
+
 def evaluated(value, inputs, context):
     """What GitHub makes of a value: of the expressions that the action has, and no others."""
 
@@ -362,7 +456,10 @@ class TestAction:
         assert self.action.keys() >= {"name", "description", "inputs", "outputs", "runs"}
         assert self.action["runs"]["using"] == "composite"
         assert used == set(self.action["inputs"])
-        assert all(one["description"] and "default" in one for one in self.action["inputs"].values())
+        assert all(
+            one["description"] and ("default" in one) != one.get("required", False)
+            for one in self.action["inputs"].values()
+        )
         assert all(step["shell"] == "bash" and step["name"] for step in steps)
         # What a pull request names may hold anything: it reaches the shell as a variable alone.
         assert not any("${{" in step["run"] for step in steps)
@@ -371,7 +468,7 @@ class TestAction:
         """Run the action as GitHub does; return its code, what was printed, outputs and summary."""
         context = {"github.base_ref || github.event.repository.default_branch": "main"}
         inputs = {
-            name: evaluated(given.get(name.replace("-", "_"), one["default"]), {}, context)
+            name: evaluated(given.get(name.replace("-", "_"), one.get("default", "")), {}, context)
             for name, one in self.action["inputs"].items()
         }
         files = {name: home / name for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT")}
@@ -379,8 +476,6 @@ class TestAction:
         for file in files.values():
             file.write_text("")
         for step in self.action["runs"]["steps"]:
-            if step.get("if") == "inputs.install != ''" and not inputs["install"]:
-                continue
             own = {name: evaluated(value, inputs, context) for name, value in step.get("env", {}).items()}
             ran = subprocess.run(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],  # noqa: S607
@@ -452,4 +547,22 @@ class TestAction:
 
         assert self.steps(checkout, tmp_path, **told, target="nowhere")[0] == 2
         assert self.steps(checkout, tmp_path, **told, base="nowhere")[0] == 128
-        assert self.steps(checkout, tmp_path, **{**told, "install": "promptkit", "python": "false"})[0] == 1
+        assert self.steps(checkout, tmp_path, **{**told, "install": "x.whl", "python": "false"})[0] == 1
+
+    def test_it_fails_where_promptkit_is_missing(self, checkout, tmp_path):
+        """
+        A Python without it is no change that breaks callers, which may be allowed. What installs it has no
+        default, as the name on PyPI is another project's.
+        """
+        bare = tmp_path / "python"
+        bare.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+        bare.chmod(0o755)
+
+        code, printed, outputs, _ = self.steps(checkout, tmp_path, python=str(bare), fail_on_breaking="false")
+
+        assert (code, outputs) == (1, "")
+        assert "No module named promptkit" in printed
+        assert self.action["inputs"]["install"] == {
+            "description": self.action["inputs"]["install"]["description"],
+            "required": True,
+        }

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from promptkit.errors.distribution import install_command
 from tests.terminal import ESCAPES, Person, command
 
 pytest.importorskip("pty", reason="Windows has no pseudoterminals")
@@ -187,7 +188,7 @@ def test_without_the_library(person, shelf):
 
     assert someone.ends() == (1, "")
     assert someone.shown.splitlines() == [
-        "promptkit: to be asked for what is missing, run: pip install 'promptkit[cli]'",
+        f"promptkit: to be asked for what is missing, run: {install_command('cli')}",
         "promptkit: prompt 'hides': 'key' is missing",
     ]
 

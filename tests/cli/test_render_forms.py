@@ -180,6 +180,27 @@ class TestMedia:
         assert run(capsys, "render", "hides", "key=x", "--out", "media")[0] == 0
         assert not (shelf / "media").exists()
 
+    @pytest.mark.skipif(os.name == "nt", reason="links need privileges")
+    @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
+    def test_what_lies_there_is_not_written_through(self, kind, shelf, capsys):
+        """
+        It stays, and so does what a link leads to.
+        """
+        (shelf / "media").mkdir()
+        (shelf / "other").write_text("mine")
+        file = shelf / "media" / "mixed-1.png"
+        if kind == "pipe":
+            os.mkfifo(file)
+        else:
+            file.symlink_to(shelf / "other" if kind == "link" else os.devnull)
+
+        code, out, err = run(capsys, "render", "mixed", "--out", "media")
+
+        assert (code, out) == (2, "")
+        assert err == "promptkit: cannot write to 'media/mixed-1.png': it is no regular file\n"
+        assert (shelf / "other").read_text() == "mine"
+        assert not file.is_file() or file.is_symlink()
+
     def test_what_cannot_be_written(self, shelf, capsys):
         """
         The folder is named, with the reason.

@@ -12,6 +12,7 @@ from promptkit import asgi
 from promptkit.cli import main
 from promptkit.cli.configured import configure
 from promptkit.cli.options import parse
+from promptkit.errors.distribution import install_command
 from tests.wire import line, modern
 
 #: How long anything is waited for, in seconds. It is a bound, no figure.
@@ -124,7 +125,7 @@ class TestRefusals:
 
         said = refused("--http", "0", recipes=recipes(greet=""), environment=environment)
 
-        assert said == "promptkit: --http needs httptools: pip install 'promptkit[http]'\n"
+        assert said == f"promptkit: --http needs httptools: {install_command('http')}\n"
 
     @pytest.mark.parametrize("workers", ["1", "2"])
     def test_other_machines(self, recipes, workers):
@@ -192,7 +193,7 @@ class TestRefusals:
 
         said = refused(*words, recipes=recipes(greet=""), environment=environment)
 
-        assert said == "promptkit: --issuer needs joserfc: pip install 'promptkit[http,auth]'\n"
+        assert said == f"promptkit: --issuer needs joserfc: {install_command('http,auth')}\n"
 
     @pytest.mark.parametrize(
         "url", ["prompts.example", "ftp://prompts.example/", "https://prompts.example/?a=b"]

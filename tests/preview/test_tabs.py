@@ -610,6 +610,23 @@ class TestCommandLine:
         said = json.loads(capfd.readouterr().out)["messages"][0]["content"]["text"]
         assert said == f"<{text}>"
 
+    @pytest.mark.parametrize("name", ["$(touch pwned)", "b;touch pwned;", "x\ny", "language "])
+    def test_an_argument_that_there_is_not(self, name):
+        """
+        A link may hold any name: what the prompt does not have is left out of the command.
+        """
+        (command,) = texts("command-line", rendered(media, **{"code": "x", name: "y"}), target="recipes")
+
+        assert command == "promptkit render recipes media code=x"
+
+    def test_a_target_like_an_option(self):
+        """
+        It is a path all the same.
+        """
+        (command,) = texts("command-line", rendered(media, code="x"), target="--help")
+
+        assert command == "promptkit render ./--help media code=x"
+
     def test_a_plain_command_is_plain(self):
         """
         Nothing is quoted that need not be.

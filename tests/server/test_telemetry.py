@@ -18,6 +18,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 from promptkit import Arg, prompt, resource
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.errors.distribution import install_command
 from promptkit.server.observers import joined
 from promptkit.server.telemetry import PIPE, TCP, Telemetry
 from promptkit.transports.http.hosting import Settings, host
@@ -357,7 +358,7 @@ def test_without_the_api_the_extra_is_named(tmp_path):
         said = done.stderr.splitlines()[-1]
         assert (done.returncode, said) == (
             2,
-            "promptkit: --otel needs opentelemetry: pip install 'promptkit[otel]'",
+            f"promptkit: --otel needs opentelemetry: {install_command('otel')}",
         )
 
 

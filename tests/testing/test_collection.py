@@ -10,6 +10,7 @@ import pytest
 
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
+from promptkit.errors.distribution import install_command
 
 ROOT = Path(__file__).parents[2]
 pytest_plugins = ["pytester"]
@@ -434,4 +435,4 @@ def test_what_is_missing_is_named_with_the_command(project, run):
     ran = run("--promptkit", "recipes", "-p", "no:hypothesispytest")
 
     assert outcomes(ran)[1] == ["sound.py::refuse", "sound.py::review"]
-    assert "needs hypothesis: run python -m pip install 'promptkit[testing]'" in ran.stdout.str()
+    assert f"needs hypothesis: {install_command('testing')}" in ran.stdout.str()

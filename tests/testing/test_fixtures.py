@@ -5,6 +5,8 @@ from textwrap import dedent
 
 import pytest
 
+from promptkit.errors.distribution import install_command
+
 pytest_plugins = ["pytester"]
 
 RECIPE = '''
@@ -226,7 +228,4 @@ class TestSnapshot:
         ran = run("-p", "no:syrupy")
 
         ran.assert_outcomes(errors=1, passed=1)
-        assert (
-            "promptkit_snapshot needs syrupy: run python -m pip install 'promptkit[testing]'"
-            in ran.stdout.str()
-        )
+        assert f"promptkit_snapshot needs syrupy: {install_command('testing')}" in ran.stdout.str()

@@ -137,7 +137,7 @@ def read_servers(place: Place) -> tuple[FileContents, str, ServerTable]:
     Raises:
         FileRefused: If it cannot be read.
     """
-    contents = read_file(place.file)
+    contents = read_file(place.file, place.project if place.scope == "project" else None)
     try:
         text = (contents.data or b"").decode()
         return contents, text, ServerTable(place.profile, text)

@@ -1,6 +1,7 @@
 """The table of servers in a client's configuration, and texts with one entry more, changed or less."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
@@ -12,6 +13,16 @@ __all__ = ["ServerTable", "text_of"]
 _MARK: Final = "\ufeff"
 
 _MODULES: Final[Mapping[Format, str]] = {"json": "jsonc", "toml": "toml", "yaml": "yaml"}
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    """Refuse what is nested more deeply than what reads, compares and copies it can go down."""
+    try:
+        yield
+    except RecursionError:
+        msg = "it is nested too deeply to be read"
+        raise DocumentError(msg) from None
 
 
 class _Editor(Protocol):
@@ -45,7 +56,8 @@ class ServerTable:
         self._client = client
         # Each needs a library of its own.
         self._editor = cast("_Editor", import_module(f"promptkit.cli.clients.{_MODULES[client.format]}"))
-        self._data = self._editor.read(self._text)
+        with _reading():
+            self._data = self._editor.read(self._text)
         self._path = self._servers_path()
 
     @property
@@ -54,6 +66,7 @@ class ServerTable:
         found = _at(self._data, self._path)
         return found if isinstance(found, Mapping) else {}
 
+    @_reading()
     def with_entry(self, name: str, entry: Mapping[str, Any]) -> str:
         """
         Return the text with an entry. What else stands in one that exists is kept.
@@ -81,6 +94,7 @@ class ServerTable:
                 text = self._editor.put(text, (*path, key), value)
         return self._checked(text, path, {**wanted, **entry})
 
+    @_reading()
     def without(self, name: str) -> str:
         """
         Return the text without an entry.

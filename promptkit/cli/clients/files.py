@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct
 from platformdirs import user_state_path
 
 from promptkit.cli.clients.errors import FileRefused
+from promptkit.errors.regular_files import read_regular_file
 
 __all__ = ["FileContents", "back_up", "read_file", "replace_file"]
+
+#: A larger file is no configuration; that of Claude Code is its memory, too.
+_MAX_BYTES: Final = 16 << 20
 
 _CHANGED = "it was changed by somebody else at the same time, and is left as it is: run the command again"
 
@@ -39,14 +44,24 @@ class FileContents(Struct, frozen=True):
     data: bytes | None
 
 
-def read_file(file: Path) -> FileContents:
+def read_file(file: Path, project: str | None = None) -> FileContents:
     """
     Read a file, which may be missing.
 
+    Args:
+        file:
+            Its path.
+
+        project:
+            The folder that links must not lead out of, as somebody else may have made them; None if they may
+            lead anywhere.
+
     Raises:
-        FileRefused: If it is no file, or cannot be read.
+        FileRefused: If it is no file, cannot be read, or leads out of the project.
     """
     target = Path(os.path.realpath(file))
+    if project is not None and not target.is_relative_to(os.path.realpath(project)):
+        raise FileRefused(file, "it leads out of the project: replace the link by a file")
     return FileContents(file, target, _data(file, target))
 
 
@@ -109,7 +124,7 @@ def _data(file: Path, target: Path) -> bytes | None:
     try:
         if not stat.S_ISREG(target.stat().st_mode):
             raise FileRefused(file, "it is no file")
-        return target.read_bytes()
+        return read_regular_file(target, _MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -8,6 +8,7 @@ text with those blanked. The tokens tell where to write.
 import itertools
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -18,10 +19,11 @@ from promptkit.cli.clients.layout import nested, newline_of
 
 __all__ = ["put", "read", "take"]
 
+#: What has no end takes all that follows, so that nothing is looked at twice.
 _TOKEN: Final = re.compile(
-    r"""(?P<comment>//[^\r\n]*|/\*.*?\*/)
+    r"""(?P<comment>//[^\r\n]*|/\*.*?(?:\*/|\Z))
       | (?P<blank>[ \t\r\n]+)
-      | (?P<token>"(?:[^"\\]|\\.)*" | [{}\[\],:] | [^\s{}\[\],:"/]+ | .)""",
+      | (?P<token>"(?:[^"\\]|\\(?:.|\Z))*(?:"|\Z) | [{}\[\],:] | [^\s{}\[\],:"/]+ | .)""",
     re.DOTALL | re.VERBOSE,
 )
 _CLOSING: Final = ("}", "]")
@@ -72,9 +74,6 @@ def read(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         msg = f"this is not JSON: {error.msg}"
         raise DocumentError(msg, error.lineno, error.colno) from None
-    except RecursionError:
-        msg = "it is nested too deeply to be read"
-        raise DocumentError(msg) from None
     if not isinstance(data, dict):
         msg = "it holds no object, so that a server has no place in it"
         raise DocumentError(msg)
@@ -141,8 +140,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object. One with the same name twice says nothing that all programs agree on."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         msg = f"it has {twice!r} twice in one object: take one of them out"
         raise DocumentError(msg)
     return found
@@ -150,7 +148,10 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _blanked(text: str) -> str:
     """The text with blanks in place of comments and last commas, so that every place stays the same."""
-    places = [match.span() for match in _TOKEN.finditer(text) if match.lastgroup == "comment"]
+    comments = (match for match in _TOKEN.finditer(text) if match.lastgroup == "comment")
+    places = [
+        one.span() for one in comments if one[0][1] == "/" or (one[0].endswith("*/") and len(one[0]) > 3)
+    ]
     tokens = list(_tokens(text))
     for this, following in itertools.pairwise(tokens):
         if this.text == "," and following.text in _CLOSING:

@@ -1,6 +1,5 @@
 """Printing what stands in clients' configurations, and what was changed there, as text or as JSON."""
 
-import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from promptkit.cli.clients.servers import command_in, is_ours, url_in
 from promptkit.cli.clients.table import CLIENTS
 from promptkit.cli.output import Output
 from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import command_line
 
 __all__ = ["print_change", "print_places"]
 
@@ -92,7 +92,7 @@ def _change_lines(change: Change, backup: Path | None, *, is_done: bool) -> Iter
     elif is_done:
         yield f"{client.title} {'has' if is_added else 'no longer has'} the server {change.name!r}"
     elif change.commands:
-        yield from (shlex.join(command) for command in change.commands)
+        yield from map(command_line, change.commands)
     else:
         yield from change.diff.splitlines()
     if is_done or not change.is_needed:
@@ -136,5 +136,5 @@ def _configuration_lines(client: dict[str, Any]) -> Iterator[str]:
         if "error" in found:
             yield f"        {found['error']}"
         for name, entry in found["servers"].items():
-            started = url_in(profile, entry) or shlex.join(command_in(profile, entry) or ())
+            started = url_in(profile, entry) or command_line(command_in(profile, entry) or ())
             yield f"        {name}: {started}"

@@ -5,7 +5,8 @@ ruamel.yaml tells where the keys and values stand, and writes the new lines.
 """
 
 from io import StringIO
-from typing import Any, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -15,6 +16,11 @@ from promptkit.cli.clients.errors import DocumentError
 from promptkit.cli.clients.layout import nested, newline_of
 
 __all__ = ["put", "read", "take"]
+
+
+#: How long a text may be, as a second goes into that many characters, and how much its aliases may stand for.
+_MAX_CHARACTERS: Final = 1 << 17
+_MAX_VALUES: Final = 100_000
 
 
 class _Pair(NamedTuple):
@@ -29,9 +35,14 @@ def read(text: str) -> dict[str, Any]:
     Return what a text says; an empty mapping for an empty text.
 
     Raises:
-        DocumentError: If it is no YAML mapping.
+        DocumentError: If it is no YAML mapping, is too long, or if its aliases stand for too much.
     """
+    if len(text) > _MAX_CHARACTERS:
+        msg = f"it has more than {_MAX_CHARACTERS:,} characters, which are too many to be read as YAML"
+        raise DocumentError(msg)
     try:
+        if "*" in text:
+            _extent(_composed(text), {})
         data = YAML(typ="safe", pure=True).load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark
@@ -45,6 +56,21 @@ def read(text: str) -> dict[str, Any]:
         msg = "it holds no mapping, so that a server has no place in it"
         raise DocumentError(msg)
     return data or {}
+
+
+def _extent(node: Node | None, known: dict[int, int]) -> int:
+    """How many values a node stands for, with those that its aliases repeat. Raises DocumentError."""
+    if node is None or isinstance(node, ScalarNode):
+        return 1
+    size = known.get(id(node))
+    if size is None:
+        known[id(node)] = 0  # while what is in it is counted
+        below = chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value
+        size = known[id(node)] = 1 + sum(_extent(one, known) for one in below)
+    if size == 0 or size > _MAX_VALUES:
+        msg = f"its aliases stand for more than {_MAX_VALUES:,} values" if size else "it holds itself"
+        raise DocumentError(msg)
+    return size
 
 
 def put(text: str, path: tuple[str, ...], value: Any) -> str:
@@ -115,6 +141,10 @@ def _put(text: str, at: Node | None, above: _Pair | None, path: tuple[str, ...],
 
 def _root(text: str) -> Node | None:
     read(text)
+    return _composed(text)
+
+
+def _composed(text: str) -> Node | None:
     return YAML(typ="safe", pure=True).compose(StringIO(text, newline=""))  # type: ignore[no-any-return]
 
 

@@ -3,10 +3,16 @@
 import os
 import subprocess
 from pathlib import Path
+from typing import Final
 
 from promptkit.errors.exceptions import PromptkitError
 
 __all__ = ["Repository", "RevisionError"]
+
+
+#: No program that a repository configures runs: hooks, monitors of files, what fetches missing objects.
+_NO_PROGRAMS: Final = ("--no-pager", "-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=")
+_NO_FETCH: Final = {"GIT_NO_LAZY_FETCH": "1"}
 
 
 class RevisionError(PromptkitError):
@@ -62,7 +68,7 @@ class Repository:
 
     def write(self, commit: str, folder: Path) -> None:
         """
-        Write the files of *commit* into *folder*, as a checkout would.
+        Write the files of *commit* into *folder*, as they were committed: filters do not run.
 
         The index of its own that git needs for this lies outside of the repository. Neither hooks run, nor is
         a worktree noted anywhere. Submodules are empty folders.
@@ -71,10 +77,22 @@ class Repository:
             RevisionError: If git cannot write them.
         """
         index = folder.with_name(f"{folder.name}.index")
-        own = {**os.environ, "GIT_INDEX_FILE": str(index)}
+        own = {"GIT_INDEX_FILE": str(index)}
         self._git("read-tree", commit, environment=own)
-        self._git("checkout-index", "--all", "--quiet", f"--prefix={folder}{os.sep}", environment=own)
+        prefix = f"--prefix={folder}{os.sep}"
+        self._git(*self._no_filters(), "checkout-index", "--all", "--quiet", prefix, environment=own)
         (folder / ".git").mkdir(parents=True)  # the root of the project is found by it
+
+    def _no_filters(self) -> list[str]:
+        """The options that switch each filter off that is configured. Raises RevisionError."""
+        keys = self._git("config", "--null", "--name-only", "--list").split("\0")
+        names = {key.removeprefix("filter.").rpartition(".")[0] for key in keys if key.startswith("filter.")}
+        for name in names:
+            if "=" in name:  # where -c ends the name
+                msg = f"the filter {name!r} in git's configuration cannot be switched off: rename it"
+                raise RevisionError(msg)
+        settings = ("smudge=", "process=", "required=false")
+        return [word for name in names for one in settings for word in ("-c", f"filter.{name}.{one}")]
 
     def _is_empty(self) -> bool:
         """Whether nothing was committed yet."""
@@ -84,16 +102,16 @@ class Repository:
         where = getattr(self, "root", self._folder)
         try:
             ran = subprocess.run(  # noqa: S603 (git, with arguments of our own)
-                ["git", "-C", where, *arguments],  # noqa: S607 (the user's)
+                ["git", "-C", where, *_NO_PROGRAMS, *arguments],  # noqa: S607 (the user's)
                 capture_output=True,
                 check=False,
-                env=environment,
+                env={**os.environ, **_NO_FETCH, **(environment or {})},
                 stdin=subprocess.DEVNULL,
             )
         except FileNotFoundError:
             msg = "diff needs git, which is not installed, or not on the PATH"
             raise RevisionError(msg) from None
         if ran.returncode:
-            said = ran.stderr.decode(errors="replace").strip() or f"git {arguments[0]} failed"
+            said = ran.stderr.decode(errors="replace").strip() or f"git {' '.join(arguments)} failed"
             raise _GitFailed(said)
         return os.fsdecode(ran.stdout).rstrip("\r\n")

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -39,6 +39,10 @@ __all__ = ["ask_side", "main", "moved", "own_examples", "side_of"]
 Examples: TypeAlias = Mapping[str, Sequence[Any]]
 
 
+#: How long one side may take: importing the recipes has no limit of its own.
+_MAX_S: Final = 120.0
+
+
 def ask_side(folder: Path, target: str, examples: Examples | None = None) -> dict[str, Any]:
     """
     Return the data of one side.
@@ -56,17 +60,22 @@ def ask_side(folder: Path, target: str, examples: Examples | None = None) -> dic
     Raises:
         LoadError: If there is nothing at *target*.
 
-        RevisionError: If its process ends before it has answered.
+        RevisionError: If its process ends before it has answered, or does not end in time.
     """
     asked = {"target": target, "examples": examples}
-    ran = subprocess.run(  # noqa: S603 (this very program)
-        # -P, as the current folder may hold modules of the names that promptkit imports.
-        [sys.executable, "-P", "-m", __name__],
-        input=json.dumps(asked).encode(),
-        stdout=subprocess.PIPE,
-        cwd=folder,
-        check=False,
-    )
+    try:
+        ran = subprocess.run(  # noqa: S603 (this very program)
+            # -P, as the current folder may hold modules of the names that promptkit imports.
+            [sys.executable, "-P", "-m", __name__],
+            input=json.dumps(asked).encode(),
+            stdout=subprocess.PIPE,
+            cwd=folder,
+            check=False,
+            timeout=_MAX_S,
+        )
+    except subprocess.TimeoutExpired:
+        msg = f"the process that loads {target!r} did not end within {_MAX_S:g} s: a recipe in it hangs"
+        raise RevisionError(msg) from None
     if not ran.stdout:
         msg = f"the process that loads {target!r} ended with code {ran.returncode}, and without an answer"
         raise RevisionError(msg)

@@ -1,5 +1,5 @@
 """
-Configuration: the table ``[tool.promptkit]`` of the nearest ``pyproject.toml`` that has one.
+Configuration: the table ``[tool.promptkit]`` of the ``pyproject.toml`` at the project's root.
 
 It is looked for only where a command, or a test, is not told what to do.
 """
@@ -10,15 +10,29 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from promptkit.compiler.loading.targets import is_project
 from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
+from promptkit.errors.regular_files import is_foreign, read_regular_file
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["NO_FOLDER", "Configuration", "check_keys", "find_configuration", "find_target"]
+__all__ = ["NOT_MINE", "NO_FOLDER", "Configuration", "check_keys", "find_configuration", "find_target"]
 
 #: Where recipes lie if nothing says so, by precedence.
 _FOLDERS: Final = ("recipes", "prompts")
+
+#: Why the usual folder is not loaded where nothing is named.
+NOT_MINE: Final = "it belongs to another user: name it if you trust what is in it"
+
+#: Why their configuration is not read: a target in it is code to be run.
+_THEIRS: Final = (
+    "it belongs to another user, whose code it would run: "
+    "name the recipes on the command line, and it is not read, or make it yours"
+)
+
+#: A larger file is no configuration that somebody wrote.
+_MAX_BYTES: Final = 1 << 20
 
 #: Why nothing can be loaded where nothing is named.
 NO_FOLDER: Final = (
@@ -55,25 +69,34 @@ class Configuration(Struct, frozen=True):
     serve: Mapping[str, Any] = {}
 
 
-def find_configuration(start: "str | Path" = ".") -> Configuration:
+def find_configuration(start: "str | Path" = ".", *, only_own: bool = False) -> Configuration:
     """
     Return what the project says that *start* is in.
 
     Args:
         start:
-            A folder. The ``pyproject.toml`` may lie in it, or in any folder above it.
+            A folder. The ``pyproject.toml`` may lie in it, or in a folder above it. The search ends at the
+            first folder with one, or with a ``.git``.
+
+        only_own:
+            Whether to go without a file that belongs to another user, in place of refusing it.
 
     Raises:
-        ConfigurationError: If the file cannot be read, or says what it cannot say.
+        ConfigurationError: If the file cannot be read, says what it cannot say, or belongs to another user.
     """
     folder = os.path.abspath(start)
-    while True:
-        file = os.path.join(folder, "pyproject.toml")
-        if (table := _table(file)) is not None:
-            return _configuration(file, table)
+    while not is_project(folder):
         if (above := os.path.dirname(folder)) == folder:
             return Configuration()
         folder = above
+    file = os.path.join(folder, "pyproject.toml")
+    is_theirs = is_foreign(file) or is_foreign(folder)
+    table = None if is_theirs and only_own else _table(file)
+    if table is None:
+        return Configuration()
+    if is_theirs:
+        raise ConfigurationError(file, _THEIRS)
+    return _configuration(file, table)
 
 
 def find_target(start: "str | Path" = ".") -> str:
@@ -96,6 +119,8 @@ def find_target(start: "str | Path" = ".") -> str:
         return target
     for name in _FOLDERS:
         if os.path.isdir(folder := os.path.join(start, name)):
+            if is_foreign(folder):
+                raise LoadError(folder, NOT_MINE)
             return folder
     raise LoadError(os.path.join(start, _FOLDERS[0]), NO_FOLDER)
 
@@ -130,8 +155,7 @@ def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name
 def _table(file: str) -> dict[str, Any] | None:
     """Return the table ``[tool.promptkit]`` of *file*; None if there is no such file, or table."""
     try:
-        with open(file, "rb") as stream:
-            text = stream.read()
+        text = read_regular_file(file, _MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
@@ -144,6 +168,8 @@ def _table(file: str) -> dict[str, Any] | None:
         table = tomllib.loads(text.decode()).get("tool", {}).get("promptkit")
     except ValueError as error:  # no TOML, or no UTF-8
         raise ConfigurationError(file, f"it is not TOML: {error}") from None
+    except RecursionError:
+        raise ConfigurationError(file, "it is nested too deeply to be read") from None
     if table is not None and not isinstance(table, dict):
         raise ConfigurationError(file, "tool.promptkit is no table")
     return table

@@ -4,6 +4,8 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from promptkit.errors.regular_files import is_foreign
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -50,9 +52,14 @@ def place_of(target: str) -> tuple[str, str] | None:
     return (folder, f"{file}:{attribute}") if os.path.isfile(path) else None
 
 
-def is_project(folder: str) -> bool:
-    """Return whether *folder* is a project's own: it holds a ``pyproject.toml`` or a ``.git``."""
-    return any(os.path.exists(os.path.join(folder, mark)) for mark in _PROJECT_MARKERS)
+def is_project(folder: str, beside: str | None = None) -> bool:
+    """
+    Return whether *folder* is a project's own: it holds a ``pyproject.toml`` or a ``.git``.
+
+    With *beside*, a folder, marks count that belong to its owner, or to nobody other: see `is_foreign`.
+    """
+    marks = (os.path.join(folder, mark) for mark in _PROJECT_MARKERS)
+    return any(os.path.exists(mark) and not (beside and is_foreign(mark, beside)) for mark in marks)
 
 
 def project_root(folder: "str | Path") -> str:
@@ -66,10 +73,11 @@ def project_root(folder: "str | Path") -> str:
     Returns:
         The absolute path of the nearest folder above it that holds a ``pyproject.toml`` or a
         ``.git``; its parent if none does. *folder* itself does not count, as its modules are
-        the recipes.
+        the recipes. What another user has put there does not count.
     """
-    parent = above = os.path.dirname(os.path.abspath(folder))
-    while not is_project(above):
+    own = os.path.abspath(folder)
+    parent = above = os.path.dirname(own)
+    while not is_project(above, own):
         if (upper := os.path.dirname(above)) == above:
             return parent
         above = upper

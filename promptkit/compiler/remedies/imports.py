@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from promptkit.compiler.remedies.foreign_names import remedy_for_name, remedy_for_option
 from promptkit.compiler.remedies.missing_modules import children_of, missing_module
+from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
 
 __all__ = ["import_of", "import_remedy", "missing_module", "missing_name", "undefined_name"]
@@ -46,7 +47,7 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a
             return missing_module(name, file)
         case ImportError(name=str(module)):
             found = _CANNOT_IMPORT.search(str(error))
-            return missing_name(found[1], module) if found else None
+            return _other_package(module) or (missing_name(found[1], module) if found else None)
         case AttributeError(name=str(name)) if error.obj is not None:
             return _missing_attribute(name, error.obj)
         case NameError(name=str(name)):
@@ -60,6 +61,11 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a
         case TypeError() if found := _MISCALLED.search(str(error)):
             return _call_remedy(found[1])
     return None
+
+
+def _other_package(module: str) -> str | None:
+    """What to do if another project's package is imported in place of this one."""
+    return other_package() if module.partition(".")[0] == "promptkit" else None
 
 
 def _missing_attribute(name: str, owner: Any) -> str | None:

@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import Final
 
 from promptkit.compiler.loading.targets import project_root
+from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
+from promptkit.fragments.shell_words import command_line
 
 __all__ = ["children_of", "missing_module"]
 
@@ -55,6 +57,8 @@ _SKIPPED_FOLDERS: Final = ("node_modules", "site-packages", "__pycache__", "venv
 def missing_module(name: str, file: Path) -> str:
     """Return what to do when *file* imports the module *name*, which cannot be found."""
     parent, _, last = name.rpartition(".")
+    if parent.partition(".")[0] == "promptkit" and (other := other_package()) is not None:
+        return other
     package = sys.modules.get(parent)
     if package is not None:
         hidden = not last.startswith("_") and parent == "promptkit"
@@ -134,10 +138,4 @@ def _install(name: str) -> str:
     command = [sys.executable, "-m", "pip", "install", distribution]
     if find_spec("pip") is None:  # as in environments that uv makes
         command = ["uv", "pip", "install", "--python", sys.executable, distribution]
-    if os.name == "nt":
-        from subprocess import list2cmdline
-
-        return list2cmdline(command)
-    from shlex import join
-
-    return join(command)
+    return command_line(command)

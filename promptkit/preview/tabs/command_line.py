@@ -1,10 +1,9 @@
 """The tab *command line*: the command that prints the same."""
 
-import shlex
 from typing import Final
 
 from promptkit.catalog.arguments import Arguments
-from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import quoted, quoted_path
 from promptkit.preview.controls import is_upload
 from promptkit.preview.rendering import Rendering
 from promptkit.preview.tabs.content import Block, TabContent
@@ -15,19 +14,17 @@ __all__ = ["content", "variable"]
 #: Characters of a value that stands in the command itself. Systems take 128 KiB.
 _MAX_VALUE: Final = 32_000
 
-#: How a word is written in which nothing is invisible.
-_ESCAPES: Final = {"\n": "\\n", "\t": "\\t", "\\": "\\\\", "'": "\\'"}
-
 
 def content(rendering: Rendering, target: str, _choice: str) -> TabContent:
     """
     Return the command, quoted for a shell as Linux and macOS have it.
     """
     prompt = rendering.prompt
-    words = ["promptkit", "render", _quoted(target), _quoted(prompt.name)]
+    words = ["promptkit", "render", quoted_path(target), quoted(prompt.name)]
     notes = []
-    for name, value in rendering.given.items():
-        word, note = _argument(prompt.arguments, name, value, rendering.uploads.get(name))
+    # A link may bring any names: those that the prompt does not have are left out.
+    for name in filter(prompt.arguments.by_name.__contains__, rendering.given):
+        word, note = _argument(prompt.arguments, name, rendering.given[name], rendering.uploads.get(name))
         words.append(word)
         notes += [note] if note else []
     command = rendering.redactor.redacted(" ".join(words))
@@ -43,19 +40,19 @@ def variable(name: str) -> str:
 
 def _argument(arguments: Arguments, name: str, value: str, upload: Upload | None) -> tuple[str, str | None]:
     """One argument, and what is to be known of it."""
-    argument = arguments.by_name.get(name)
-    if argument is not None and argument.arg.secret:
+    argument = arguments.by_name[name]
+    if argument.arg.secret:
         note = f"The value of {name} is a secret, and left out: set the variable {variable(name)} to it."
         return f'{name}="${variable(name)}"', note
     if upload is not None and upload.files:
         return _uploaded(name, upload)
-    if "\0" in value or len(value) > _MAX_VALUE or (argument is not None and is_upload(argument)):
-        file = f"{name}.bin" if argument is not None and is_upload(argument) else f"{name}.txt"
+    if "\0" in value or len(value) > _MAX_VALUE or is_upload(argument):
+        file = f"{name}.bin" if is_upload(argument) else f"{name}.txt"
         return (
             f"{name}=@{file}",
             f"The value of {name} is read from {file}: save there what you uploaded or typed.",
         )
-    return _quoted(f"{name}={'@' * value.startswith('@')}{value}"), None
+    return quoted(f"{name}={'@' * value.startswith('@')}{value}", one_line=False), None
 
 
 def _uploaded(name: str, upload: Upload) -> tuple[str, str]:
@@ -65,18 +62,4 @@ def _uploaded(name: str, upload: Upload) -> tuple[str, str]:
     if len(upload.files) > 1:
         note = f"The value of {name} is made of {len(upload.files)} files, and a command line takes one."
     # "@@" and "@-" have a meaning of their own.
-    return _quoted(f"{name}=@{'./' * file.startswith(('@', '-'))}{file}"), note
-
-
-def _quoted(word: str) -> str:
-    """A word as a shell reads it. What nobody would see is escaped, which needs bash or zsh."""
-    return shlex.quote(word) if escape_invisible(word) == word else f"$'{''.join(map(_escaped, word))}'"
-
-
-def _escaped(character: str) -> str:
-    code = ord(character)
-    if character in _ESCAPES:
-        return _ESCAPES[character]
-    if 0x20 <= code < 0x7F:
-        return character
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    return quoted(f"{name}=@{'./' * file.startswith(('@', '-'))}{file}"), note

@@ -1,19 +1,17 @@
 """Writes compiled sets: the pages of all lists, and an index of them."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from types import MappingProxyType
 
 import msgspec
 from msgspec import Raw, Struct
 
+from promptkit.errors.regular_files import replace_regular_file
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
 from promptkit.transports.startup_cache.fingerprints import Inputs
 from promptkit.transports.startup_cache.store import (
     CONFIRMED,
-    FLAGS,
     MADE_BY,
     MAGIC,
     MAX_INDEX_BYTES,
@@ -80,15 +78,7 @@ def write_set(path: str, contents: Contents, mode: int = 0o600) -> None:
         msg = f"its index would have {len(index):,} bytes: at most {MAX_INDEX_BYTES:,} are read"
         raise ValueError(msg)
     head = MAGIC + CONFIRMED + len(index).to_bytes(8, "big") + digest(index)
-    scratch = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
-    try:
-        with open(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FLAGS, mode), "wb") as file:
-            file.write(b"".join((head, index, *body)))
-        os.replace(scratch, path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(scratch)
-        raise
+    replace_regular_file(path, head, index, *body, mode=mode)
 
 
 def _packed(contents: Contents) -> tuple[bytes, list[bytes]]:

@@ -1,5 +1,6 @@
 """Texts with one server more, changed or less: everything else in them stays byte for byte."""
 
+import contextlib
 import json
 import re
 import tomllib
@@ -414,3 +415,77 @@ def test_opencode_has_two_places():
 
     assert json.loads(added(client, newer, entry)) == {"mcp": {"servers": {"ours": entry}}}
     assert set(json.loads(added(client, older, entry))["mcp"]) == {"servers", "ours"}
+
+
+BOMB = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10)
+)
+MERGES = "a0: &a0 {x: 1}\n" + "".join(
+    f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 10)
+)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize(
+    ("client", "text", "said"),
+    [
+        (YAML_CLIENT, BOMB, "its aliases stand for more than 100,000 values"),
+        (YAML_CLIENT, MERGES, "its aliases stand for more than 100,000 values"),
+        (YAML_CLIENT, "a: &a {<<: *a}\n", "it holds itself"),
+        (YAML_CLIENT, "a: &a\n  b: [*a]\n", "it holds itself"),
+        (YAML_CLIENT, "a: " + "[" * 50_000, "it is nested too deeply to be read"),
+        (
+            YAML_CLIENT,
+            "a: 1\n" * 100_000,
+            "it has more than 131,072 characters, which are too many to be read as YAML",
+        ),
+        (TOML, "a = " + "[" * 100_000, "it is nested too deeply to be read"),
+        (TOML, "a = " + "{a = " * 100_000, "it is nested too deeply to be read"),
+        (JSON, "[" * 100_000, "it is nested too deeply to be read"),
+        (JSON, '{"mcpServers": ' + '{"a":' * 500_000, "it is nested too deeply to be read"),
+        (
+            JSON,
+            "{" + "".join(f'"k{n}":1,' for n in range(200_000)) + '"k199999":2}',
+            "it has 'k199999' twice",
+        ),
+        (JSON, '{"a": "' + r"\"" * 500_000, "this is not JSON"),
+        (JSON, "{" + "/* " * 500_000, "this is not JSON"),
+        (JSON, "{}" + "/* " * 500_000, "this is not JSON"),
+    ],
+    ids=[
+        "bomb",
+        "merges",
+        "merge loop",
+        "loop",
+        "deep YAML",
+        "long YAML",
+        "deep TOML",
+        "deep tables",
+        "deep JSON",
+        "deep objects",
+        "twice",
+        "string",
+        "comment",
+        "last comment",
+    ],
+)
+def test_a_text_as_a_weapon(client, text, said):
+    """
+    It is refused, in time that grows with its length, and nothing else is raised.
+    """
+    assert said in refusal(client, text)
+
+
+def test_a_deep_text_that_can_be_read():
+    """
+    What a reader takes, and what compares or copies it does not, is refused as well.
+    """
+    for depth in (200, 400, 800, 1600):
+        for client, text in (
+            (JSON, '{"x": ' + "[" * depth + "]" * depth + "}"),
+            (TOML, "x = " + "[" * depth + "]" * depth + "\n"),
+            (TOML, f"{'.'.join('a' * depth)} = 1\n"),
+            (YAML_CLIENT, "x: " + "[" * depth + "]" * depth + "\n"),
+        ):
+            with contextlib.suppress(DocumentError):
+                added(client, text, GOOSE if client is YAML_CLIENT else ENTRY)

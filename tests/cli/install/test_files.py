@@ -190,6 +190,58 @@ class TestWhatAFileIs:
         assert (file.read_bytes() if file.is_file() else None) == before
         assert promptkit("uninstall", "cursor", "--name", "other")[0] == 1
 
+    @pytest.mark.parametrize("made", ["file", "folder", "nothing"])
+    def test_a_link_out_of_the_project(self, made, project, promptkit, tmp_path):
+        """
+        Who cloned the project did not make it: what it leads to is neither read nor written.
+        """
+        outside = tmp_path / "outside"
+        outside.mkdir()
+        if made == "folder":
+            (project / ".cursor").symlink_to(outside, target_is_directory=True)
+        else:
+            (project / ".cursor").mkdir()
+            (project / ".cursor" / "mcp.json").symlink_to(outside / "mcp.json")
+        if made != "nothing":
+            (outside / "mcp.json").write_text(OTHER)
+        before = [one.read_text() for one in outside.iterdir()]
+
+        code, _, err = promptkit("install", "cursor", "--scope", "project")
+
+        assert code == 1
+        assert "it leads out of the project: replace the link by a file" in err.splitlines()[0]
+        assert [one.read_text() for one in outside.iterdir()] == before
+
+    def test_a_link_within_the_project(self, project, promptkit):
+        """
+        It stays, and what it leads to is written.
+        """
+        (project / ".cursor").mkdir()
+        (project / ".cursor" / "mcp.json").symlink_to(project / "shared.json")
+
+        assert promptkit("install", "cursor", "--scope", "project")[0] == 0
+        assert servers(project / "shared.json") == {"team-prompts"}
+
+    @pytest.mark.timeout(20)
+    @pytest.mark.parametrize("kind", ["large", "pipe", "device"])
+    def test_what_has_no_end(self, kind, file, project, promptkit):
+        """
+        A configuration is a regular file that somebody wrote.
+        """
+        file.unlink()
+        if kind == "large":
+            with file.open("wb") as stream:
+                stream.truncate(60 << 20)
+        elif kind == "pipe":
+            os.mkfifo(file)
+        else:
+            file.symlink_to("/dev/zero")
+
+        code, _, err = promptkit("install", "cursor")
+
+        assert code == 1
+        assert ("it has more than 16,777,216 bytes" if kind == "large" else "it is no file") in err
+
     def test_a_folder_that_is_a_file(self, home, project, promptkit):
         """
         What is in the way is left, and told.

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from promptkit.cli.clients.table import CLIENTS
+from promptkit.fragments.invisible import escape_invisible
+from tests.terminal import command
 
 FILES = ["prompts/review.py", "prompts/test_review.py", "pyproject.toml"]
 ROOT = Path(__file__).parents[3]
@@ -92,6 +94,31 @@ def test_the_next_commands_work(empty, home, prompts_of, data_of):
     assert "2 passed" in tested
     assert installed.splitlines()[0] == "Claude Code has the server 'my-prompts'"
     assert prompts_of(installed_in(home)) == ["review"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no sh")
+@pytest.mark.parametrize("name", ["-x", "--help", "-", "a\nb", "\x1b[2J", "$(touch ran)", "it's", "\u202ea"])
+def test_a_folder_of_any_name(name, empty, home):
+    """
+    What is printed is one line a command, holds nothing that cannot be seen, and works as it is.
+    """
+    ran = command("new", "--", name, cwd=empty)
+    printed = [one.strip() for one in ran[1].decode().partition("next:\n")[2].splitlines()]
+
+    assert (ran[0], len(printed)) == (0, 3)
+    assert escape_invisible(printed[0]) == printed[0]
+    program = Path(sys.executable).parent
+    path = os.pathsep.join([str(program), os.environ["PATH"], "/usr/bin", "/bin"])
+    shown = subprocess.run(
+        ["bash", "-c", printed[0]],  # noqa: S607 (wherever it is)
+        cwd=empty,
+        env={**os.environ, "PATH": path, "LC_ALL": "C.UTF-8"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shown.stdout == RENDERED
+    assert [one.name for one in empty.iterdir()] == [name]
 
 
 @pytest.mark.installs

@@ -1,0 +1,82 @@
+"""
+The distribution that promptkit is installed from, for what errors say to install.
+
+On PyPI ``promptkit`` is another project's, with the same import name. Installed over each other, the files of
+one lie between those of the other. Nothing here is imported before something has gone wrong.
+"""
+
+import json
+import shlex
+import sys
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from subprocess import list2cmdline
+from typing import Any, Final
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+__all__ = ["DISTRIBUTION", "install_command", "other_package", "quoted"]
+
+#: What pip knows this project by.
+DISTRIBUTION: Final = "mcp-promptkit"
+
+_OTHER: Final = "promptkit"
+
+
+def quoted(word: str) -> str:
+    """Return a word as the shell of this system reads it."""
+    return list2cmdline([word]) if sys.platform == "win32" else shlex.quote(word)
+
+
+def install_command(extras: str = "") -> str:
+    """
+    Return the command that installs this promptkit again, from where it came.
+
+    Args:
+        extras:
+            What to install with it, as in ``"http,auth"``.
+    """
+    named = f"{DISTRIBUTION}[{extras}]" if extras else DISTRIBUTION
+    return f"pip install {_requirement(named, _origin(_found(DISTRIBUTION)))}"
+
+
+def _requirement(named: str, origin: Any) -> str:
+    """What pip is told: the name alone if it came from an index, else from where (PEP 610)."""
+    match origin:
+        case {"dir_info": {"editable": True}, "url": str(url)}:
+            return f"-e {quoted(url2pathname(urlsplit(url).path) + named.removeprefix(DISTRIBUTION))}"
+        case {"vcs_info": {"vcs": str(vcs), "commit_id": str(commit)}, "url": str(url)}:
+            return quoted(f"{named} @ {vcs}+{url}@{commit}")
+        case {"url": str(url)}:
+            return quoted(f"{named} @ {url}")
+    return quoted(named)
+
+
+def _origin(found: Distribution | None) -> object:
+    try:
+        return json.loads((found and found.read_text("direct_url.json")) or "null")
+    except (ValueError, RecursionError):
+        return None
+
+
+def other_package() -> str | None:
+    """Return what to do if PyPI's ``promptkit`` is installed beside this one; None if it is not."""
+    found = _found(_OTHER)
+    if found is None or _is_ours(found):
+        return None
+    return (
+        f"another project's package, promptkit {found.version}, is installed where this promptkit is "
+        f"imported from: "
+        f"pip uninstall {_OTHER}, then {install_command()} --force-reinstall"
+    )
+
+
+def _is_ours(found: Distribution) -> bool:
+    """Whether a distribution of the other name is this project's, from before it was renamed."""
+    return any(entry.value == "promptkit.testing.pytest_plugin" for entry in found.entry_points)
+
+
+def _found(name: str) -> Distribution | None:
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        return None

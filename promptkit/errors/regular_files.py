@@ -1,0 +1,88 @@
+"""
+Reads and replaces regular files, whatever lies in their place, and tells whose they are.
+
+A pipe in the place of a file would hold a command for ever, a device may have no end, and a link leads
+elsewhere. Every server imports this at its start.
+"""
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from typing import Final
+
+__all__ = ["is_foreign", "read_regular_file", "replace_regular_file"]
+
+_READING: Final = (
+    os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+)
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+
+
+def read_regular_file(path: str | os.PathLike[str], limit: int) -> bytes:
+    """
+    Return what a regular file holds. Links are followed.
+
+    Raises:
+        OSError: If it cannot be read, is no regular file, or holds more than *limit* bytes.
+    """
+    _check_regular(os.stat(path), path)  # to open a device may already do something
+    with open(os.open(path, _READING), "rb") as file:
+        _check_regular(os.fstat(file.fileno()), path)
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", os.fspath(path))
+    return data
+
+
+def replace_regular_file(path: str | os.PathLike[str], *data: bytes, mode: int = 0o666) -> None:
+    """
+    Write a file, all at once, in place of the regular file that lies there, if one does.
+
+    Raises:
+        OSError: If it cannot be written, or if a link, a pipe, a device or a folder lies there, which stays.
+    """
+    with suppress(FileNotFoundError):
+        _check_regular(os.lstat(path), path)
+    scratch = f"{os.fspath(path)}.{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        with open(os.open(scratch, _NEW, mode), "wb") as file:
+            file.write(b"".join(data))
+        os.replace(scratch, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(scratch)
+        raise
+
+
+def _check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(found.st_mode):
+        raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
+
+
+def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | None = None) -> bool:
+    """
+    Return whether what lies at *path*, itself and not what it leads to, belongs to another user.
+
+    As for git, what root has, and under ``sudo`` what the user has who called it, belongs to nobody other.
+
+    Args:
+        path:
+            A file or a folder. What does not exist belongs to nobody.
+
+        beside:
+            A folder whose owner is trusted, too.
+    """
+    if not hasattr(os, "geteuid"):
+        return False
+    try:
+        owner = os.lstat(path).st_uid
+    except (OSError, ValueError):
+        return False
+    if owner in (0, own := os.geteuid()):
+        return False
+    if own == 0 and os.environ.get("SUDO_UID") == str(owner):
+        return False
+    return beside is None or not os.path.exists(beside) or owner != os.stat(beside).st_uid

@@ -1,0 +1,145 @@
+import json
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from promptkit.errors.distribution import DISTRIBUTION, install_command, other_package
+
+WHEEL = "file:///tmp/it's/mcp_promptkit-0.1.0-py3-none-any.whl"
+CHECKOUT = "file:///srv/it%27s%20here"
+REPOSITORY = "https://git.example/promptkit"
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Installs a distribution: a name, and where it came from."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(name, origin=None, **files):
+        folder = tmp_path / f"{name.replace('-', '_')}-9.9.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 9.9\n")
+        if origin is not None:
+            (folder / "direct_url.json").write_text(origin if isinstance(origin, str) else json.dumps(origin))
+        for file, text in files.items():
+            (folder / file).write_text(text)
+        return tmp_path
+
+    return install
+
+
+class TestInstallCommand:
+    @pytest.mark.parametrize(
+        ("origin", "words"),
+        [
+            ({"url": WHEEL, "archive_info": {}}, [f"mcp-promptkit[http,auth] @ {WHEEL}"]),
+            ({"url": "file:///src", "dir_info": {}}, ["mcp-promptkit[http,auth] @ file:///src"]),
+            ({"url": CHECKOUT, "dir_info": {"editable": True}}, ["-e", "/srv/it's here[http,auth]"]),
+            (
+                {"url": REPOSITORY, "vcs_info": {"vcs": "git", "commit_id": "abc"}},
+                [f"mcp-promptkit[http,auth] @ git+{REPOSITORY}@abc"],
+            ),
+            (None, ["mcp-promptkit[http,auth]"]),
+            ("{", ["mcp-promptkit[http,auth]"]),
+            ("[" * 100_000, ["mcp-promptkit[http,auth]"]),
+            ([], ["mcp-promptkit[http,auth]"]),
+        ],
+        ids=["wheel", "folder", "editable", "repository", "index", "no JSON", "deep", "another form"],
+    )
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows quotes otherwise")
+    def test_it_names_where_this_came_from(self, origin, words, installed):
+        """
+        A shell that is given the command runs pip with what installs this very distribution.
+        """
+        installed(DISTRIBUTION, origin)
+
+        assert shlex.split(install_command("http,auth")) == ["pip", "install", *words]
+
+
+class TestOtherPackage:
+    def test_none_is_installed(self):
+        """
+        As it should be: nothing is said.
+        """
+        assert other_package() is None
+
+    def test_ours_from_before_it_was_renamed(self, installed):
+        """
+        An installation of this project under its former name is none of another project.
+        """
+        installed(
+            "promptkit", **{"entry_points.txt": "[pytest11]\npromptkit = promptkit.testing.pytest_plugin\n"}
+        )
+
+        assert other_package() is None
+
+    def test_another_is_told_with_what_to_do(self, installed):
+        """
+        The remedy takes the other one away, and puts back the files of ours that it replaced.
+        """
+        installed("promptkit")
+
+        assert other_package() == (
+            "another project's package, promptkit 9.9, is installed where this promptkit is imported from: "
+            f"pip uninstall promptkit, then {install_command()} --force-reinstall"
+        )
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "from promptkit import PromptTemplate",
+            "import promptkit.client",
+            "from promptkit.engine import run",
+        ],
+    )
+    def test_an_import_that_fails_says_so(self, line, installed, recipes):
+        """
+        The remedy of a recipe that imports what only the other package has, and `check` as a whole.
+        """
+        folder = installed("promptkit")
+
+        ran = command(folder, "check", str(recipes(one=line)))
+
+        assert ran.returncode == 1
+        assert ran.stdout.count("another project's package, promptkit 9.9") == 2
+
+    def test_a_command_that_cannot_start_says_so(self, installed, recipes):
+        """
+        Where the other project's files replaced ours.
+        """
+        folder = installed("promptkit")
+        (folder / "sitecustomize.py").write_text("import sys\nsys.modules['promptkit.cli.list'] = None\n")
+
+        ran = command(folder, "list", str(recipes(one="")))
+
+        assert (ran.returncode, ran.stdout) == (2, "")
+        assert ran.stderr.startswith("promptkit: another project's package, promptkit 9.9, is installed")
+
+    def test_pytest_says_so(self, installed):
+        """
+        A test cannot import what the other package does not have.
+        """
+        folder = installed("promptkit")
+        (folder / "test_one.py").write_text("from promptkit import nothing\n")
+        ran = subprocess.run(
+            [sys.executable, "-m", "pytest", "--co", "-p", "no:cacheprovider"],
+            cwd=folder,
+            env={"PYTHONPATH": str(folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+        assert "another project's package, promptkit 9.9" in ran.stdout
+
+
+def command(folder, *words):
+    return subprocess.run(
+        [sys.executable, "-m", "promptkit", *words],
+        env={"PYTHONPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )

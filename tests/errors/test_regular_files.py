@@ -1,0 +1,119 @@
+import os
+import re
+import stat
+
+import pytest
+
+from promptkit.errors.regular_files import is_foreign, read_regular_file, replace_regular_file
+
+posix = pytest.mark.skipif(os.name != "posix", reason="Windows has no such files")
+as_root = pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="files are given to another user"
+)
+
+
+class TestRead:
+    def test_a_file_and_its_bound(self, tmp_path):
+        """
+        As many bytes as allowed are read, and one more is refused.
+        """
+        (tmp_path / "file").write_bytes(b"x" * 10)
+
+        assert read_regular_file(tmp_path / "file", 10) == b"x" * 10
+        with pytest.raises(OSError, match="it has more than 9 bytes"):
+            read_regular_file(tmp_path / "file", 9)
+
+    @posix
+    @pytest.mark.timeout(10)
+    @pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
+    def test_what_is_no_file(self, kind, tmp_path):
+        """
+        It is refused at once, and not opened.
+        """
+        file = tmp_path / "file"
+        if kind == "device":
+            file.symlink_to("/dev/zero")
+        else:
+            os.mknod(file, (stat.S_IFIFO if kind == "pipe" else stat.S_IFSOCK) | 0o600)
+
+        with pytest.raises(OSError, match="it is no regular file"):
+            read_regular_file(file, 10)
+
+    def test_a_folder(self, tmp_path):
+        """
+        The system's own words.
+        """
+        with pytest.raises(IsADirectoryError, match="directory"):
+            read_regular_file(tmp_path, 10)
+
+
+class TestReplace:
+    def test_a_file(self, tmp_path):
+        """
+        It is replaced as a whole, with nothing left beside it.
+        """
+        file = tmp_path / "file"
+        replace_regular_file(file, b"one")
+        (tmp_path / "name").hardlink_to(file)
+
+        replace_regular_file(file, b"t", b"wo", mode=0o600)
+
+        assert (file.read_bytes(), (tmp_path / "name").read_bytes()) == (b"two", b"one")
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "name"]
+
+    @posix
+    @pytest.mark.parametrize("kind", ["link", "pipe", "device"])
+    def test_what_is_no_file_stays(self, kind, tmp_path):
+        """
+        Neither is what a link leads to written, nor is a pipe replaced.
+        """
+        file, other = tmp_path / "file", tmp_path / "other"
+        other.write_bytes(b"mine")
+        if kind == "pipe":
+            os.mkfifo(file)
+        else:
+            file.symlink_to(other if kind == "link" else os.devnull)
+        before = os.lstat(file)
+
+        with pytest.raises(OSError, match=re.escape(str(file))):
+            replace_regular_file(file, b"x")
+
+        assert (other.read_bytes(), os.lstat(file).st_ino) == (b"mine", before.st_ino)
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["file", "other"]
+
+
+class TestForeign:
+    def test_mine_and_nobodys(self, tmp_path):
+        """
+        What is one's own, what is root's, and what does not exist.
+        """
+        assert [is_foreign(path) for path in (tmp_path, "/", tmp_path / "no", "\0")] == [False] * 4
+
+    @as_root
+    def test_anothers(self, tmp_path, monkeypatch):
+        """
+        But for whom root works by `sudo`, and for who owns the folder that was named.
+        """
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        file = tmp_path / "file"
+        file.touch()
+        os.chown(file, 1234, 1234)
+
+        assert is_foreign(file)
+        assert is_foreign(file, beside=tmp_path)
+        os.chown(tmp_path, 1234, 1234)
+        assert not is_foreign(file, beside=tmp_path)
+        monkeypatch.setenv("SUDO_UID", "1234")
+        assert not is_foreign(file)
+
+    @as_root
+    def test_a_link_is_whose_it_is(self, tmp_path, monkeypatch):
+        """
+        A link of somebody else's to a file of mine is theirs.
+        """
+        monkeypatch.delenv("SUDO_UID", raising=False)
+        (tmp_path / "file").touch()
+        (tmp_path / "link").symlink_to("file")
+        os.lchown(tmp_path / "link", 1234, 1234)
+
+        assert is_foreign(tmp_path / "link")

@@ -1,0 +1,66 @@
+import os
+import shlex
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from promptkit.fragments.invisible import escape_invisible
+from promptkit.fragments.shell_words import command_line, quoted, quoted_path
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows quotes otherwise")
+
+WORDS = [
+    "",
+    "a b",
+    "$(touch x)",
+    "`touch x`",
+    "a;b",
+    "it's",
+    "\x1b[2Ja\n",
+    "a\tb",
+    "\u202ea",
+    "\udcff0",
+    "!!",
+    "~",
+    "ä",
+]
+
+
+def read_by_bash(command):
+    ran = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {command}"],  # noqa: S607 (wherever it is)
+        capture_output=True,
+        check=True,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
+    )
+    return [os.fsdecode(word) for word in ran.stdout.split(b"\0")[:-1]]
+
+
+def test_a_shell_reads_what_was_written():
+    """
+    Each word arrives as it is; and nothing invisible, no tab and no line feed is in what is copied.
+    """
+    command = command_line(WORDS)
+
+    assert read_by_bash(command) == WORDS
+    assert escape_invisible(command, one_line=True) == command
+
+
+@given(st.text(st.characters(codec="ascii")))
+def test_every_plain_word_is_one(word):
+    """
+    Of what can be seen, whatever it is.
+    """
+    if escape_invisible(word, one_line=True) == word:
+        assert shlex.split(quoted(word)) == [word]
+
+
+@pytest.mark.parametrize("path", ["-x", "--help", "-", "+1"])
+def test_a_path_is_no_option(path):
+    """
+    What looks like an option of `cd` is written so that it does not.
+    """
+    assert quoted_path(path) == f"./{path}"
