@@ -25,7 +25,7 @@ class Backlog:
 def has_input(transport: Any) -> bool:
     """Whether bytes wait in the kernel. To close then would answer them with a reset."""
     descriptor = transport.get_extra_info("socket").fileno()
-    if sys.platform == "win32":  # it has no poll
+    if sys.platform == "win32":
         return bool(select.select([descriptor], [], [], 0)[0])
     return bool(_state(descriptor) & select.POLLIN)
 
@@ -43,13 +43,15 @@ def can_see_reset() -> bool:
 
 def is_reset(transport: Any) -> bool:
     """Whether a client that sends no more reads no more, either."""
-    if sys.platform == "win32":
+    if sys.platform == "win32":  # it has no poll
         return False
     return bool(_state(transport.get_extra_info("socket").fileno()) & (select.POLLERR | select.POLLHUP))
 
 
-def _state(descriptor: int) -> int:
-    """What the kernel has to say of a socket, as `select.poll` says it."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return next((state for _, state in poll.poll(0)), 0)
+if sys.platform != "win32":
+
+    def _state(descriptor: int) -> int:
+        """What the kernel has to say of a socket, as `select.poll` says it."""
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return next((state for _, state in poll.poll(0)), 0)
