@@ -49,7 +49,7 @@ def {name}(who: str = "you"):
 '''
 
 #: How many modules there may be at the first list, and at the first prompt: of promptkit's own, and of all.
-OWN = {"list": 37, "prompt": 102}
+OWN = {"list": 38, "prompt": 103}
 ALL = {"list": 143, "prompt": 242}
 
 

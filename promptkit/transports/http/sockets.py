@@ -22,36 +22,45 @@ class Backlog:
         return now - self._since > seconds
 
 
-def has_input(transport: Any) -> bool:
-    """Whether bytes wait in the kernel. To close then would answer them with a reset."""
-    descriptor = transport.get_extra_info("socket").fileno()
-    if sys.platform == "win32":
-        return bool(select.select([descriptor], [], [], 0)[0])
-    return bool(_state(descriptor) & select.POLLIN)
-
-
 def end_writing(transport: Any) -> None:
     """Say that nothing more will be sent."""
     if transport.can_write_eof():
         transport.write_eof()
 
 
-def can_see_reset() -> bool:
-    """Whether `is_reset` can be asked here."""
-    return sys.platform != "win32"
+if sys.platform == "win32":  # it has no poll
 
-
-def is_reset(transport: Any) -> bool:
-    """Whether a client that sends no more reads no more, either."""
-    if sys.platform == "win32":  # it has no poll
+    def can_see_reset() -> bool:
+        """Whether `is_reset` is to be trusted here."""
         return False
-    return bool(_state(transport.get_extra_info("socket").fileno()) & (select.POLLERR | select.POLLHUP))
 
+    def is_reset(_transport: Any) -> bool:
+        """Return False, as it is not known."""
+        return False
 
-if sys.platform != "win32":
+    def has_input(transport: Any) -> bool:
+        """Whether bytes wait in the kernel. To close then would answer them with a reset."""
+        return bool(select.select([_descriptor(transport)], [], [], 0)[0])
 
-    def _state(descriptor: int) -> int:
-        """What the kernel has to say of a socket, as `select.poll` says it."""
+else:
+
+    def can_see_reset() -> bool:
+        """Whether `is_reset` is to be trusted here."""
+        return True
+
+    def is_reset(transport: Any) -> bool:
+        """Whether a client that sends no more reads no more, either."""
+        return bool(_state(transport) & (select.POLLERR | select.POLLHUP))
+
+    def has_input(transport: Any) -> bool:
+        """Whether bytes wait in the kernel. To close then would answer them with a reset."""
+        return bool(_state(transport) & select.POLLIN)
+
+    def _state(transport: Any) -> int:
         poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
+        poll.register(_descriptor(transport), select.POLLIN)
         return next((state for _, state in poll.poll(0)), 0)
+
+
+def _descriptor(transport: Any) -> int:
+    return int(transport.get_extra_info("socket").fileno())
