@@ -3,6 +3,7 @@
 import time
 from http.client import HTTPException, HTTPMessage
 from typing import IO, Any, Final
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
@@ -69,6 +70,8 @@ def fetch_document(url: str) -> dict[str, Any]:
         data = _read(url)
         found = msgspec.json.decode(data, type=dict[str, Any])
     except (OSError, HTTPException, ValueError, RecursionError) as error:
+        if isinstance(error, HTTPError):  # which is an answer, too, and whoever keeps it keeps its connection
+            error.close()
         status = getattr(error, "code", None)
         msg = f"{url}: {error}"
         raise DocumentUnavailable(msg, is_absent=status in (404, 410)) from None

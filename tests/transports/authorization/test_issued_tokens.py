@@ -15,6 +15,7 @@ from promptkit.protocol.http.messages import Response
 from promptkit.protocol.principals import Principal, VerifierUnavailable
 from promptkit.transports.authorization import issuer as issuers
 from promptkit.transports.authorization.authorizer import KNOWN_S, Authorizer
+from promptkit.transports.authorization.documents import DocumentUnavailable, fetch_document
 from promptkit.transports.authorization.issuer import COOL_DOWN_S, FRESH_S, TRUSTED_S, Issuer
 from promptkit.transports.authorization.jwt_verifier import LEEWAY_S, JwtVerifier
 from tests.issuer import ALGORITHMS, issuing, key_for, signed
@@ -511,6 +512,18 @@ class TestAsking:
 
         assert check(server_of(issuer), issuer.token(RESOURCE)).status == 503
         assert said in capfd.readouterr().err
+
+    @pytest.mark.parametrize(
+        "answer", [(404, b"none"), (302, b"", {"location": "/jwks"}), (500, b"x" * 100_000)]
+    )
+    def test_an_answer_that_is_an_error_is_closed(self, issuer, answer):
+        """
+        Nothing of it is left open, whoever keeps the exception.
+        """
+        issuer.answers["/keys"] = answer
+        with pytest.raises(DocumentUnavailable, match=f"HTTP Error {answer[0]}") as caught:
+            fetch_document(f"{issuer.origin}/keys")
+        assert caught.value.__context__.closed
 
     @pytest.mark.parametrize("url", ["http://keys.example/jwks", "file:///etc/passwd", 5, None])
     def test_keys_elsewhere(self, issuer, url, capfd):
