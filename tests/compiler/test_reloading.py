@@ -1121,35 +1121,6 @@ class TestFindingFiles:
         assert found.concerns(str(real))
         assert set(found.files) == {str(folder / "a.py"), str(real)}
 
-    @pytest.mark.parametrize("end", ["/", "..", "/proc/self/root", "/proc/self"])
-    def test_a_link_to_a_folder_is_not_followed(self, tmp_path, end):
-        """
-        Nothing outside of the folder is walked, however it is linked.
-        """
-        folder = tmp_path / "recipes"
-        (folder / "below").mkdir(parents=True)
-        (folder / "a.py").touch()
-        (folder / "below" / "all").symlink_to(end)
-        found = find_files(folder)
-
-        assert found.scanned == {str(folder), str(folder / "below")}
-        assert set(found.files) == {str(folder / "a.py")}
-        assert found.skipped == ()
-
-    def test_a_link_that_may_not_be_read(self, tmp_path, monkeypatch):
-        """
-        It ends nothing: some links in /proc refuse to say where they lead.
-        """
-        (tmp_path / "a.py").symlink_to("b.py")
-        (tmp_path / "b.py").touch()
-
-        def refuse(path, **options):
-            raise PermissionError(errno.EACCES, "Permission denied", path)
-
-        monkeypatch.setattr(os, "readlink", refuse)
-
-        assert str(tmp_path / "b.py") in find_files(tmp_path).files
-
     def test_a_file_that_is_not_there_yet(self, tmp_path):
         """
         A file that a recipe looked for and did not find is watched for.

@@ -109,8 +109,7 @@ def find_files(
 
     Args:
         folder:
-            The folder of the recipes. Everything below it counts, except hidden files, caches and tests,
-            and what only a link to a folder leads to.
+            The folder of the recipes. Everything below it counts, except hidden files, caches and tests.
 
         read:
             The paths of other files that the recipes have read.
@@ -129,7 +128,7 @@ def find_files(
             path = entry.path
             files[path] = seen[path] if path in seen else stamp_of(path)
             if entry.is_symlink():  # an edit changes the link's target
-                real.append(_real_path(path))
+                real.append(os.path.realpath(path))
     outside = [path for path in dict.fromkeys((*real, *read)) if path not in files]
     files.update({path: stamp_of(path) for path in outside})
     folders = {str(folder), *walk.scanned, *map(os.path.dirname, outside)}
@@ -138,7 +137,7 @@ def find_files(
 
 
 class _Walk:
-    """A walk through a folder and those below it. No link to a folder is followed: it may lead to ``/``."""
+    """A walk through a folder and those below it. Links are followed, but no folder is visited twice."""
 
     def __init__(self, folder: str, *, deep: bool) -> None:
         self._folder = folder
@@ -151,6 +150,8 @@ class _Walk:
         ahead = [self._folder]
         while ahead:
             folder = ahead.pop()
+            if folder in self.scanned:
+                continue
             if len(self.scanned) == _MAX_FOLDERS:
                 self.skipped.append(f"{folder!a} and further folders: there are too many")
                 return
@@ -158,8 +159,8 @@ class _Walk:
             for entry in self._entries(folder):
                 if not _is_folder(entry):
                     yield entry
-                elif self._deep and not entry.is_symlink():
-                    below.append(entry.path)
+                elif self._deep:
+                    below.append(os.path.realpath(entry.path) if entry.is_symlink() else entry.path)
             ahead += reversed(below)
 
     def _entries(self, folder: str) -> list["os.DirEntry[str]"]:
@@ -182,13 +183,6 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return entry.is_dir()
     except OSError:  # a link to itself, or into a folder that may not be read
         return False
-
-
-def _real_path(path: str) -> str:
-    try:
-        return os.path.realpath(path)
-    except OSError:  # a link on the way may not be read, as some in /proc
-        return path
 
 
 def _is_text(path: str) -> bool:

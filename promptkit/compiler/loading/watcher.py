@@ -65,7 +65,7 @@ def changes_in(
         force_polling=_polls(),
         poll_delay_ms=_POLL_EVERY_MS,
         recursive=False,
-        ignore_permission_denied=True,
+        ignore_permission_denied=False,
     )
     step_ms = quiet_ms // 2  # a change is found one step after another look has found it
     with watcher:
