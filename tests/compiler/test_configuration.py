@@ -59,14 +59,14 @@ class TestFinding:
             serve={"page-size": 10, "watch": False},
         )
 
-    def test_a_file_without_the_table_is_passed_over(self, project):
+    def test_a_file_without_the_table_ends_the_search(self, project):
         """
-        In a project of projects, the nearest file that says something of promptkit counts.
+        A project is its own: what a file above it says is not read.
         """
-        outer = project("[tool.promptkit]\nignore = ['PK311']", "inner")
+        project("[tool.promptkit]\nignore = ['PK311']", "inner")
         inner = project("[project]\nname = 'promptkit-things'", below="project/inner")
 
-        assert find_configuration(inner).file == str(outer / "pyproject.toml")
+        assert find_configuration(inner).file == ""
 
     def test_there_is_none(self, tmp_path):
         """
