@@ -47,6 +47,8 @@ from promptkit.errors.exceptions import shortened
 
 __all__ = ["forget_types", "structurer"]
 
+_TOO_DEEP: Final = "is nested too deeply"
+
 
 def structurer(annotation: Any) -> Callable[[Any], Any]:
     """
@@ -60,7 +62,9 @@ def structurer(annotation: Any) -> Callable[[Any], Any]:
             return _converter.structure(value, annotation)
         except Exception as error:  # noqa: BLE001 (an author's class may refuse in any way)
             parts = tuple(_parts(error, ""))
-        raise ConversionErrors(parts)
+        # Where the stack ends, each member of the innermost object says so.
+        too_deep = next((part for part in parts if part.reason == _TOO_DEEP), None)
+        raise too_deep or ConversionErrors(parts)
 
     return structure
 
@@ -70,7 +74,7 @@ def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
     if isinstance(error, ConversionError):
         return (part.at(path) for part in error.parts)
     if isinstance(error, RecursionError):
-        return [ConversionError(path=path, reason="is nested too deeply")]
+        return [ConversionError(path=path, reason=_TOO_DEEP)]
     if isinstance(error, ClassValidationError):
         named, others = error.group_exceptions()
         found = [

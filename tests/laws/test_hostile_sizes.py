@@ -108,11 +108,12 @@ class TestFaults:
 
         assert max(len(part.path) for part in caught.value.parts) < 300
 
-    def test_what_is_nested_too_deeply_is_told_so(self):
+    @pytest.mark.parametrize("frames", range(8))
+    def test_what_is_nested_too_deeply_is_one_fault(self, frames):
         """
-        And not in the words of Python's own error.
+        It is said once, and not in the words of Python's own error, wherever in a record the stack ends.
         """
-        (fault,) = rendered("Tree", nested_tree(2000)).faults
+        (fault,) = called_below(frames, lambda: rendered("Tree", nested_tree(2000))).faults
 
         assert fault.reason == "is nested too deeply"
 
@@ -123,6 +124,11 @@ class TestFaults:
         monkeypatch.setattr(choices, "nearest", lambda *_: pytest.fail("it was sought"))
 
         assert reader_of(list[Literal["red", "green"] | int]).read("1, 2, red") == [1, 2, "red"]
+
+
+def called_below(frames, function):
+    """What a function returns that is called below so many frames more."""
+    return called_below(frames - 1, function) if frames else function()
 
 
 def nested_tree(depth):
