@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 from threading import Event
 
 import pytest
-from joserfc.jwk import OctKey
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 
 from promptkit.protocol.http.bearer import BearerScheme
 from promptkit.protocol.http.messages import Response
@@ -315,6 +315,43 @@ class TestRefused:
             f'needed are read write", scope="read write", resource_metadata="{METADATA}"'
         )
         assert check(server, issuer.token(RESOURCE, scope="other write read")).subject == "ada"
+
+
+class TestKeys:
+    @pytest.mark.filterwarnings("ignore:Key size should be")
+    @pytest.mark.parametrize("bits", [1024, 1536, 2040])
+    def test_a_weak_key_in_a_long_spelling(self, issuer, bits):
+        """
+        A key of RSA has the size of its number, however many zeros are written in front of that.
+        """
+        weak = RSAKey.generate_key(bits)
+        modulus = weak.public_key.public_numbers().n.to_bytes(300)
+        listed = {**weak.as_dict(private=False), "n": urlsafe_b64encode(modulus).decode(), "kid": "weak"}
+        issuer.keys.append(listed)
+
+        assert import_key(listed).public_key.key_size == bits
+        assert challenge(check(server_of(issuer), issuer.token(RESOURCE, "RS256", "weak", weak)))[0] == 401
+        issuer.list_key("RS256", "strong")
+        assert check(server_of(issuer), issuer.token(RESOURCE, "RS256", "strong")).subject == "ada"
+
+    @pytest.mark.parametrize(
+        ("algorithm", "key"),
+        [
+            ("ES256", ECKey.generate_key("secp256k1")),
+            ("ES512", ECKey.generate_key("P-256")),
+            ("Ed25519", OKPKey.generate_key("Ed448")),
+        ],
+        ids=["another curve", "a smaller curve", "another curve of Edwards"],
+    )
+    def test_a_key_of_another_curve(self, issuer, algorithm, key, capfd):
+        """
+        An algorithm names its curve, and with it the size: a key of any other verifies nothing.
+        """
+        issuer.keys.append({**key.as_dict(private=False), "kid": "other"})
+        token = issuer.token(RESOURCE, algorithm, "other")
+
+        assert challenge(check(server_of(issuer), token))[0] == 401
+        assert "a token was refused: the issuer has no such key" in capfd.readouterr().err
 
 
 class TestAsking:
