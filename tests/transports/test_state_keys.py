@@ -194,7 +194,7 @@ class TestAFile:
                 bytes(range(128, 160)),
                 "line 1: this is neither base64 nor hexadecimal; a command that prints a key",
             ),
-            (b"\n" * 65537, "has more than 65,536 bytes: it should hold keys, one a line"),
+            (b"\n" * 65537, "cannot be read: it has more than 65,536 bytes"),
         ],
         ids=["none", "no key", "binary", "large"],
     )
