@@ -86,7 +86,7 @@ class Authorizer:
         found = await self.check(head, b"")
         if isinstance(found, Response):
             return found is UNAVAILABLE and self._clock() < (principal.expires or -inf)
-        return (found.subject, found.scopes) == (principal.subject, principal.scopes)
+        return (found.identity, found.scopes) == (principal.identity, principal.scopes)
 
     async def _verify(self, token: bytes, digest: bytes) -> Principal | Response:
         text = self.scheme.text(token)

@@ -95,17 +95,31 @@ class TestTaken:
             ({"scope": None, "scp": "read write"}, Principal("ada", "read write")),
             ({"scope": None}, Principal("ada")),
             ({"scope": 5}, Principal("ada")),
-            ({"sub": None, "client_id": "robot"}, Principal("robot", "read")),
+            ({"sub": "张三"}, Principal("张三", "read")),
+            ({"client_id": "robot", "azp": "robot"}, Principal("ada", "read")),
+            ({"sub": None, "client_id": "ada"}, Principal("ada", "read", program=True)),
+            ({"sub": None, "azp": "ada"}, Principal("ada", "read", program=True)),
         ],
-        ids=["several audiences", "scp, a list", "scp", "no scope", "odd scope", "a program"],
+        ids=[
+            "several audiences",
+            "scp, a list",
+            "scp",
+            "no scope",
+            "odd scope",
+            "exact text",
+            "a program for somebody",
+            "a program",
+            "a program, by OpenID Connect",
+        ],
     )
     def test_claims_as_issuers_write_them(self, issuer, changed, principal):
         """
         Scopes are in `scope` or `scp`; a program that acts for itself may have no subject but its own id.
+        It is nobody's who has that id as subject.
         """
         found = check(server_of(issuer), issuer.token(RESOURCE, **changed))
 
-        assert (found.subject, found.scopes) == (principal.subject, principal.scopes)
+        assert (found.identity, found.scopes) == (principal.identity, principal.scopes)
 
     @pytest.mark.parametrize("typ", [None, "JWT", "jwt", "at+jwt", "application/at+jwt"])
     def test_types(self, issuer, typ):
@@ -208,6 +222,18 @@ class TestRefused:
                 "it was issued in the future (iat)",
             ),
             "nobody's": (issuer.token(RESOURCE, sub=None), "it does not say whose it is (sub)"),
+            "a number's": (
+                issuer.token(RESOURCE, sub=None, client_id=5),
+                "it does not say whose it is (sub)",
+            ),
+            "half a surrogate": (
+                issuer.token(RESOURCE, sub="ada\ud800"),
+                "what it says of whose it is (sub) is no text",
+            ),
+            "half a surrogate, a program": (
+                issuer.token(RESOURCE, sub=None, client_id="\udfff"),
+                "what it says of whose it is (sub) is no text",
+            ),
             "a logout": (
                 issuer.token(RESOURCE, header={"typ": "logout+jwt"}),
                 "it is of a kind that is not for this use",
