@@ -64,9 +64,7 @@ class _Stay(HTTPRedirectHandler):
 
 
 class _Deadline:
-    """
-    Ends a fetch once its time is up, whatever it waits for: that of a socket begins again with each byte.
-    """
+    """Ends a fetch once its time is up, whatever it waits for: a socket's own begins again with each byte."""
 
     def __init__(self, seconds: float) -> None:
         self.is_over = False
