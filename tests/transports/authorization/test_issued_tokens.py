@@ -526,6 +526,22 @@ class TestAsking:
         clock.now += KNOWN_S + 2
         assert check(server, token).status == 503
 
+    def test_a_stream_while_the_issuer_is_away(self, issuer, clock):
+        """
+        Nobody can say whether its token is still valid: it is, until it expires.
+        """
+        server = server_of(issuer, clock)
+        end = int(clock.now + TRUSTED_S + 600)
+        sent = head(authorization=f"Bearer {issuer.token(RESOURCE, exp=end)}")
+        principal = asyncio.run(server.check(sent, b""))
+        issuer.answers["/jwks"] = (500, {})
+
+        clock.now += TRUSTED_S + 1
+        assert asyncio.run(server.check(sent, b"")).status == 503
+        assert asyncio.run(server.still_admits(sent, principal))
+        clock.now = end + LEEWAY_S
+        assert not asyncio.run(server.still_admits(sent, principal))
+
     def test_503_says_when_to_try_again(self, issuer):
         """
         No client takes it for a refusal of its token.
