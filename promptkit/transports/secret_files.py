@@ -38,7 +38,8 @@ def read_secret_file(path: str, holds: str) -> str:
 
     def check(found: os.stat_result) -> None:
         if (fault := _fault(path, found)) is not None:
-            msg = f"{path}: {fault}: make new {holds}, and chmod 600 {path}"
+            what, remedy = fault
+            msg = f"{path}: {what}: make new {holds}{remedy}"
             raise InvalidSecretFile(msg)
 
     try:
@@ -50,17 +51,23 @@ def read_secret_file(path: str, holds: str) -> str:
     return data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
 
 
-def _fault(path: str, found: os.stat_result) -> str | None:
-    """What is wrong with the owner, the mode or the folders of a file; None if nothing is."""
+def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
+    """What is wrong with the owner, the mode or the folders of a file, and what to do; None if nothing is."""
     if is_another_user(found.st_uid):
-        return f"it belongs to another user ({found.st_uid})"
+        return f"it belongs to another user ({found.st_uid})", " in a file of your own"
+    mode = f"(mode {stat.S_IMODE(found.st_mode):04o})"
     if found.st_mode & stat.S_IROTH:
-        return f"everybody can read it (mode {stat.S_IMODE(found.st_mode):04o})"
+        return f"everybody can read it {mode}", f", and chmod 600 {path}"
     if found.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
-        return f"others can change it (mode {stat.S_IMODE(found.st_mode):04o})"
+        return f"others can change it {mode}", f", and chmod 600 {path}"
     file = Path(path)  # a link can be replaced, and what it leads to
-    shared = [str(folder) for folder in (file.absolute().parent, file.resolve().parent) if _is_shared(folder)]
-    return f"others can replace it, as they can change {shared[0]}" if shared else None
+    for folder in (file.absolute().parent, file.resolve().parent):
+        if _is_shared(folder):
+            return (
+                f"others can replace it, as they can change {folder}",
+                " in a folder that only you can change",
+            )
+    return None
 
 
 def _is_shared(folder: Path) -> bool:

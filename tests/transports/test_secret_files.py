@@ -53,7 +53,10 @@ def test_a_file_in_the_folder_of_another_user(file):
     """
     os.chown(file.parent, STRANGER, 0)
 
-    assert f"others can replace it, as they can change {file.parent}: make new keys" in refusal(file)
+    assert refusal(file) == (
+        f"{file}: others can replace it, as they can change {file.parent}: "
+        "make new keys in a folder that only you can change"
+    )
 
 
 @pytest.mark.parametrize("mode", [0o757, 0o777, 0o703])

@@ -234,13 +234,13 @@ class _Echo:
         return Principal(token.lower(), program=token.isupper())
 
 
-@pytest.fixture(params=["a verifier", "a program", "a file", "nobody's name"])
+@pytest.fixture(params=["a verifier", "a program", "a file", "an empty subject"])
 def pair(request, tmp_path):
     """Who takes tokens, and those of two senders who are easily taken for one."""
     names = {"a verifier": ("ada", "bob"), "a program": ("ada", "ADA")}.get(request.param)
     if names is not None:
         return {"verifier": _Echo()}, names
-    if request.param == "nobody's name":
+    if request.param == "an empty subject":
         return {"verifier": _Empty()}, ("ada", "nobody")
     tokens = tuple(secrets.token_urlsafe(32) for _ in range(2))
     file = tmp_path / "tokens"
