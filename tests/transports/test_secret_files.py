@@ -41,7 +41,7 @@ def test_a_file_of_another_user(file, monkeypatch):
     """
     os.chown(file, STRANGER, 0)
 
-    assert refusal(file) == f"{file}: it belongs to another user (1234): make new keys, and chmod 600 {file}"
+    assert refusal(file) == f"{file}: it belongs to another user (1234): make new keys in a file of your own"
     monkeypatch.setenv("SUDO_UID", str(STRANGER))
     assert read_secret_file(str(file), "keys") == "secret"
 
