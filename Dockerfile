@@ -8,6 +8,8 @@
 FROM python:3.13-slim AS build
 # What is built is for one encoding: that of the image below.
 ENV LANG=C.UTF-8
+# The first process of the image: it waits for what children of prompts leave behind, and hands signals on.
+RUN apt-get update && apt-get install --yes --no-install-recommends tini
 RUN python -m venv /opt/promptkit
 COPY pyproject.toml README.md LICENSE /src/
 COPY promptkit /src/promptkit
@@ -19,6 +21,7 @@ COPY recipes recipes
 RUN /opt/promptkit/bin/promptkit build recipes --out recipes.compiled
 
 FROM python:3.13-slim
+COPY --from=build /usr/bin/tini /usr/bin/
 COPY --from=build /opt/promptkit /opt/promptkit
 COPY --from=build /srv /srv
 ENV LANG=C.UTF-8
@@ -29,6 +32,6 @@ USER 65534:65534
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --start-interval=1s \
     CMD ["python", "-c", "from http.client import HTTPConnection as C; c = C('127.0.0.1', 8000, timeout=2); c.request('GET', '/readyz'); raise SystemExit(c.getresponse().status != 200)"]
-ENTRYPOINT ["promptkit"]
+ENTRYPOINT ["tini", "--", "promptkit"]
 # Whoever reaches the port may use the prompts: who that is, is up to where it is published.
 CMD ["serve", "recipes", "--http", "0.0.0.0:8000", "--no-auth", "--no-watch"]

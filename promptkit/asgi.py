@@ -15,7 +15,7 @@ from promptkit.protocol.limits import PAGE_SIZE, Limits
 from promptkit.protocol.principals import Principal, TokenVerifier, VerifierUnavailable
 from promptkit.transports.http.application import BODY_BYTES, Application
 from promptkit.transports.http.hosting import Settings, host, public_names
-from promptkit.transports.state_keys import state_keys
+from promptkit.transports.state_keys import own_key, state_keys
 
 if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
@@ -69,8 +69,8 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
 
         keys:
             The keys that tokens are sealed with, 32 bytes each or more: the first seals, all open. By
-            default those of the variable PROMPTKIT_STATE_KEYS; without it, a random key that is right for
-            one process, and for those that are forked from it.
+            default those of the variable PROMPTKIT_STATE_KEYS; without it, a key that this user's servers of
+            this target have on this machine.
 
         public_url:
             The URL that clients use. It allows its host and its origin, and an issuer's tokens are for it.
@@ -129,11 +129,13 @@ def app(  # noqa: PLR0913 (each is an option of serve, too)
     if own and authorizer is not None:
         msg = "scopes are for applications without tokens: here, tokens say it"
         raise ValueError(msg)
+    sealing = state_keys(None) if keys is None else tuple(keys)
     settings = Settings(
         name=name,
         hosts=(*hosts, *public_hosts),
         origins=(*origins, *public_origins),
-        keys=state_keys(None) if keys is None else tuple(keys),
+        keys=sealing,
+        own_key=None if sealing else own_key(target),
         changes=watches,
         page_size=page_size,
         tools=tools,

@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
 
-from joserfc import jwt
+from joserfc import jws
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
@@ -51,7 +51,8 @@ class _Registry(JWSRegistry):
 
 def signed(header, claims, key):
     """A token with this header and these claims."""
-    return jwt.encode(header, claims, key, registry=_Registry(strict_check_header=False), default_type=None)
+    payload = json.dumps(claims).encode()
+    return jws.serialize_compact(header, payload, key, registry=_Registry(strict_check_header=False))
 
 
 class Issuer:

@@ -1,7 +1,6 @@
 """``promptkit serve --http``: answer many clients over Streamable HTTP, with one process or several."""
 
 import gc
-import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Sequence
@@ -70,15 +69,17 @@ def application_factory(
     from promptkit.cli.serve import limits_of
     from promptkit.transports.http.application import BODY_BYTES
     from promptkit.transports.http.hosting import Settings, host, public_names
-    from promptkit.transports.state_keys import state_keys
+    from promptkit.transports.state_keys import own_key, state_keys
 
     public_hosts, public_origins = public_names(options.public_url)
     own_hosts = (urlsplit(listener.url).netloc for listener in listening if not listener.is_local)
+    keys = state_keys(options.state_keys)
     settings = Settings(
         name=options.name,
         hosts=(*(options.allow_host or ()), *public_hosts, *own_hosts),
         origins=(*(options.allow_origin or ()), *public_origins),
-        keys=state_keys(options.state_keys) or (os.urandom(32),),  # what all workers share
+        keys=keys,
+        own_key=None if keys else own_key(options.target),  # what all workers share
         changes=options.watch and reloader.watches,
         audit=options.audit,
         telemetry=_telemetry(options),

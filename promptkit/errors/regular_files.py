@@ -8,10 +8,11 @@ elsewhere. Every server imports this at its start.
 import errno
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["is_foreign", "read_regular_file", "replace_regular_file"]
+__all__ = ["is_another_user", "is_foreign", "read_regular_file", "replace_regular_file"]
 
 _READING: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -19,16 +20,29 @@ _READING: Final = (
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
-def read_regular_file(path: str | os.PathLike[str], limit: int) -> bytes:
+def read_regular_file(
+    path: str | os.PathLike[str], limit: int, check: Callable[[os.stat_result], object] = bool
+) -> bytes:
     """
     Return what a regular file holds. Links are followed.
+
+    Args:
+        path:
+            The file.
+
+        limit:
+            How many bytes it may hold.
+
+        check:
+            Called with the status of what is read, before that. What it raises is raised.
 
     Raises:
         OSError: If it cannot be read, is no regular file, or holds more than *limit* bytes.
     """
     _check_regular(os.stat(path), path)  # to open a device may already do something
     with open(os.open(path, _READING), "rb") as file:
-        _check_regular(os.fstat(file.fileno()), path)
+        _check_regular(found := os.fstat(file.fileno()), path)
+        check(found)
         data = file.read(limit + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", os.fspath(path))
@@ -62,6 +76,14 @@ def _check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:
         raise OSError(errno.EINVAL, "it is no regular file", os.fspath(path))
 
 
+def is_another_user(user: int) -> bool:
+    """
+    Return whether a user is neither oneself nor root, nor under ``sudo`` who called it.
+    """
+    own = os.geteuid() if hasattr(os, "geteuid") else user
+    return user not in (0, own) and not (own == 0 and os.environ.get("SUDO_UID") == str(user))
+
+
 def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | None = None) -> bool:
     """
     Return whether what lies at *path*, itself and not what it leads to, belongs to another user.
@@ -75,14 +97,10 @@ def is_foreign(path: str | os.PathLike[str], beside: str | os.PathLike[str] | No
         beside:
             A folder whose owner is trusted, too.
     """
-    if not hasattr(os, "geteuid"):
-        return False
     try:
         owner = os.lstat(path).st_uid
     except (OSError, ValueError):
         return False
-    if owner in (0, own := os.geteuid()):
-        return False
-    if own == 0 and os.environ.get("SUDO_UID") == str(owner):
+    if not is_another_user(owner):
         return False
     return beside is None or not os.path.exists(beside) or owner != os.stat(beside).st_uid

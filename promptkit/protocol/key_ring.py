@@ -83,18 +83,25 @@ class KeyRing:
 
     Args:
         keys:
-            The secrets, of 32 bytes or more. Without any, the ring has one random key: then only this
-            object, and processes forked from it, open its tokens.
+            The secrets, of 32 bytes or more. Without any, the ring has a key of its own.
 
         audience:
             Who opens the tokens: the server's name. Servers of other names refuse them, even with the same
             keys.
 
+        own:
+            The key of its own. Without one, it is random: then only this object, and processes forked from
+            it, open its tokens.
+
+    Attributes:
+        is_shared:
+            Whether there are keys that other servers may have, too.
+
     Raises:
         ValueError: If a key could be guessed.
     """
 
-    def __init__(self, keys: Iterable[bytes] = (), audience: str = "") -> None:
+    def __init__(self, keys: Iterable[bytes] = (), audience: str = "", own: bytes | None = None) -> None:
         given = tuple(dict.fromkeys(keys))
         for key in given:
             if len(key) < MIN_KEY_BYTES:
@@ -103,9 +110,8 @@ class KeyRing:
                 )
                 raise ValueError(msg)
         self.audience = audience
-        #: Whether the key is random, so that no other server has it.
-        self.ephemeral = not given
-        self._secrets = given or (os.urandom(MIN_KEY_BYTES),)
+        self.is_shared = bool(given)
+        self._secrets = given or (own or os.urandom(MIN_KEY_BYTES),)
         self._derived: dict[tuple[str, bytes], bytes] = {}
 
     @property
@@ -167,6 +173,19 @@ class KeyRing:
         if now > int(expires):
             raise TokenRefused(Refusal.EXPIRED)
         return Opened(_base64url_decoded(payload or ""), int(expires))
+
+    def digest(self, purpose: str, data: bytes) -> str:
+        """
+        Return a digest of *data* that nobody can compare with what they guess, but who has the first key.
+
+        Args:
+            purpose:
+                What the digest is for.
+
+            data:
+                Any bytes.
+        """
+        return self._mac(self._keys[0], purpose, "", data)
 
     @cached_property
     def _keys(self) -> tuple[_Key, ...]:

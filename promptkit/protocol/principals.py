@@ -8,6 +8,14 @@ import attrs
 __all__ = ["Principal", "TokenVerifier", "VerifierUnavailable"]
 
 
+def _check_exact(_principal: object, _attribute: object, subject: str) -> None:
+    try:
+        subject.encode()
+    except UnicodeEncodeError:
+        msg = "a subject is text that UTF-8 can write: this one holds half of a surrogate pair"
+        raise ValueError(msg) from None
+
+
 def _split(scopes: str | Iterable[str]) -> frozenset[str]:
     return frozenset(scopes.split() if isinstance(scopes, str) else scopes)
 
@@ -19,7 +27,8 @@ class Principal:
 
     Args:
         subject:
-            Who it is: the same text for the same person or program, and for nobody else.
+            Who it is: the same text for the same person, and for nobody else. Any text that UTF-8 can write
+            is taken as it is.
 
         scopes:
             What the token allows. One text with blanks between the scopes is taken apart.
@@ -27,11 +36,26 @@ class Principal:
         expires:
             Until when that is known, in seconds since 1970. The token is not verified again before that,
             nor for five minutes at most. Without it, the token is verified with each request.
+
+        program:
+            Whether it is a program that acts for itself, and *subject* its id. A person of the same subject
+            is somebody else.
+
+    Raises:
+        ValueError: If UTF-8 cannot write the subject.
     """
 
-    subject: str
+    subject: str = attrs.field(validator=_check_exact)
     scopes: frozenset[str] = attrs.field(default=frozenset(), converter=_split)
     expires: float | None = None
+    program: bool = attrs.field(default=False, kw_only=True)
+
+    @property
+    def identity(self) -> str:
+        """
+        The subject and its kind in one text, which no other principal has.
+        """
+        return f"{'program' if self.program else 'person'} {self.subject}"
 
 
 class VerifierUnavailable(Exception):

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
@@ -27,6 +27,9 @@ from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.outcomes import error_code, is_failure, is_question
 from promptkit.server.lookup import RequestTarget, target_of
 from promptkit.server.observers import OpenRequests
+
+if TYPE_CHECKING:
+    from promptkit.protocol.principals import Principal
 
 if sys.platform != "win32":
     import fcntl
@@ -51,7 +54,7 @@ _FLAGS: Final = (
 @attrs.frozen
 class _Begun:
     request: Request
-    subject: str | None
+    principal: "Principal | None"
     catalog: Catalog
     time: float
     started: float
@@ -99,9 +102,8 @@ class Audit:
             A function to be called with the reply before that is sent, or with ``b""`` if the
             request was cancelled. Only its first call counts.
         """
-        principal = request.principal  # a request that is answered has none any more
-        subject = None if principal is None else principal.subject
-        begun = _Begun(request, subject, catalog, time.time(), time.perf_counter())
+        # A request that is answered has no principal any more.
+        begun = _Begun(request, request.principal, catalog, time.time(), time.perf_counter())
         return self._open_requests.add(begun)
 
     def close(self) -> None:
@@ -204,7 +206,7 @@ def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
     return {
         "time": moment.replace("+00:00", "Z"),
         "process": os.getpid(),
-        **({} if begun.subject is None else {"subject": _short(begun.subject)}),
+        **_sender(begun.principal),
         "client": {"name": _short(client.name), "version": _short(client.version)} if client else None,
         "id": _short(request.id) if isinstance(request.id, str) else request.id,
         "method": _short(request.method),
@@ -213,6 +215,13 @@ def _record(begun: _Begun, outcome: dict[str, Any]) -> dict[str, Any]:
         "duration_ms": round((time.perf_counter() - begun.started) * 1000, 3),
         **outcome,
     }
+
+
+def _sender(principal: "Principal | None") -> dict[str, Any]:
+    """Who sends it. The subject is whole: two that begin alike are two."""
+    if principal is None:
+        return {}
+    return {"subject": principal.subject, **({"program": True} if principal.program else {})}
 
 
 def _asked(target: RequestTarget | None) -> dict[str, Any]:

@@ -5,6 +5,8 @@ import stat
 from pathlib import Path
 from typing import Final
 
+from promptkit.errors.regular_files import is_another_user, read_regular_file
+
 __all__ = ["InvalidSecretFile", "read_secret_file"]
 
 #: A larger file holds something else.
@@ -19,35 +21,62 @@ class InvalidSecretFile(ValueError):
 
 def read_secret_file(path: str, holds: str) -> str:
     """
-    Return the text of a file. What is no ASCII in it is replaced.
+    Return the text of a file. What is no UTF-8 in it comes as halves of surrogates, which are in no secret.
 
     Args:
         path:
-            The file. On POSIX, nobody but its owner and group may have access, and its group may only read.
+            The file. On POSIX, it belongs to the user or to root, nobody but its owner and group may have
+            access, and its group may only read. The same users alone may change the folders that it is in.
 
         holds:
             What it holds, one a line, such as ``keys``.
 
     Raises:
-        InvalidSecretFile: If it cannot be opened, is too large, or if others may read or change it.
+        InvalidSecretFile: If it cannot be read, is no regular file, is too large, or if others may read,
+            change or replace it.
     """
+
+    def check(found: os.stat_result) -> None:
+        if (fault := _fault(path, found)) is not None:
+            what, remedy = fault
+            msg = f"{path}: {what}: make new {holds}{remedy}"
+            raise InvalidSecretFile(msg)
+
     try:
-        with Path(path).open("rb") as file:
-            _check_mode(path, os.fstat(file.fileno()).st_mode, holds)
-            data = file.read(_MAX_FILE_BYTES + 1)
+        data = read_regular_file(path, _MAX_FILE_BYTES, check if os.name == "posix" else bool)
     except OSError as error:
         msg = f"{path}: cannot be read: {error.strerror}"
         raise InvalidSecretFile(msg) from None
-    if len(data) > _MAX_FILE_BYTES:
-        msg = f"{path}: has more than {_MAX_FILE_BYTES:,} bytes: it should hold {holds}, one a line"
-        raise InvalidSecretFile(msg)
-    # What is no ASCII is in no secret, and may be in comments of any encoding.
-    return data.removeprefix(b"\xef\xbb\xbf").decode("ascii", "replace")
+    # Comments may be in any encoding.
+    return data.removeprefix(b"\xef\xbb\xbf").decode(errors="surrogateescape")
 
 
-def _check_mode(path: str, mode: int, holds: str) -> None:
-    if os.name != "posix" or not mode & (stat.S_IROTH | stat.S_IWOTH | stat.S_IWGRP):
-        return
-    can = "everybody can read it" if mode & stat.S_IROTH else "others can change it"
-    msg = f"{path}: {can} (mode {stat.S_IMODE(mode):04o}): make new {holds}, and chmod 600 {path}"
-    raise InvalidSecretFile(msg)
+def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
+    """What is wrong with the owner, the mode or the folders of a file, and what to do; None if nothing is."""
+    if is_another_user(found.st_uid):
+        return f"it belongs to another user ({found.st_uid})", " in a file of your own"
+    mode = f"(mode {stat.S_IMODE(found.st_mode):04o})"
+    if found.st_mode & stat.S_IROTH:
+        return f"everybody can read it {mode}", f", and chmod 600 {path}"
+    if found.st_mode & (stat.S_IWOTH | stat.S_IWGRP):
+        return f"others can change it {mode}", f", and chmod 600 {path}"
+    file = Path(path)  # a link can be replaced, and what it leads to
+    for folder in (file.absolute().parent, file.resolve().parent):
+        if _is_shared(folder):
+            return (
+                f"others can replace it, as they can change {folder}",
+                " in a folder that only you can change",
+            )
+    return None
+
+
+def _is_shared(folder: Path) -> bool:
+    """Whether other users may replace what is in a folder."""
+    found = folder.stat()
+    if is_another_user(found.st_uid):
+        return True
+    if found.st_mode & stat.S_ISVTX:  # there, everybody may replace their own files alone
+        return False
+    # A group with the number of its user is that user's own, as many systems make one for each.
+    others = stat.S_IWOTH if found.st_gid == found.st_uid else stat.S_IWOTH | stat.S_IWGRP
+    return bool(found.st_mode & others)

@@ -1,15 +1,18 @@
-"""Reads the keys of a key ring from the text of a file or of an environment variable."""
+"""The keys of a key ring: from the text of a file or of an environment variable, or a server's own."""
 
 import os
 import re
 from binascii import a2b_base64
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
+from promptkit.errors.standard_error import say
 from promptkit.protocol.key_ring import MIN_KEY_BYTES
 from promptkit.transports.secret_files import InvalidSecretFile, read_secret_file
 
-__all__ = ["MAKE_A_KEY", "VARIABLE", "InvalidKeys", "read_key_file", "read_keys", "state_keys"]
+__all__ = ["MAKE_A_KEY", "VARIABLE", "InvalidKeys", "own_key", "read_key_file", "read_keys", "state_keys"]
 
 #: The environment variable that holds keys.
 VARIABLE: Final = "PROMPTKIT_STATE_KEYS"
@@ -129,3 +132,59 @@ def _read_from(origin: str, text: str) -> tuple[bytes, ...]:
     except InvalidKeys as error:
         msg = f"{origin}: {error}"
         raise InvalidKeys(msg) from None
+
+
+def own_key(target: str | Path | None) -> bytes:
+    """
+    Return the key of a server that was given none.
+
+    It is the same after a restart, and for all servers of one target that one user has on a machine. It is
+    made of a key in the user's cache; if that cannot be kept there, it is random.
+
+    Args:
+        target:
+            What is served. Servers of other targets have other keys.
+    """
+    import hmac
+
+    key = _key_of_user()
+    place = os.path.abspath(target or "")  # noqa: PTH100 (it may be no path, but the name of a module)
+    return os.urandom(MIN_KEY_BYTES) if key is None else hmac.digest(key, os.fsencode(place), "sha256")
+
+
+def _key_of_user() -> bytes | None:
+    """The key in the user's cache, where it is made if there is none; None if it cannot be kept there."""
+    from platformdirs import user_cache_path  # only who is given no keys needs it
+
+    try:
+        file = user_cache_path("promptkit", appauthor=False) / "state.key"
+        _check_owner(file.parent)
+        if not file.exists():
+            _make_key(file)
+    except (OSError, RuntimeError):  # there is no such folder, or nothing may be written into it
+        return None
+    try:
+        return read_key_file(str(file))[0]
+    except InvalidKeys as error:
+        say(f"{error}; until then, sessions end with the server")
+        return None
+
+
+def _check_owner(folder: Path) -> None:
+    """Raise PermissionError if a folder, or the one that it would be made in, is somebody else's."""
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    if hasattr(os, "geteuid") and there.stat().st_uid != os.geteuid():
+        raise PermissionError
+
+
+def _make_key(file: Path) -> None:
+    """Write a new key, for its owner alone, unless another server is faster."""
+    from tempfile import NamedTemporaryFile
+
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=file.parent) as made:
+        made.write(os.urandom(MIN_KEY_BYTES).hex().encode())
+        made.flush()
+        os.fsync(made.fileno())  # an empty file would be in the way for ever
+        with suppress(FileExistsError):
+            os.link(made.name, file)  # which is there at once and whole, and replaces no other

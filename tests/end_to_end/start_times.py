@@ -5,6 +5,8 @@ It is run as a program, with the number of rounds and, as JSON, the commands by 
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +19,7 @@ PATIENCE = 30.0
 def start(command):
     """Run a command until it is ready; return how long that took, and end it."""
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     try:
         while not is_ready():
             if process.poll() is not None or time.perf_counter() - begun > PATIENCE:
@@ -25,7 +27,7 @@ def start(command):
             time.sleep(0.002)
         return time.perf_counter() - begun
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # the server may be a child of the command
         process.wait()
 
 

@@ -140,13 +140,17 @@ def image(tmp_path_factory):
 
 
 def as_docker_does(command):
-    """Return what runs a command in the image: as the user, in the folder, and with the environment of it."""
+    """Return what runs a command in the image: as its first process, as its user, in its environment."""
     found = instructions()
     begun = max(place for place, (instruction, _) in enumerate(found) if instruction == "FROM")
     exports = [f"export {value}" for instruction, value in found[begun:] if instruction == "ENV"]
     inner = "; ".join([*exports, f"cd {last('WORKDIR')} && exec {shlex.join(command)}"])
     path = "PATH=/usr/local/bin:/usr/bin:/bin"
     wrapped = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--kill-child",
         "chroot",
         f"--userspec={last('USER')}",
         "$IMAGE",
@@ -160,7 +164,28 @@ def as_docker_does(command):
     return " ".join(word if word == "$IMAGE" else shlex.quote(word) for word in wrapped)
 
 
+#: Starts a child that leaves one of its own behind, and fails if that is there long after its end.
+ORPHAN = """
+import os, subprocess, time
+number = int(subprocess.check_output(["sh", "-c", "sleep 0.1 >/dev/null & echo $!"]))
+try:
+    for _ in range(200):
+        time.sleep(0.01)
+        os.kill(number, 0)
+except ProcessLookupError:
+    raise SystemExit(0)
+raise SystemExit(1)
+"""
+
+
 class TestLines:
+    def test_an_init_is_the_first_process(self):
+        """
+        It starts promptkit, and is in the image.
+        """
+        assert words("ENTRYPOINT") == ["tini", "--", "promptkit"]
+        assert ("COPY", "--from=build /usr/bin/tini /usr/bin/") in instructions()
+
     def test_it_runs_as_nobody(self):
         """
         The user is a number, and not root's.
@@ -203,11 +228,20 @@ class TestImage:
         check = as_docker_does(words("HEALTHCHECK"))
         done = image(
             f"{check} 2>/dev/null && exit 3; {serve} & for _ in $(seq 100); do {check} 2>/dev/null && break;"
-            f" sleep 0.1; done; {check}; kill $!; wait $!"
+            f" sleep 0.1; done; {check}; kill $(cat /proc/$!/task/$!/children); wait $!"
         )
 
         assert (done.returncode, done.stdout) == (0, b""), done.stderr
         assert b"serving at http://0.0.0.0:8000/mcp" in done.stderr
+
+    @pytest.mark.parametrize(("first", "code"), [(slice(0, -1), 0), (slice(0, 0), 1)], ids=["it", "another"])
+    def test_what_children_leave_behind_is_waited_for(self, image, first, code):
+        """
+        A child of a prompt's child is gone once it has ended. It stays where Python is the first process.
+        """
+        done = image(as_docker_does([*words("ENTRYPOINT")[first], "python", "-c", ORPHAN]))
+
+        assert (done.returncode, done.stdout, done.stderr) == (code, b"", b"")
 
     def test_nothing_of_it_can_be_written(self, image):
         """

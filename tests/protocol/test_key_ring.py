@@ -336,7 +336,7 @@ class TestTheKeys:
         """
         Only keys that were given can be given to other servers, too.
         """
-        assert (KeyRing().ephemeral, KeyRing(KEYS).ephemeral) == (True, False)
+        assert (KeyRing().is_shared, KeyRing(KEYS).is_shared) == (False, True)
 
     def test_they_are_not_shown(self):
         """
@@ -351,7 +351,7 @@ class TestTheKeys:
         """
         What the refusal of a short key recommends is taken.
         """
-        assert not KeyRing([secrets.token_bytes(32)]).ephemeral
+        assert KeyRing([secrets.token_bytes(32)]).is_shared
 
 
 def test_processes_that_are_forked_share_the_random_key():

@@ -1810,6 +1810,24 @@ def test_it_lies_in_the_users_cache_where_python_keeps_no_bytecode(forbidden, mo
     assert Path(Store(str(tmp_path / "recipes")).file).parent == tmp_path / "cache" / "promptkit"
 
 
+def test_it_lies_nowhere_where_there_is_no_home(monkeypatch, tmp_path):
+    """
+    A user without one, as in some containers, is served without a set.
+    """
+
+    def homeless(*_, **__):
+        msg = "could not determine the home directory"
+        raise RuntimeError(msg)
+
+    monkeypatch.setattr("sys.dont_write_bytecode", True)
+    monkeypatch.setattr("platformdirs.user_cache_dir", homeless)
+    store = Store(str(tmp_path))
+    fill(store, b"a")
+
+    assert store.read() is None
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_equal_pages_are_written_once(store):
     """
     A page that several revisions share takes its room once.

@@ -4,13 +4,27 @@ import secrets
 import shlex
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from promptkit.protocol.key_ring import KeyRing
-from promptkit.transports.state_keys import MAKE_A_KEY, InvalidKeys, read_key_file, read_keys, state_keys
+from promptkit.transports.state_keys import (
+    MAKE_A_KEY,
+    InvalidKeys,
+    own_key,
+    read_key_file,
+    read_keys,
+    state_keys,
+)
+
+posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are of POSIX")
+as_root = pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() != 0, reason="only root gives folders to others"
+)
 
 FIRST, SECOND = bytes(range(32)), bytes(range(224, 256)) + b"?>"
 
@@ -57,7 +71,7 @@ class TestReading:
         (key,) = read_keys(ran.stdout)
 
         assert len(key) == 32
-        assert not KeyRing([key]).ephemeral
+        assert KeyRing([key]).is_shared
 
     @pytest.mark.parametrize("size", range(32, 40))
     def test_what_secrets_makes_is_read(self, size):
@@ -150,7 +164,7 @@ class TestAFile:
 
         assert read_key_file(key_file(data)) == (FIRST, SECOND)
 
-    @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+    @posix
     @pytest.mark.parametrize("mode", [0o600, 0o400, 0o440, 0o640])
     def test_its_owner_and_group_may_read_it(self, key_file, mode):
         """
@@ -158,7 +172,7 @@ class TestAFile:
         """
         assert read_key_file(key_file(FIRST.hex().encode(), mode)) == (FIRST,)
 
-    @pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+    @posix
     @pytest.mark.parametrize(
         ("mode", "can"),
         [
@@ -194,7 +208,7 @@ class TestAFile:
                 bytes(range(128, 160)),
                 "line 1: this is neither base64 nor hexadecimal; a command that prints a key",
             ),
-            (b"\n" * 65537, "has more than 65,536 bytes: it should hold keys, one a line"),
+            (b"\n" * 65537, "cannot be read: it has more than 65,536 bytes"),
         ],
         ids=["none", "no key", "binary", "large"],
     )
@@ -249,7 +263,7 @@ class TestWhereKeysComeFrom:
         Who is given no keys has none: the ring then makes one.
         """
         assert state_keys(None, {}) == ()
-        assert KeyRing(state_keys(None, {})).ephemeral
+        assert not KeyRing(state_keys(None, {})).is_shared
 
     @pytest.mark.parametrize("text", ["", "  ", "changeme"])
     def test_an_empty_variable_is_an_error(self, text):
@@ -258,3 +272,96 @@ class TestWhereKeysComeFrom:
         """
         with pytest.raises(InvalidKeys, match=r"^PROMPTKIT_STATE_KEYS: (there is no key|line 1: )"):
             state_keys(None, {"PROMPTKIT_STATE_KEYS": text})
+
+
+class TestAKeyOfOnesOwn:
+    @pytest.fixture
+    def cache(self, tmp_path, monkeypatch):
+        """The cache of a user, in which there is nothing yet."""
+        cache = tmp_path / "cache"
+        cache.mkdir()
+        monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: cache / "promptkit")
+        return cache
+
+    def test_it_outlives_the_server(self, cache, tmp_path, monkeypatch):
+        """
+        Servers of the same target have the same, however that is written; those of others have others.
+        """
+        monkeypatch.chdir(tmp_path)
+        key = own_key("recipes")
+
+        assert len(key) == 32
+        assert {own_key("recipes"), own_key(tmp_path / "recipes"), own_key("./recipes/")} == {key}
+        assert len({key, own_key("others"), own_key(None), own_key("recipes:review")}) == 4
+        monkeypatch.chdir(cache)
+        assert own_key("recipes") != key
+
+    @posix
+    def test_it_is_its_owners_alone(self, cache):
+        """
+        Nobody else can read it, nor what is derived from it; and nothing else is left there.
+        """
+        own_key("recipes")
+
+        (file,) = (cache / "promptkit").iterdir()
+        assert [path.stat().st_mode & 0o777 for path in (file, file.parent)] == [0o600, 0o700]
+        assert own_key("recipes").hex() not in file.read_text()
+
+    def test_servers_that_start_at_once(self, cache):
+        """
+        All have the key of the one that was first.
+        """
+        barrier = Barrier(8)
+
+        def start(_number):
+            barrier.wait()
+            return own_key("recipes")
+
+        with ThreadPoolExecutor(8) as threads:
+            assert len(set(threads.map(start, range(8)))) == 1
+        assert len(list((cache / "promptkit").iterdir())) == 1
+
+    @pytest.mark.parametrize("kind", ["a file", "no home"])
+    def test_a_cache_that_cannot_be_written(self, cache, kind, monkeypatch, capfd):
+        """
+        Each server has a key in memory then, of which nothing is said.
+        """
+        if kind == "a file":
+            (cache / "promptkit").touch()
+        else:
+            monkeypatch.setattr("platformdirs.user_cache_path", _homeless)
+
+        assert len({own_key("recipes"), own_key("recipes")}) == 2
+        assert capfd.readouterr().err == ""
+
+    @as_root
+    @pytest.mark.parametrize("made", [True, False])
+    def test_a_cache_of_somebody_else(self, cache, made):
+        """
+        It is not used, whether or not there is a key: neither to read nor to write.
+        """
+        if made:
+            own_key("recipes")
+            os.chown(cache / "promptkit", 1234, 1234)
+        os.chown(cache, 1234, 1234)
+
+        assert len({own_key("recipes"), own_key("recipes")}) == 2
+        assert (cache / "promptkit").exists() is made
+
+    @posix
+    def test_a_key_that_others_can_read(self, cache, capfd):
+        """
+        It is not used, and that is said.
+        """
+        own_key("recipes")
+        file = cache / "promptkit" / "state.key"
+        file.chmod(0o644)
+
+        assert len({own_key("recipes"), own_key("recipes")}) == 2
+        said = f"promptkit: {file}: everybody can read it (mode 0644): make new keys, and chmod 600 {file}"
+        assert capfd.readouterr().err == f"{said}; until then, sessions end with the server\n" * 2
+
+
+def _homeless(*_, **__):
+    msg = "could not determine the home directory"
+    raise RuntimeError(msg)

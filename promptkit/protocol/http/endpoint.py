@@ -161,7 +161,7 @@ class Endpoint:
             return side.modern
         if (sealed := head.get(_SESSION_ID)) is None:
             return side.legacy[version or _UNNAMED]
-        if (known := self._sessions.open(sealed.decode("latin-1"), _subject(channel))) is None:
+        if (known := self._sessions.open(sealed.decode("latin-1"), _owner(channel))) is None:
             return None
         revision = known.revision if version is None else _LEGACY[version]
         return self._session(side.capabilities, revision, known.client, known.capabilities)
@@ -230,7 +230,7 @@ class Endpoint:
         response = response_to(reply, modern=modern)
         if agreed is not None and agreed.revision is not None:
             said = agreed.revision, agreed.client, agreed.client_capabilities
-            sealed = self._sessions.seal(*said, _subject(channel))
+            sealed = self._sessions.seal(*said, _owner(channel))
             response.headers += ((_SESSION_ID, sealed.encode()),)
         return response
 
@@ -267,9 +267,9 @@ class Endpoint:
         return version is not None and version not in _LEGACY
 
 
-def _subject(channel: Channel) -> str:
+def _owner(channel: Channel) -> str:
     """Whose sessions these are; nobody's by name if nobody asked."""
-    return "" if channel.principal is None else channel.principal.subject
+    return "" if channel.principal is None else channel.principal.identity
 
 
 def _refuse_repeated(head: Head, body: bytes) -> Response | None:

@@ -108,7 +108,7 @@ class Sessions:
         revision: Revision,
         client: wire.ClientInfo | None,
         capabilities: Mapping[str, Any],
-        subject: str = "",
+        owner: str = "",
     ) -> str:
         """
         Return a new session id, of 2,048 characters at most.
@@ -126,7 +126,7 @@ class Sessions:
             capabilities:
                 What the client can do, as it came.
 
-            subject:
+            owner:
                 Whose session it is, if somebody has asked: it is open to nobody else.
         """
         kept = _fitting(client, capabilities)
@@ -137,9 +137,9 @@ class Sessions:
             {name: value for name, value in capabilities.items() if name in kept},
         )
         expires = ceil(self._clock() + self._lifetime)
-        return self._ring.seal(_PURPOSE, expires, _encode(payload), bound=subject.encode())
+        return self._ring.seal(_PURPOSE, expires, _encode(payload), bound=owner.encode())
 
-    def open(self, session_id: str, subject: str = "") -> Session | None:
+    def open(self, session_id: str, owner: str = "") -> Session | None:
         """
         Return the session with this id; None if it has ended or never was, so that the client opens another.
 
@@ -147,19 +147,19 @@ class Sessions:
             session_id:
                 Any text.
 
-            subject:
+            owner:
                 Who sends it.
         """
         if len(session_id) > MAX_LENGTH:
             return None
         try:
-            session = self._verified(session_id, subject)
+            session = self._verified(session_id, owner)
         except (TokenRefused, msgspec.DecodeError):
             return None
         return session if session is not None and self._clock() <= session.expires else None
 
-    def _verify(self, session_id: str, subject: str) -> Session | None:
-        payload, expires = self._ring.open(_PURPOSE, session_id, self._clock(), bound=subject.encode())
+    def _verify(self, session_id: str, owner: str) -> Session | None:
+        payload, expires = self._ring.open(_PURPOSE, session_id, self._clock(), bound=owner.encode())
         said = _decode(payload)
         revision = REVISIONS.get(said.revision)
         if revision is None:

@@ -283,7 +283,7 @@ def _counted(state: str) -> tuple[int, str]:
 def _signed(request: Request, asked: int) -> dict[str, Any]:
     """The parts of a request that must be the same when it is repeated, and who sends it."""
     params, principal = request.params, request.principal
-    sender = {} if principal is None else {"subject": principal.subject}
+    sender = {} if principal is None else {"sender": principal.identity}
     return {"name": params.name, "arguments": params.arguments or {}, "asked": asked, **sender}
 
 

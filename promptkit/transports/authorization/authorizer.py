@@ -74,7 +74,7 @@ class Authorizer:
 
     async def still_admits(self, head: Head, principal: Principal) -> bool:
         """
-        Return whether a token says the same as before. If that cannot be said at the moment, it does.
+        Return whether a token says the same as before. If nobody can say that, it does until it expires.
 
         Args:
             head:
@@ -85,8 +85,8 @@ class Authorizer:
         """
         found = await self.check(head, b"")
         if isinstance(found, Response):
-            return found is UNAVAILABLE
-        return (found.subject, found.scopes) == (principal.subject, principal.scopes)
+            return found is UNAVAILABLE and self._clock() < (principal.expires or -inf)
+        return (found.identity, found.scopes) == (principal.identity, principal.scopes)
 
     async def _verify(self, token: bytes, digest: bytes) -> Principal | Response:
         text = self.scheme.text(token)

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from joserfc.errors import JoseError
 from joserfc.jwa import JWSAlgModel
-from joserfc.jwk import Key, import_key
+from joserfc.jwk import Key, RSAKey, import_key
 
 from promptkit.errors.standard_error import say
 from promptkit.protocol.http.bearer import secure_url
@@ -36,8 +36,9 @@ COOL_DOWN_S: Final = 30.0
 #: How long a request waits for keys, in seconds.
 _WAIT_S: Final = 10.0
 
-#: Keys of RSA that are shorter than 2,048 bits have a modulus of fewer characters than this.
-_RSA_CHARACTERS: Final = 342
+#: Smaller keys of RSA can be factored (RFC 7518, section 3.3). Those of curves have the size of their curve,
+#: which the algorithm names.
+_RSA_BITS: Final = 2048
 
 
 class Issuer:
@@ -185,12 +186,11 @@ def _public_key(listed: object) -> Key | None:
     """A key that is listed; None if it cannot verify what an issuer signs."""
     if not isinstance(listed, dict) or listed.get("kty") not in ("RSA", "EC", "OKP"):
         return None
-    if listed["kty"] == "RSA" and len(str(listed.get("n"))) < _RSA_CHARACTERS:
-        return None
     try:
-        return import_key(listed)
+        key = import_key(listed)
     except Exception:  # noqa: BLE001 (it may be of a kind that is newer than the library)
         return None
+    return None if isinstance(key, RSAKey) and key.public_key.key_size < _RSA_BITS else key
 
 
 def _fits(key: Key, algorithm: JWSAlgModel) -> bool:

@@ -139,7 +139,8 @@ def _read_header(token: str) -> _Header:
 
 
 def _principal(claims: dict[str, Any]) -> Principal:
-    subject = next((found for name in ("sub", "client_id", "azp") if (found := claims.get(name))), None)
+    person = claims.get("sub")
+    subject = person or claims.get("client_id") or claims.get("azp")
     if not isinstance(subject, str):
         msg = "it does not say whose it is (sub)"
         raise _Refused(msg)
@@ -148,7 +149,11 @@ def _principal(claims: dict[str, Any]) -> Principal:
         scopes = [scope for scope in scopes if isinstance(scope, str)]
     elif not isinstance(scopes, str):
         scopes = ""
-    return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S)
+    try:
+        return Principal(subject, scopes, min(claims["exp"], 2**53) + LEEWAY_S, program=not person)
+    except ValueError:
+        msg = "what it says of whose it is (sub) is no text"
+        raise _Refused(msg) from None
 
 
 def _reason(error: Exception) -> str:

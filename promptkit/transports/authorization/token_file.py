@@ -4,22 +4,24 @@ import time
 from collections.abc import Callable
 from hashlib import sha256
 from hmac import compare_digest
-from pathlib import Path
 from typing import Final
 
 from promptkit.errors.standard_error import say
-from promptkit.protocol.principals import Principal
+from promptkit.protocol.principals import Principal, VerifierUnavailable
 from promptkit.transports.secret_files import InvalidSecretFile, read_secret_file
 
-__all__ = ["MIN_TOKEN", "InvalidTokens", "TokenFile", "read_tokens"]
+__all__ = ["MIN_TOKEN", "VALID_S", "InvalidTokens", "TokenFile", "read_tokens"]
 
 #: Shorter tokens could be guessed. `secrets.token_urlsafe` makes longer ones.
 MIN_TOKEN: Final = 32
 
 _CHARACTERS: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~+/=")
 
-#: How often it is looked whether the file has changed, in seconds.
-_LOOK_EVERY_S: Final = 1.0
+#: How often the file is read, in seconds, while requests come.
+_READ_EVERY_S: Final = 1.0
+
+#: How long tokens are valid after the file was read, in seconds: while it is written, it may be unreadable.
+VALID_S: Final = 5.0
 
 
 class InvalidTokens(ValueError):
@@ -38,7 +40,7 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
             times. What follows a ``#`` is a comment.
 
     Raises:
-        InvalidTokens: If there is none, or one cannot be read, could be guessed, or comes twice.
+        InvalidTokens: If one cannot be read, could be guessed, or comes twice.
     """
     found: dict[bytes, Principal] = {}
     for number, line in enumerate(text.split("\n"), start=1):
@@ -52,9 +54,6 @@ def read_tokens(text: str) -> tuple[tuple[bytes, Principal], ...]:
             msg = f"line {number}: this token stands on another line, too: everybody needs one of their own"
             raise InvalidTokens(msg)
         found[digest] = Principal(words[0], words[2:])
-    if not found:
-        msg = "there is no token: write a name and a token on each line"
-        raise InvalidTokens(msg)
     return tuple(found.items())
 
 
@@ -63,14 +62,16 @@ def _fault(words: list[str]) -> str | None:
         return "there is one word: write a name, a token and any scopes, with blanks between them"
     if not _CHARACTERS.issuperset(words[1]):
         return "the second word is no token: one has letters, digits and -._~+/= alone"
-    if len(words[1]) < MIN_TOKEN:
-        return f"the token has {len(words[1])} characters and could be guessed: it needs {MIN_TOKEN}"
+    if (size := len(words[1].rstrip("="))) < MIN_TOKEN:  # what fills up base64 is no secret
+        return f"the token has {size} characters and could be guessed: it needs {MIN_TOKEN}"
+    if any("\udc80" <= character <= "\udcff" for character in words[0]):
+        return "the name is no UTF-8: write the file in that encoding"
     return None
 
 
 class TokenFile:
     """
-    Verifies the tokens of a file. The file is read again when it has changed.
+    Verifies the tokens of a file. The file is read again and again: who is taken out of it is let in no more.
 
     Args:
         path:
@@ -80,15 +81,18 @@ class TokenFile:
             Returns a time that never goes back, in seconds.
 
     Raises:
-        InvalidTokens: If it cannot be read, or if others may read or change it.
+        InvalidTokens: If it cannot be read, holds no token, or if others may read, change or replace it.
     """
 
     def __init__(self, path: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._clock = clock
-        self._looked = clock()
-        self._seen = self._stamp()
         self._tokens = self._read()
+        self._was_read = self._tried = clock()
+        self._told: str | None = None
+        if not self._tokens:
+            msg = f"{path}: there is no token: write a name and a token on each line"
+            raise InvalidTokens(msg)
 
     def verify(self, token: str) -> Principal | None:
         """
@@ -97,8 +101,14 @@ class TokenFile:
         Args:
             token:
                 Any text.
+
+        Raises:
+            VerifierUnavailable: If the file could not be read for some seconds.
         """
-        self._look()
+        if self._clock() - self._tried >= _READ_EVERY_S:
+            self._read_again()
+        if self._tried - self._was_read > VALID_S:
+            raise VerifierUnavailable
         digest, bearer = sha256(token.encode()).digest(), None
         # All are compared, each in constant time: how long this takes says nothing about any of them.
         for known, principal in self._tokens:
@@ -106,18 +116,16 @@ class TokenFile:
                 bearer = principal
         return bearer
 
-    def _look(self) -> None:
-        """Read the file again if it has changed. What cannot be read does not take the place of what was."""
-        if self._clock() - self._looked < _LOOK_EVERY_S:
-            return
-        self._looked = self._clock()
-        if (stamp := self._stamp()) == self._seen:
-            return
-        self._seen = stamp
+    def _read_again(self) -> None:
+        self._tried = self._clock()
         try:
             self._tokens = self._read()
         except InvalidTokens as error:
-            say(f"{error}; the tokens of before are valid until it is mended")
+            if (fault := str(error)) != self._told:
+                self._told = fault
+                say(f"{fault}; {VALID_S:g} s after it was read last, nobody is let in until this is mended")
+        else:
+            self._was_read, self._told = self._tried, None
 
     def _read(self) -> tuple[tuple[bytes, Principal], ...]:
         try:
@@ -127,10 +135,3 @@ class TokenFile:
         except InvalidTokens as error:
             msg = f"{self._path}: {error}"
             raise InvalidTokens(msg) from None
-
-    def _stamp(self) -> tuple[int, int, int, int] | None:
-        try:
-            found = Path(self._path).stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -15,6 +15,7 @@ from promptkit.protocol.http.guard import ENDPOINT, Guard
 from promptkit.protocol.http.messages import JSON_BODY, Head, Response, read_head
 from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import encode
+from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.limits import Limits
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
@@ -90,6 +91,9 @@ class Application:
         authorizer:
             Finds who sends a request; None if nobody asks.
 
+        ring:
+            The keys that replicas share, by which their catalogs are compared; None if they share none.
+
         telemetry:
             Is told of requests that are refused here, and never reach the server, and of the end.
 
@@ -111,6 +115,7 @@ class Application:
         sweep: Callable[[asyncio.AbstractEventLoop], Sweep] = Sweep,
         owns_process: bool = False,
         authorizer: "Authorizer | None" = None,
+        ring: KeyRing | None = None,
         telemetry: "Telemetry | None" = None,
     ) -> None:
         self.draining = False
@@ -124,6 +129,7 @@ class Application:
         self._on_start = on_start
         self._owns_process = owns_process
         self._authorizer = authorizer
+        self._ring = ring
         self._telemetry = telemetry
         self._inbox = Inbox(endpoint)
         self._side: _LoopSide | None = None
@@ -283,7 +289,7 @@ class Application:
         posted.forget()
 
     async def _health(self, head: Head) -> Response:
-        """Say that the process lives, or whether it is ready, and for which catalog."""
+        """Say that the process lives, or whether it is ready; to who has the keys, also for which catalog."""
         if head.method not in ("GET", "HEAD"):
             return Response(405, headers=((b"allow", b"GET, HEAD"),))
         if head.path == "/healthz":
@@ -293,8 +299,12 @@ class Application:
         server = self.start()
         if not server.reads:
             return Response(503, b'{"status":"nobody reads requests"}', (JSON_BODY,))
-        digest = await asyncio.to_thread(lambda: server.digest)  # of a large catalog, it takes a while
-        return Response(200, encode({"status": "ready", "catalog": digest}), (JSON_BODY,))
+        ready = {"status": "ready"}
+        if self._ring is not None:
+            digest = await asyncio.to_thread(lambda: server.digest)  # of a large catalog, it takes a while
+            # It covers what is hidden, and nobody asks for a token here: who guesses must not learn it.
+            ready["catalog"] = self._ring.digest("catalog", digest.encode())
+        return Response(200, encode(ready), (JSON_BODY,))
 
     def _loop_side(self) -> _LoopSide:
         loop = asyncio.get_running_loop()

@@ -149,9 +149,9 @@ class Posted:
 
     @property
     def subject(self) -> str:
-        """Whose requests are counted together: those of one token's subject, else of one address."""
+        """Whose requests are counted together: those of one principal, else of one address."""
         if self.principal is not None:
-            return self.principal.subject
+            return self.principal.identity
         return "" if self.client is None else str(self.client[0])
 
     def fitting(self, _request_id: RequestId, reply: bytes) -> bytes:

@@ -42,7 +42,10 @@ class Settings(Struct, frozen=True, kw_only=True):
             The origins of pages that may send requests.
 
         keys:
-            What tokens are sealed with; if there are none, a random key.
+            What tokens are sealed with, which all replicas have.
+
+        own_key:
+            What they are sealed with if there are none; by default, a random key.
 
         changes:
             Whether another catalog may be served later.
@@ -79,6 +82,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     hosts: Iterable[str] = ()
     origins: Iterable[str] = ()
     keys: Iterable[bytes] = ()
+    own_key: bytes | None = None
     changes: bool = True
     audit: str | None = None
     telemetry: "Telemetry | None" = None
@@ -111,7 +115,7 @@ def host(
         ValueError: If an origin is not one, or a key is too short.
     """
     identity = ServerInfo(settings.name, VERSION)
-    ring = KeyRing(settings.keys, settings.name)
+    ring = KeyRing(settings.keys, settings.name, settings.own_key)
     authorizer = settings.authorizer
     documents = MappingProxyType({}) if authorizer is None else authorizer.scheme.documents
 
@@ -138,6 +142,7 @@ def host(
         on_start=on_start,
         owns_process=settings.owns_process,
         authorizer=authorizer,
+        ring=ring if ring.is_shared else None,
         telemetry=settings.telemetry,
     )
 

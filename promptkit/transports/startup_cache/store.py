@@ -283,7 +283,10 @@ def _cache_folder(folder: str) -> str:
         return place
     from platformdirs import user_cache_dir  # hardly ever needed
 
-    return user_cache_dir("promptkit", appauthor=False)
+    try:
+        return user_cache_dir("promptkit", appauthor=False)
+    except RuntimeError:  # the user has no home
+        return os.devnull  # where nothing is kept
 
 
 def _is_writable(folder: str) -> bool:

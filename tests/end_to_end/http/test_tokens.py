@@ -1,6 +1,7 @@
 """`promptkit serve` that asks for tokens: what real clients get, and what is kept of their tokens."""
 
 import json
+import os
 import re
 import secrets
 import socket
@@ -117,6 +118,38 @@ def test_a_file_of_tokens(folder, workers):
     lines = (folder / "audit").read_text().splitlines()
     assert [json.loads(one)["subject"] for one in lines] == ["ada"]
     assert not [token for token in (ADA, wrong) if token in said.read_text() + lines[0]]
+
+
+@pytest.mark.parametrize("option", ["--token-file", "--state-keys"])
+def test_a_pipe_in_the_place_of_secrets(folder, option):
+    """
+    The start is refused, and does not wait for somebody who writes into it.
+    """
+    os.mkfifo(folder / "pipe", 0o600)
+    command = [sys.executable, "-m", "promptkit", "serve", "recipes", "--http", "0", option, "pipe"]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, check=False, timeout=PATIENCE)
+
+    assert ran.returncode == 2
+    assert ran.stderr == b"promptkit: pipe: cannot be read: it is no regular file\n"
+
+
+def test_a_pipe_that_takes_the_place_of_tokens(folder):
+    """
+    Neither requests nor probes wait for it; standard error says what lies there.
+    """
+    with serving(folder, "--token-file", "tokens") as (port, said):
+        assert ask(port, ADA)[0] == 200
+        os.mkfifo(folder / "pipe", 0o600)
+        (folder / "pipe").rename(folder / "tokens")
+        until = time.monotonic() + PATIENCE
+        while "tokens: cannot be read: it is no regular file; " not in said.read_text():
+            assert ask(port, ADA)[0] == 200
+            assert time.monotonic() < until, "it is not looked at"
+            time.sleep(0.05)
+        probe = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        probe.request("GET", "/healthz")
+        assert probe.getresponse().status == 200
+        probe.close()
 
 
 def test_a_token_of_megabytes(folder):

@@ -8,7 +8,7 @@ from base64 import urlsafe_b64encode
 from threading import Event
 
 import pytest
-from joserfc.jwk import OctKey
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey, import_key
 
 from promptkit.protocol.http.bearer import BearerScheme
 from promptkit.protocol.http.messages import Response
@@ -95,17 +95,31 @@ class TestTaken:
             ({"scope": None, "scp": "read write"}, Principal("ada", "read write")),
             ({"scope": None}, Principal("ada")),
             ({"scope": 5}, Principal("ada")),
-            ({"sub": None, "client_id": "robot"}, Principal("robot", "read")),
+            ({"sub": "张三"}, Principal("张三", "read")),
+            ({"client_id": "robot", "azp": "robot"}, Principal("ada", "read")),
+            ({"sub": None, "client_id": "ada"}, Principal("ada", "read", program=True)),
+            ({"sub": None, "azp": "ada"}, Principal("ada", "read", program=True)),
         ],
-        ids=["several audiences", "scp, a list", "scp", "no scope", "odd scope", "a program"],
+        ids=[
+            "several audiences",
+            "scp, a list",
+            "scp",
+            "no scope",
+            "odd scope",
+            "exact text",
+            "a program for somebody",
+            "a program",
+            "a program, by OpenID Connect",
+        ],
     )
     def test_claims_as_issuers_write_them(self, issuer, changed, principal):
         """
         Scopes are in `scope` or `scp`; a program that acts for itself may have no subject but its own id.
+        It is nobody's who has that id as subject.
         """
         found = check(server_of(issuer), issuer.token(RESOURCE, **changed))
 
-        assert (found.subject, found.scopes) == (principal.subject, principal.scopes)
+        assert (found.identity, found.scopes) == (principal.identity, principal.scopes)
 
     @pytest.mark.parametrize("typ", [None, "JWT", "jwt", "at+jwt", "application/at+jwt"])
     def test_types(self, issuer, typ):
@@ -208,6 +222,18 @@ class TestRefused:
                 "it was issued in the future (iat)",
             ),
             "nobody's": (issuer.token(RESOURCE, sub=None), "it does not say whose it is (sub)"),
+            "a number's": (
+                issuer.token(RESOURCE, sub=None, client_id=5),
+                "it does not say whose it is (sub)",
+            ),
+            "half a surrogate": (
+                issuer.token(RESOURCE, sub="ada\ud800"),
+                "what it says of whose it is (sub) is no text",
+            ),
+            "half a surrogate, a program": (
+                issuer.token(RESOURCE, sub=None, client_id="\udfff"),
+                "what it says of whose it is (sub) is no text",
+            ),
             "a logout": (
                 issuer.token(RESOURCE, header={"typ": "logout+jwt"}),
                 "it is of a kind that is not for this use",
@@ -315,6 +341,43 @@ class TestRefused:
             f'needed are read write", scope="read write", resource_metadata="{METADATA}"'
         )
         assert check(server, issuer.token(RESOURCE, scope="other write read")).subject == "ada"
+
+
+class TestKeys:
+    @pytest.mark.filterwarnings("ignore:Key size should be")
+    @pytest.mark.parametrize("bits", [1024, 1536, 2040])
+    def test_a_weak_key_in_a_long_spelling(self, issuer, bits):
+        """
+        A key of RSA has the size of its number, however many zeros are written in front of that.
+        """
+        weak = RSAKey.generate_key(bits)
+        modulus = weak.public_key.public_numbers().n.to_bytes(300)
+        listed = {**weak.as_dict(private=False), "n": urlsafe_b64encode(modulus).decode(), "kid": "weak"}
+        issuer.keys.append(listed)
+
+        assert import_key(listed).public_key.key_size == bits
+        assert challenge(check(server_of(issuer), issuer.token(RESOURCE, "RS256", "weak", weak)))[0] == 401
+        issuer.list_key("RS256", "strong")
+        assert check(server_of(issuer), issuer.token(RESOURCE, "RS256", "strong")).subject == "ada"
+
+    @pytest.mark.parametrize(
+        ("algorithm", "key"),
+        [
+            ("ES256", ECKey.generate_key("secp256k1")),
+            ("ES512", ECKey.generate_key("P-256")),
+            ("Ed25519", OKPKey.generate_key("Ed448")),
+        ],
+        ids=["another curve", "a smaller curve", "another curve of Edwards"],
+    )
+    def test_a_key_of_another_curve(self, issuer, algorithm, key, capfd):
+        """
+        An algorithm names its curve, and with it the size: a key of any other verifies nothing.
+        """
+        issuer.keys.append({**key.as_dict(private=False), "kid": "other"})
+        token = issuer.token(RESOURCE, algorithm, "other")
+
+        assert challenge(check(server_of(issuer), token))[0] == 401
+        assert "a token was refused: the issuer has no such key" in capfd.readouterr().err
 
 
 class TestAsking:
@@ -462,6 +525,22 @@ class TestAsking:
         assert check(server, issuer.token(RESOURCE, kid="new", exp=int(clock.now) + 600)).status == 503
         clock.now += KNOWN_S + 2
         assert check(server, token).status == 503
+
+    def test_a_stream_while_the_issuer_is_away(self, issuer, clock):
+        """
+        Nobody can say whether its token is still valid: it is, until it expires.
+        """
+        server = server_of(issuer, clock)
+        end = int(clock.now + TRUSTED_S + 600)
+        sent = head(authorization=f"Bearer {issuer.token(RESOURCE, exp=end)}")
+        principal = asyncio.run(server.check(sent, b""))
+        issuer.answers["/jwks"] = (500, {})
+
+        clock.now += TRUSTED_S + 1
+        assert asyncio.run(server.check(sent, b"")).status == 503
+        assert asyncio.run(server.still_admits(sent, principal))
+        clock.now = end + LEEWAY_S
+        assert not asyncio.run(server.still_admits(sent, principal))
 
     def test_503_says_when_to_try_again(self, issuer):
         """

@@ -1,5 +1,7 @@
 """A file of tokens: what is read, what is refused, and when it is read again."""
 
+import asyncio
+import os
 import secrets
 import sys
 
@@ -7,13 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from promptkit.protocol.principals import Principal
-from promptkit.transports.authorization.token_file import InvalidTokens, TokenFile, read_tokens
+from promptkit.protocol.http.bearer import BearerScheme
+from promptkit.protocol.principals import Principal, VerifierUnavailable
+from promptkit.transports.authorization.authorizer import Authorizer
+from promptkit.transports.authorization.token_file import VALID_S, InvalidTokens, TokenFile, read_tokens
+from tests.posting import head
 
 ADA, BOB = "ada-" * 10, "bob-" * 10
 
 NAMES = st.from_regex(r"[a-z@.]{1,9}", fullmatch=True)
-TOKENS = st.from_regex(r"[A-Za-z0-9._~+/=-]{32,60}", fullmatch=True)
+TOKENS = st.from_regex(r"[A-Za-z0-9._~+/-]{32,60}={0,2}", fullmatch=True)
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="there are no such files")
 
 
 @pytest.fixture
@@ -54,13 +61,13 @@ class TestReading:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("", "there is no token: write a name and a token on each line"),
-            ("# ada\n", "there is no token: write a name and a token on each line"),
             (
                 f"\n{ADA}\n",
                 "line 2: there is one word: write a name, a token and any scopes, with blanks between them",
             ),
             ("ada secret", "line 1: the token has 6 characters and could be guessed: it needs 32"),
+            (f"ada x{'=' * 31}", "line 1: the token has 1 characters and could be guessed: it needs 32"),
+            (f"\udcff {ADA}", "line 1: the name is no UTF-8: write the file in that encoding"),
             (
                 f"ada {ADA}!",
                 "line 1: the second word is no token: one has letters, digits and -._~+/= alone",
@@ -83,6 +90,28 @@ class TestReading:
         So a token can be replaced while both are in use.
         """
         assert [principal.subject for _, principal in read_tokens(f"ada {ADA}\nada {BOB}")] == ["ada", "ada"]
+
+    def test_names_are_exact(self, file):
+        """
+        A name is taken as UTF-8 writes it, to the last character. Comments may be in any encoding.
+        """
+        names = ["张三", "李四", "é", "e\u0301", "ada\u200b"]
+        tokens = [f"{number}" * 32 for number in range(len(names))]
+        lines = [f"{name} {token}\n".encode() for name, token in zip(names, tokens, strict=True)]
+        file.write_bytes(b"\xef\xbb\xbf" + b"".join(lines) + b"# Schl\xfcssel\n")
+        held = TokenFile(str(file))
+
+        assert [held.verify(token).subject for token in tokens] == names
+
+    @pytest.mark.parametrize("text", ["", "# ada\n"])
+    def test_no_token_at_the_start(self, file, text):
+        """
+        Nothing is served that nobody could use.
+        """
+        file.write_text(text)
+        with pytest.raises(InvalidTokens) as refused:
+            TokenFile(str(file))
+        assert str(refused.value) == f"{file}: there is no token: write a name and a token on each line"
 
     @pytest.mark.skipif(sys.platform == "win32", reason="a mode says nothing there")
     @pytest.mark.parametrize(
@@ -131,26 +160,89 @@ class TestChanges:
         assert tokens.verify(ADA) is None
         assert (tokens.verify(BOB), tokens.verify(new)) == (Principal("bob"), Principal("cleo", "read"))
 
-    @pytest.mark.parametrize("fault", ["half", "mode", "gone"])
-    def test_a_file_that_is_broken(self, file, tokens, fault, capfd):
+    @pytest.mark.parametrize("text", ["", "# ada is gone\n"])
+    def test_a_file_that_is_emptied(self, file, tokens, text):
         """
-        The tokens of before are valid until it is mended. That is said once.
+        Nobody is let in, from the next second on.
         """
-        if fault == "half":
-            file.write_text("ada")
-        elif fault == "mode":
-            file.chmod(0o644)
-        else:
-            file.unlink()
-        for _ in range(3):
-            self.now += 1
-            assert tokens.verify(ADA).subject == "ada"
-        said = capfd.readouterr().err
+        file.write_text(text)
+        self.now += 1
 
-        assert said.startswith(f"promptkit: {file}: ")
-        assert said.endswith("; the tokens of before are valid until it is mended\n")
-        assert said.count("\n") == 1
+        assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, None)
         file.write_text(f"bob {BOB}\n")
-        file.chmod(0o600)
         self.now += 1
         assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
+
+    @pytest.mark.parametrize(
+        ("fault", "said"),
+        [
+            ("half", "line 1: there is one word: write a name, a token and any scopes, with blanks between"),
+            ("mode", "everybody can read it (mode 0644): make new tokens, and chmod 600"),
+            ("gone", "cannot be read: No such file or directory"),
+            ("folder", "cannot be read: Is a directory"),
+            pytest.param("pipe", "cannot be read: it is no regular file", marks=posix),
+        ],
+    )
+    def test_a_file_that_cannot_be_read(self, file, tokens, fault, said, capfd):
+        """
+        Its tokens are valid for some seconds, and then nobody's until it is mended. That is said once.
+        """
+        break_file(file, fault)
+        for _ in range(int(VALID_S)):
+            self.now += 1
+            assert tokens.verify(ADA).subject == "ada"
+        for _ in range(3):
+            self.now += 1
+            with pytest.raises(VerifierUnavailable):
+                tokens.verify(ADA)
+        shown = capfd.readouterr().err
+
+        assert shown.startswith(f"promptkit: {file}: {said}")
+        assert shown.endswith("; 5 s after it was read last, nobody is let in until this is mended\n")
+        assert shown.count("\n") == 1
+        mended = file.with_name("mended")
+        mended.write_text(f"bob {BOB}\n")
+        mended.chmod(0o600)
+        if file.is_dir():
+            file.rmdir()
+        mended.replace(file)
+        self.now += 1
+        assert (tokens.verify(ADA), tokens.verify(BOB)) == (None, Principal("bob"))
+
+    def test_a_file_that_goes_while_nobody_asks(self, file, tokens):
+        """
+        However late the first one comes, nobody has more than those seconds.
+        """
+        file.unlink()
+        self.now += 3600
+
+        with pytest.raises(VerifierUnavailable):
+            tokens.verify(ADA)
+
+    def test_a_stream_ends_once_its_token_is_nobodys(self, file, tokens):
+        """
+        What was opened with a token of the file is not open for longer than the token is valid.
+        """
+        asked = Authorizer(BearerScheme(), tokens, lambda: self.now)
+        sent = head(authorization=f"Bearer {ADA}")
+        ada = asyncio.run(asked.check(sent, b""))
+        file.unlink()
+
+        self.now += VALID_S
+        assert asyncio.run(asked.still_admits(sent, ada))
+        self.now += 1
+        assert not asyncio.run(asked.still_admits(sent, ada))
+
+
+def break_file(file, fault):
+    """Put something in the place of a file that cannot be read as tokens."""
+    if fault == "half":
+        file.write_text("ada")
+    elif fault == "mode":
+        file.chmod(0o644)
+    else:
+        file.unlink()
+    if fault == "folder":
+        file.mkdir()
+    elif fault == "pipe":
+        os.mkfifo(file)

@@ -8,7 +8,15 @@ import time
 
 import pytest
 
+from promptkit import prompt
+from promptkit.compiler.compilation import compile
+from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.capabilities import ServerInfo
+from promptkit.protocol.key_ring import KeyRing
+from promptkit.server.shared_server import SharedServer
 from promptkit.server.snapshot import Snapshot
+from promptkit.transports.http.hosting import Settings, host
+from promptkit.version import VERSION
 from tests.posting import KEY, Caller, answer_to, application, body_of, encoded, post
 from tests.transports.http import recipes
 from tests.wire import HANDSHAKES, MODERN, check, initialize, modern, notification, request
@@ -423,6 +431,28 @@ class TestBodies:
         assert asyncio.run(ask()).status == 0
 
 
+def hiding(name):
+    """A catalog in which one prompt is for callers with a scope alone."""
+
+    @prompt(name=name, scopes=["secret"])
+    def hidden():
+        """Nobody else knows it."""
+        return "Hidden."
+
+    return compile(Recipes(prompts=(hidden,)))
+
+
+def ready_of(catalog, settings):
+    """What a server that is ready says of itself."""
+    app = host(catalog, settings)
+    try:
+        answer = answer_to(app, b"", method="GET", path="/readyz")
+        assert (answer.status, answer.json["status"]) == (200, "ready")
+        return answer.body.decode()
+    finally:
+        app.close(0)
+
+
 class TestHealth:
     def test_it_is_asked_by_anybody(self, app):
         """
@@ -457,9 +487,35 @@ class TestHealth:
 
         monkeypatch.setattr(Snapshot, "digest", property(digest))
 
+        app = application(recipes.catalog(), ring=KeyRing([KEY], "tests"))
         ready = answer_to(app, b"", method="GET", path="/readyz")
-        assert ready.json == {"status": "ready", "catalog": "all of it"}
+        app.close(0)
+        assert ready.json["status"] == "ready"
+        assert threads
         assert threading.current_thread() not in threads
+
+    @pytest.mark.parametrize("settings", [Settings(), Settings(own_key=b"o" * 32)], ids=["random", "own"])
+    def test_without_keys_it_tells_nothing_of_the_catalog(self, settings):
+        """
+        Whoever asks could guess what is hidden, and compare: all catalogs look alike.
+        """
+        assert {ready_of(catalog, settings) for catalog in (recipes.catalog(), hiding("a"), hiding("b"))} == {
+            '{"status":"ready"}'
+        }
+
+    def test_with_keys_replicas_can_be_compared(self):
+        """
+        Those of the same recipes, keys and name say the same; without the keys nobody can compute it.
+        """
+        own = Settings(keys=[KEY, b"n" * 32])
+        said = ready_of(hiding("a"), own)
+
+        assert said == ready_of(hiding("a"), Settings(keys=[KEY]))
+        others = [Settings(keys=[b"n" * 32, KEY]), Settings(keys=[KEY], name="others")]
+        answers = {said, ready_of(hiding("b"), own), *(ready_of(hiding("a"), one) for one in others)}
+        assert len(answers) == 4
+        known = SharedServer(hiding("a"), bool, identity=ServerInfo("promptkit", VERSION)).digest
+        assert known not in said
 
     def test_nobody_reads(self):
         """

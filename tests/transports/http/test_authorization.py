@@ -9,6 +9,7 @@ import pytest
 from promptkit.asgi import Principal, VerifierUnavailable, app
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
+from promptkit.protocol.limits import Limits
 from promptkit.transports.authorization.protection import protect
 from promptkit.transports.http.hosting import Settings, host
 from tests.posting import Caller, answer_to, post
@@ -197,38 +198,6 @@ class TestVerifiers:
         assert ask(application, TOKEN, listing, **session).status == 200
         assert ask(application, None, listing, **session).status == 401
 
-    def test_a_session_is_that_of_whoever_opened_it(self, made):
-        """
-        To another one it has ended, so that its client opens one of its own.
-        """
-        application = made(verifier=_Echo())
-        opened = ask(application, "ada", initialize("2025-11-25")).header("mcp-session-id")
-        listing = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
-        statuses = [
-            ask(application, name, listing, mcp_session_id=opened).status for name in ("ada", "bob", "ada")
-        ]
-
-        assert statuses == [200, 404, 200]
-
-    def test_a_question_is_answered_by_whoever_was_asked(self, made):
-        """
-        The state that comes back with the answer is that of one subject. Another one's is refused.
-        """
-        application = made(verifier=_Echo(), source=ASKING)
-        capable = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
-        params = {"name": "ask", "arguments": {}}
-        asked = ask(application, "ada", modern(1, "prompts/get", params, **capable)).json["result"]
-        (key,) = asked["inputRequests"]
-        answered = {
-            **params,
-            "requestState": asked["requestState"],
-            "inputResponses": {key: {"action": "accept", "content": {"city": "Rome"}}},
-        }
-        again = modern(2, "prompts/get", answered, **capable)
-
-        assert ask(application, "bob", again).code == -32602
-        assert ask(application, "ada", again).json["result"]["messages"][0]["content"]["text"] == "To Rome."
-
     def test_the_audit_names_the_subject(self, made, tmp_path):
         """
         Of every request, whoever answers it: in every era, in batches, and if it is refused.
@@ -258,11 +227,137 @@ class TestVerifiers:
 
 
 class _Echo:
-    """Takes every token for a name."""
+    """Takes every token for a name; those in capitals for a program's."""
 
     def verify(self, token):
         """Return who bears a token."""
-        return Principal(token)
+        return Principal(token.lower(), program=token.isupper())
+
+
+@pytest.fixture(params=["a verifier", "a program", "a file", "an empty subject"])
+def pair(request, tmp_path):
+    """Who takes tokens, and those of two senders who are easily taken for one."""
+    names = {"a verifier": ("ada", "bob"), "a program": ("ada", "ADA")}.get(request.param)
+    if names is not None:
+        return {"verifier": _Echo()}, names
+    if request.param == "an empty subject":
+        return {"verifier": _Empty()}, ("ada", "nobody")
+    tokens = tuple(secrets.token_urlsafe(32) for _ in range(2))
+    file = tmp_path / "tokens"
+    file.write_text("张三 {}\n李四 {}\n".format(*tokens), encoding="utf-8")
+    file.chmod(0o600)
+    return {"token_file": str(file)}, tokens
+
+
+class _Empty:
+    """Somebody whose subject is empty is somebody all the same."""
+
+    def verify(self, token):
+        """Return who bears a token."""
+        return Principal(token.removeprefix("nobody"))
+
+
+class TestTwoSenders:
+    def test_a_session_is_that_of_whoever_opened_it(self, made, pair):
+        """
+        To another one it has ended, so that its client opens one of its own.
+        """
+        asks, (one, other) = pair
+        application = made(**asks)
+        opened = ask(application, one, initialize("2025-11-25")).header("mcp-session-id")
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
+        statuses = [
+            ask(application, token, listing, mcp_session_id=opened).status for token in (one, other, one)
+        ]
+
+        assert statuses == [200, 404, 200]
+
+    def test_a_question_is_answered_by_whoever_was_asked(self, made, pair):
+        """
+        The state that comes back with the answer is that of one sender. Another one's is refused.
+        """
+        asks, (one, other) = pair
+        application = made(**asks, source=ASKING)
+        capable = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+        params = {"name": "ask", "arguments": {}}
+        asked = ask(application, one, modern(1, "prompts/get", params, **capable)).json["result"]
+        (key,) = asked["inputRequests"]
+        answered = {
+            **params,
+            "requestState": asked["requestState"],
+            "inputResponses": {key: {"action": "accept", "content": {"city": "Rome"}}},
+        }
+        again = modern(2, "prompts/get", answered, **capable)
+
+        assert ask(application, other, again).code == -32602
+        assert ask(application, one, again).json["result"]["messages"][0]["content"]["text"] == "To Rome."
+
+    def test_a_rate_is_one_senders(self, made, pair):
+        """
+        Nobody uses up what another one may ask for.
+        """
+        asks, (one, other) = pair
+        application = made(**asks, limits=Limits(rate=0.01))
+
+        assert [ask(application, token).status for token in (one, one, other)] == [200, 429, 200]
+
+    def test_a_session_without_tokens_is_nobodys(self, made):
+        """
+        Not even theirs whose subject is empty, where another server with the same keys asks for tokens.
+        """
+        key = secrets.token_bytes(32)
+        opened = ask(made(keys=[key]), None, initialize("2025-11-25")).header("mcp-session-id")
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "prompts/list"}
+        application = made(keys=[key], verifier=_Empty())
+
+        assert ask(application, "nobody", listing, mcp_session_id=opened).status == 404
+
+    def test_the_audit_tells_them_apart(self, tmp_path, pair):
+        """
+        A subject is written whole, as it is, and a program as one.
+        """
+        asks, tokens = pair
+        settings = Settings(authorizer=protect(**asks), audit=str(tmp_path / "audit"))
+        application = host(compile(Recipes()), settings)
+        for token in tokens:
+            ask(application, token)
+        application.close(1)
+
+        lines = [json.loads(one) for one in (tmp_path / "audit").read_text("ascii").splitlines()]
+        senders = [(one["subject"], one.get("program", False)) for one in lines]
+        verified = map(settings.authorizer._verifier.verify, tokens)
+        assert senders == [(found.subject, found.program) for found in verified]
+        assert len(set(senders)) == 2
+
+    def test_the_audit_tells_long_subjects_apart(self, tmp_path):
+        """
+        Two that begin alike for hundreds of characters are two.
+        """
+        settings = Settings(authorizer=protect(verifier=_Echo()), audit=str(tmp_path / "audit"))
+        application = host(compile(Recipes()), settings)
+        subjects = [f"{'a' * 300}{number}" for number in range(2)]
+        for token in subjects:
+            ask(application, token)
+        application.close(1)
+
+        lines = (tmp_path / "audit").read_text().splitlines()
+        assert [json.loads(one)["subject"] for one in lines] == subjects
+
+
+@pytest.mark.parametrize("subject", ["\ud800", "ada\udfff"])
+def test_a_subject_that_is_no_text(made, subject, capfd):
+    """
+    A verifier that hands on half of a surrogate pair has failed, and says so; nobody is let in by it.
+    """
+
+    class Careless:
+        def verify(self, _token):
+            return Principal(subject)
+
+    assert ask(made(verifier=Careless()), TOKEN).status == 503
+    assert "a token could not be verified: ValueError at" in capfd.readouterr().err
+    with pytest.raises(ValueError, match=r"^a subject is text that UTF-8 can write: this one holds half"):
+        Principal(subject)
 
 
 class TestMetadata:
