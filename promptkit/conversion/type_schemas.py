@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
-import msgspec
-from msgspec import Struct
+from msgspec import NODEFAULT, Struct, json
 from msgspec import inspect as mi
 
 from promptkit.conversion.choices import one_of
@@ -172,7 +171,7 @@ class _Writer:
         elif isinstance(tree, _LISTS):
             says_more = bool(_length(tree, "Items") or self.form(tree.item_type))
         elif scalar_of(tree) is not None:
-            says_more = self.schema(tree).keys() != {"type"}
+            says_more = bool(_bounds(tree)) or self.schema(tree).keys() != {"type"}
         else:
             says_more = _is_array(tree) or isinstance(tree, mi.DictType)
         return describe(tree) if says_more else ""
@@ -291,7 +290,9 @@ def _choices(values: Iterable[Any]) -> Schema:
 def _form_of_choices(values: Iterable[Any]) -> str:
     """What choices look like, in words; ``""`` if all are text: there are models with no other choices."""
     found = [value for value in map(json_of, values) if value is not None]
-    return "" if all(isinstance(value, str) for value in found) else one_of([str(value) for value in found])
+    if all(isinstance(value, str) for value in found):
+        return ""
+    return one_of([value if isinstance(value, str) else json.encode(value).decode() for value in found])
 
 
 def _bounds(tree: Any) -> Schema:
@@ -321,7 +322,7 @@ def _default(field: Any) -> Schema:
     """The default of a member, if there is one that can be sent."""
     makes = field.default_factory in (list, dict, set)
     default = field.default_factory() if makes else field.default
-    if default is msgspec.NODEFAULT or not can_be_sent(default):
+    if default is NODEFAULT or not can_be_sent(default):
         return {}
     return {"default": json_of(default)}
 

@@ -97,6 +97,7 @@ class Case:
 #: What fits no type, or few.
 PROBES = [
     True,
+    False,
     5,
     1.5,
     "zz",
@@ -297,7 +298,7 @@ def tools():
 @pytest.fixture(scope="module", params=CONVERTERS)
 def cases(request, tools, installations):
     """What a converter makes of each type."""
-    python = install_packages(FRAMEWORKS / "converters.txt", installations)
+    python = install_packages(FRAMEWORKS / "mcp_1.txt", installations)
     ran = subprocess.run(
         [str(python), str(FRAMEWORKS / "convert.py"), request.param],
         input=json.dumps([{key: one[key] for key in ("name", "inputSchema", "samples")} for one in tools]),
