@@ -19,8 +19,6 @@ from typing import Any, Final, TypeAlias, get_args
 from msgspec import NODEFAULT, Struct, json
 from msgspec import inspect as mi
 
-from promptkit.conversion.choices import one_of
-from promptkit.conversion.descriptions import describe
 from promptkit.conversion.kinds import bare, hints_of, is_enum, is_list, is_literal, is_union, plain
 from promptkit.conversion.scalars import scalar_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
@@ -123,29 +121,16 @@ def with_words(schema: Schema, words: str) -> Schema:
 def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     """Return the same of a type that msgspec does not have, for whose parts there are readers."""
     parts = [type_schema(part, definitions) for part in get_args(annotation) if part is not NoneType]
-    forms = [form for _, form in parts]
     if is_list(annotation):
-        (item, _), (form,) = *parts[:1], forms[:1]
+        item, form = parts[0]
         return {"type": "array", "items": item}, f"a list, each {form}" if form else ""
     null = [_NULL] if NoneType in get_args(annotation) else []
     schema = _any_of([*(schema for schema, _ in parts), *null]) if is_union(annotation) else {}
-    return schema, " or ".join(dict.fromkeys(filter(None, forms)))
+    return schema, " or ".join(dict.fromkeys(form for _, form in parts if form))
 
 
 class _Writer:
-    """
-    Writes the schemas of types as `msgspec.inspect` sees them.
-
-    Args:
-        definitions:
-            Receives the schemas that others refer to.
-
-        orders:
-            The choices, in the orders of their authors.
-
-        around:
-            The classes that are being written.
-    """
+    """Writes the schemas of types as `msgspec.inspect` sees them, inside of the classes *around*."""
 
     def __init__(self, definitions: Definitions, orders: _Orders, around: frozenset[Any]) -> None:
         self._definitions = definitions
@@ -174,7 +159,11 @@ class _Writer:
             says_more = bool(_bounds(tree)) or self.schema(tree).keys() != {"type"}
         else:
             says_more = _is_array(tree) or isinstance(tree, mi.DictType)
-        return describe(tree) if says_more else ""
+        if not says_more:
+            return ""
+        from promptkit.conversion.descriptions import describe  # most types need no words
+
+        return describe(tree)
 
     def union(self, tree: mi.UnionType) -> Schema:
         """Return the schema of a union, null last."""
@@ -243,7 +232,7 @@ class _Writer:
     def _key(self, tree: mi.Type) -> Schema:
         """The schema of the keys of an object, which are text in JSON; ``{}`` if any text is a key."""
         if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return {"enum": [str(json_of(value)) for value in self._values(tree)]}
+            return _choices([str(json_of(value)) for value in self._values(tree)])
         if isinstance(tree, mi.StrType):
             return _portable(_bounds(tree))
         scalar = scalar_of(tree)
@@ -292,6 +281,8 @@ def _form_of_choices(values: Iterable[Any]) -> str:
     found = [value for value in map(json_of, values) if value is not None]
     if all(isinstance(value, str) for value in found):
         return ""
+    from promptkit.conversion.choices import one_of  # most choices are text
+
     return one_of([value if isinstance(value, str) else json.encode(value).decode() for value in found])
 
 
