@@ -269,20 +269,25 @@ class Server:
         """Return every page of every list, for every revision."""
         return self._snapshot.pages()
 
-    def close(self, grace: float) -> None:
+    def close(self, grace: float, *, answer_rest: bool = True) -> None:
         """
         Answer every request that is not answered yet, and end.
 
         Args:
             grace:
                 How long to wait for prompts that still run, in seconds.
+
+            answer_rest:
+                Whether a request that takes longer is answered, with an error.
         """
         deadline = time.monotonic() + grace
         for request in self._leader_followers.drain(deadline):
-            self._send(request.answer(encode_error(request.id, ended_before(request))))
+            if answer_rest:
+                self._send(request.answer(encode_error(request.id, ended_before(request))))
         (revision,) = MODERN.values()
         self._notifier.end(lowering_for(revision, self._identity).results)
-        self._in_flight.close(max(0.0, deadline - time.monotonic()), ended_before)
+        remaining = max(0.0, deadline - time.monotonic())
+        self._in_flight.close(remaining, ended_before, answer_rest=answer_rest)
         self._executor.end()
         self._watchdog.end()
 

@@ -204,9 +204,11 @@ class InFlight:
         """The earliest deadline, by `time.monotonic`."""
         return min((job.deadline for job in self._open() if job.deadline is not None), default=None)
 
-    def close(self, grace: float, ended: Callable[[Request], PromptkitError]) -> None:
+    def close(
+        self, grace: float, ended: Callable[[Request], PromptkitError], *, answer_rest: bool = True
+    ) -> None:
         """
-        Answer every request; running work gets some time to finish.
+        End every request; running work gets some time to finish.
 
         Args:
             grace:
@@ -214,6 +216,9 @@ class InFlight:
 
             ended:
                 Returns the error for a request that takes longer.
+
+            answer_rest:
+                Whether that error is sent.
         """
         for job in self._open():
             if not job.works:
@@ -221,7 +226,7 @@ class InFlight:
         with self._lock:
             self._changed.wait_for(lambda: not self._jobs and not self._leaving, timeout=grace)
         for job in self._open():
-            self._end(job, job.exchange.refuse(ended(job.exchange.request)))
+            self._end(job, job.exchange.refuse(ended(job.exchange.request)) if answer_rest else b"")
 
     def _open(self) -> list[Job]:
         with self._lock:
