@@ -20,7 +20,7 @@ from msgspec import NODEFAULT, Struct, json
 from msgspec import inspect as mi
 
 from promptkit.conversion.kinds import bare, hints_of, is_enum, is_list, is_literal, is_union, plain
-from promptkit.conversion.scalars import scalar_of
+from promptkit.conversion.scalars import SCALARS, scalar_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 
 __all__ = ["Definitions", "described", "type_schema", "with_words"]
@@ -93,6 +93,9 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
     if is_literal(annotation) or is_enum(annotation):
         values = get_args(annotation) if is_literal(annotation) else annotation
         return _choices(values), _form_of_choices(values)
+    scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
+    if scalar is not None and scalar.schema.keys() == {"type"} and not scalar.facets:
+        return dict(scalar.schema), ""  # most parameters are text, a number, or yes or no
     try:
         tree = mi.type_info(annotation)
     except TypeError:
@@ -195,7 +198,8 @@ class _Writer:
         kind, definitions = tree.cls, self._definitions
         if kind in self._around or definitions.knows(kind):
             return definitions.refer(kind)
-        inside = _Writer(definitions, {**self._orders, **_orders_within(kind)}, self._around | {kind})
+        hints = hints_of(getattr(kind, "__origin__", kind)).values()
+        inside = _Writer(definitions, {**self._orders, **_orders(*hints)}, self._around | {kind})
         said = _docstring(tree)
         schema = {"description": said} if said else {}
         schema |= inside._array(tree) if _is_array(tree) else inside._members(tree)
@@ -330,19 +334,13 @@ def _docstring(tree: Any) -> str:
     return "" if said.startswith(f"{kind.__name__}(") and said.endswith(")") else said
 
 
-def _orders(annotation: Any) -> _Orders:
-    """The choices within a type, but for those within its classes."""
-    annotation = plain(annotation)
-    arguments = get_args(annotation)
-    if is_literal(annotation):
-        return {_typed(arguments): arguments}
-    return {key: order for part in arguments for key, order in _orders(part).items()}
-
-
-def _orders_within(kind: Any) -> _Orders:
-    """The choices within the members of a class."""
-    hints = hints_of(getattr(kind, "__origin__", kind)).values()
-    return {key: order for hint in hints for key, order in _orders(hint).items()}
+def _orders(*annotations: Any) -> _Orders:
+    """The choices within types, but for those within their classes."""
+    found: dict[frozenset[Any], tuple[Any, ...]] = {}
+    for annotation in map(plain, annotations):
+        arguments = get_args(annotation)
+        found |= {_typed(arguments): arguments} if is_literal(annotation) else _orders(*arguments)
+    return found
 
 
 def _typed(values: Iterable[Any]) -> frozenset[Any]:
