@@ -10,11 +10,13 @@ from typing import Any, Final
 from msgspec import inspect as mi
 
 __all__ = [
+    "base64_length",
     "describe_base64",
     "describe_length",
     "describe_text",
     "moment_described",
     "moment_example",
+    "moment_facets",
     "moment_pattern",
     "number_described",
     "number_example",
@@ -23,7 +25,9 @@ __all__ = [
 _CLOCK: Final = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _OFFSET: Final = rf"(?:[Zz]|[+-]{_CLOCK})"
 _TIME: Final = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]+)?"
-_DATE: Final = r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
+#: From year 1. No pattern looks ahead: some clients cannot read those that do.
+_YEAR: Final = "(?:[1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+_DATE: Final = rf"{_YEAR}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])"
 
 #: By what `msgspec.Meta(tz=...)` says: an offset is required, refused, or optional.
 _OFFSETS: Final = {True: _OFFSET, False: "", None: f"(?:{_OFFSET})?"}
@@ -100,6 +104,18 @@ def moment_example(tree: mi.DateTimeType | mi.TimeType) -> str:
     if tree.tz is None:
         return f"{clock}Z" if isinstance(tree, mi.DateTimeType) else clock
     return f"{clock}+01:00" if tree.tz else clock
+
+
+def moment_facets(tree: mi.DateTimeType | mi.TimeType) -> dict[str, str]:
+    """Return what the JSON Schema says of a date and time, or of a time, besides that it is text."""
+    written = "date-time" if isinstance(tree, mi.DateTimeType) else "time"
+    return {**({"format": written} if tree.tz else {}), **moment_pattern(tree)}
+
+
+def base64_length(tree: mi.BytesType) -> dict[str, int]:
+    """Return the bounds of the base64 of so many bytes."""
+    bounds = {"minLength": tree.min_length, "maxLength": tree.max_length}
+    return {word: 4 * ((bound + 2) // 3) for word, bound in bounds.items() if bound is not None}
 
 
 def moment_pattern(tree: mi.DateTimeType | mi.TimeType) -> dict[str, str]:

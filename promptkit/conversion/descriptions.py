@@ -49,6 +49,16 @@ def _describe_fields(tree: Any) -> str:
     return f"a JSON object with {', '.join(field.encode_name for field in tree.fields)}"
 
 
+def _describe_object(tree: mi.DictType) -> str:
+    words, value = f"a JSON object{describe_length(tree, 'members')}", tree.value_type
+    return words if isinstance(value, mi.AnyType) else f"{words}, each value {describe(value)}"
+
+
+def _describe_tuple(tree: mi.TupleType) -> str:
+    items = ", ".join(map(describe, tree.item_types))
+    return f"a list of {len(tree.item_types)} items: {items}" if items else "an empty list"
+
+
 def _describe_choice(tree: Any) -> str:
     values = tree.values if isinstance(tree, mi.LiteralType) else [member.value for member in tree.cls]
     return one_of([str(value) for value in values if value is not None])
@@ -61,8 +71,8 @@ _DESCRIBERS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {
     mi.EnumType: _describe_choice,
     mi.LiteralType: _describe_choice,
     **dict.fromkeys(_LISTS, _describe_list),
-    mi.TupleType: lambda tree: f"a list of {len(tree.item_types)} items",
-    mi.DictType: lambda tree: f"a JSON object{describe_length(tree, 'members')}",
+    mi.TupleType: _describe_tuple,
+    mi.DictType: _describe_object,
     **dict.fromkeys((mi.TypedDictType, mi.DataclassType, mi.StructType, mi.NamedTupleType), _describe_fields),
 }
 

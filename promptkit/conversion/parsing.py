@@ -17,6 +17,7 @@ __all__ = [
     "DECIMAL",
     "DURATION",
     "INTEGER_KEY",
+    "UUID_TEXT",
     "Read",
     "convert_decimal",
     "convert_int_key",
@@ -49,11 +50,13 @@ INTEGER_KEY: Final = r"^(?:0|-?[1-9][0-9]{0,17})$"
 
 BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
+UUID_TEXT: Final = "^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$"
+
 _AMOUNT: Final = r"[0-9]+(?:\.[0-9]+)?"
+_HOURS, _MINUTES, _SECONDS = (f"{_AMOUNT}[{unit}]" for unit in ("Hh", "Mm", "Ss"))
+_CLOCK_TIME: Final = rf"[Tt](?:{_HOURS}(?:{_MINUTES})?(?:{_SECONDS})?|{_MINUTES}(?:{_SECONDS})?|{_SECONDS})"
 #: An ISO 8601 duration without weeks, months and years: msgspec does not read them.
-DURATION: Final = (
-    rf"^[+-]?[Pp](?!$)(?:{_AMOUNT}[Dd])?(?:[Tt](?!$)(?:{_AMOUNT}[Hh])?(?:{_AMOUNT}[Mm])?(?:{_AMOUNT}[Ss])?)?$"
-)
+DURATION: Final = rf"^[+-]?[Pp](?:{_AMOUNT}[Dd](?:{_CLOCK_TIME})?|{_CLOCK_TIME})$"
 
 #: The JSON types of which a number may be read.
 _NUMBERS: Final = (str, int, float)

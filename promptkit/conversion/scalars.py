@@ -86,7 +86,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
     example: Any = "text"
     #: The JSON Schema of what *convert* takes.
     schema: Schema
-    #: What constraints add to *schema* where msgspec does not.
+    #: What constraints add to *schema*, but for bounds of numbers and of text.
     facets: Facets = {}
     #: The JSON Schema of the type as the key of an object; None if it cannot be one.
     key_schema: Facets | None = None
@@ -115,7 +115,7 @@ class ScalarType(Reader, frozen=True, kw_only=True):
         return self.example(tree) if callable(self.example) else self.example
 
     def facets_of(self, tree: mi.Type) -> Schema:
-        """Return what the JSON Schema says of the constraints of *tree*, beside what msgspec says."""
+        """Return what the JSON Schema says of the constraints of *tree* of this type alone."""
         return self.facets(tree) if callable(self.facets) else self.facets
 
     def key_schema_of(self, tree: mi.Type) -> Schema:
@@ -217,6 +217,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         described=constraints.describe_base64,
         example="aGVsbG8=",
         schema={"type": "string", "contentEncoding": "base64", "pattern": parsing.BASE64},
+        facets=constraints.base64_length,
         write=msgspec.to_builtins,
         one_a_line=True,
         hash_is_salted=True,
@@ -228,7 +229,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         tree=mi.DecimalType,
         convert=parsing.convert_decimal,
         example="1.50",
-        schema={"type": ["string", "number"], "format": "decimal", "pattern": parsing.DECIMAL},
+        schema={"anyOf": [{"type": "string", "pattern": parsing.DECIMAL}, {"type": "number"}]},
         key_schema={"pattern": parsing.DECIMAL},
         write=str,
         shown_in_row=True,
@@ -252,7 +253,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         described=constraints.moment_described("a date and time"),
         example=constraints.moment_example,
         schema={"type": "string"},
-        facets=constraints.moment_pattern,
+        facets=constraints.moment_facets,
         key_schema=constraints.moment_pattern,
         write=datetime.isoformat,
         shown_in_row=True,
@@ -266,7 +267,7 @@ SCALARS: Final[dict[type, ScalarType]] = {
         described=constraints.moment_described("a time of day"),
         example=constraints.moment_example,
         schema={"type": "string"},
-        facets=constraints.moment_pattern,
+        facets=constraints.moment_facets,
         key_schema=constraints.moment_pattern,
         write=time.isoformat,
         shown_in_row=True,
@@ -277,9 +278,9 @@ SCALARS: Final[dict[type, ScalarType]] = {
         _DURATION,
         _DURATION,
         tree=mi.TimeDeltaType,
-        described="a duration, as in PT1H30M",
+        described="a duration, as in PT1H30M for 1h 30m",
         example="PT1H30M",
-        schema={"type": "string", "format": "duration", "pattern": parsing.DURATION},
+        schema={"type": "string", "pattern": parsing.DURATION},  # with the format, some clients send years
         write=str,
     ),
     UUID: ScalarType(
@@ -288,8 +289,11 @@ SCALARS: Final[dict[type, ScalarType]] = {
         _UUID,
         tree=mi.UUIDType,
         example="12345678-1234-5678-1234-567812345678",
-        schema={"type": "string", "format": "uuid"},
-        key_schema={"format": "uuid"},
+        schema={
+            "type": "string",
+            "pattern": parsing.UUID_TEXT,
+        },  # with the format, some clients want version 4
+        key_schema={"pattern": parsing.UUID_TEXT},
         write=str,
     ),
     Path: text_scalar(

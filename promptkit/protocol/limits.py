@@ -17,8 +17,8 @@ __all__ = [
     "OverlongLine",
 ]
 
-#: How many prompts or resources one page of a list holds.
-PAGE_SIZE: Final = 100
+#: How many prompts or resources one page of a list holds. Many frameworks read the first page alone.
+PAGE_SIZE: Final = 1000
 
 #: Longer messages, in bytes, are decoded in parts.
 LARGE_MESSAGE: Final = 1 << 16

@@ -18,7 +18,6 @@ _PURPOSE: Final = "requestState"
 _REASONS: Final = {
     Refusal.MALFORMED: "requestState was not issued by this server: send it back as it came, or leave it out",
     Refusal.FORGED: "requestState was changed or belongs to another request: send this one again without it",
-    Refusal.EXPIRED: "requestState has expired: send the request again without it",
 }
 
 #: Keys are sorted, so that equal values give equal bytes. What is signed is one JSON array, in which it is
@@ -61,14 +60,17 @@ class RequestStateSigner:
         expires = ceil(self._clock() + self._lifetime)
         return self._ring.seal(_PURPOSE, expires, bound=_encode([method, params]))
 
-    def verify(self, token: str, method: str, params: Any) -> None:
+    def is_fresh(self, token: str, method: str, params: Any) -> bool:
         """
-        Check that `sign` returned *token* for the same request, and that it has not expired.
+        Return whether *token*, which `sign` returned for the same request, has not expired.
 
         Raises:
-            InvalidParams: If the token is malformed, changed, for another request, or expired.
+            InvalidParams: If the token is malformed, changed, or for another request.
         """
         try:
             self._ring.open(_PURPOSE, token, self._clock(), bound=_encode([method, params]))
         except TokenRefused as refused:
+            if refused.refusal is Refusal.EXPIRED:
+                return False
             raise InvalidParams(_REASONS[refused.refusal]) from None
+        return True

@@ -62,7 +62,7 @@ def encode_called(lowering: Lowering, _prompt: CompiledPrompt, rendered: Workflo
     """
     if isinstance(rendered, str):
         return _encode(lowering, [wire.TextContent(rendered)])
-    return _encode(lowering, list(_blocks(lowering, rendered)))
+    return _encode(lowering, _content(lowering, rendered))
 
 
 def encode_failure(lowering: Lowering, error: PromptkitError) -> bytes | None:
@@ -77,6 +77,15 @@ def encode_failure(lowering: Lowering, error: PromptkitError) -> bytes | None:
 def _encode(lowering: Lowering, content: list[wire.Content], *, is_error: bool | UnsetType = UNSET) -> bytes:
     kind, meta = lowering.results.type, lowering.results.meta
     return encode(wire.CallToolResult(is_error, content, result_type=kind, meta=meta))
+
+
+def _content(lowering: Lowering, workflow: Workflow) -> list[wire.Content]:
+    """All parts. Plain texts are one block: there are clients that read the first one alone."""
+    blocks = list(_blocks(lowering, workflow))
+    texts = [
+        block.text for block in blocks if isinstance(block, wire.TextContent) and block.annotations is UNSET
+    ]
+    return [wire.TextContent("\n\n".join(texts))] if texts and len(texts) == len(blocks) else blocks
 
 
 def _blocks(lowering: Lowering, workflow: Workflow) -> Iterator[wire.Content]:

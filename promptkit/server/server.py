@@ -101,8 +101,7 @@ class Server:
         self._limits = limits
         self._longest_reply = limits.reply
         if isinstance(catalog, Catalog):
-            visible = self._visible(catalog)
-            catalog = Snapshot(visible, identity, page_size, changes=changes, tools=tools)
+            catalog = Snapshot(self._visible(catalog), identity, page_size, changes=changes, tools=tools)
         self._snapshot = catalog
         self._connection = connection or Connection(identity, limits=limits)
         self._connection.capabilities = self._snapshot.capabilities
@@ -269,20 +268,22 @@ class Server:
         """Return every page of every list, for every revision."""
         return self._snapshot.pages()
 
-    def close(self, grace: float) -> None:
+    def close(self, grace: float, *, answer_rest: bool = True) -> None:
         """
         Answer every request that is not answered yet, and end.
 
         Args:
             grace:
                 How long to wait for prompts that still run, in seconds.
+
+            answer_rest:
+                Whether a prompt that takes longer is answered, with an error.
         """
         deadline = time.monotonic() + grace
         for request in self._leader_followers.drain(deadline):
             self._send(request.answer(encode_error(request.id, ended_before(request))))
-        (revision,) = MODERN.values()
-        self._notifier.end(lowering_for(revision, self._identity).results)
-        self._in_flight.close(max(0.0, deadline - time.monotonic()), ended_before)
+        self._notifier.end(lowering_for(*MODERN.values(), self._identity).results)
+        self._in_flight.close(max(0.0, deadline - time.monotonic()), ended_before if answer_rest else None)
         self._executor.end()
         self._watchdog.end()
 

@@ -67,15 +67,18 @@ class Wire:
 
         over:
             Set when serving ends: the client has hung up, or the process was told to end.
+
+        is_ended:
+            Whether the process was told to end.
     """
 
     def __init__(self, reading: int, writing: int) -> None:
         self.reading = reading
         self.writing = writing
-        self.gone = False
+        self.gone = self.is_ended = False
         self.over = threading.Event()
         self._lock = threading.Lock()
-        self._is_wide = self._is_ended = False
+        self._is_wide = False
         self._parent = os.getppid()
 
     @property
@@ -89,7 +92,7 @@ class Wire:
             data = os.read(self.reading, _CHUNK_BYTES)
         except OSError:  # the client's end broke, or a terminal hung up
             data = b""
-        return data if data or not self._is_ended else CutOff()
+        return data if data or not self.is_ended else CutOff()
 
     def write(self, data: bytes) -> None:
         """Write all of *data*; drop it if the client is gone."""
@@ -107,7 +110,7 @@ class Wire:
 
     def end(self) -> None:
         """Read nothing more, not even the rest of a line."""
-        self._is_ended = True
+        self.is_ended = True
         _silence(self.reading, os.O_RDONLY, inheritable=False)
         self.over.set()
 
@@ -222,7 +225,9 @@ def serve(
     )
     served = wire.over.is_set() or server.reads
     exit_after(grace, 0 if served else 1)
-    server.close(0 if wire.gone else grace)
+    # A client that has hung up wants no more errors: the official Python client fails at them.
+    has_hung_up = wire.over.is_set() and not wire.is_ended
+    server.close(0 if wire.gone else grace, answer_rest=not has_hung_up)
     return served
 
 

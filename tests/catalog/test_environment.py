@@ -249,7 +249,7 @@ class TestListing:
 
         assert "required" not in schema
         assert schema["properties"]["value"] == {
-            "description": "The team (default from $VALUE)",
+            "description": "The team (default from $VALUE, else core)",
             "type": "string",
         }
 
@@ -262,7 +262,7 @@ class TestListing:
         schema = made(Annotated[datetime, Arg("When", timezone="Europe/Berlin")]).compiled.schema
 
         assert schema["properties"]["value"]["description"] == (
-            "When (in Europe/Berlin unless it has an offset)"
+            "When (a date and time, as in 2026-01-31T12:00:00Z; in Europe/Berlin unless it has an offset)"
         )
 
 

@@ -119,7 +119,6 @@ def tool(prompt: dict[str, Any], **properties: dict[str, Any]) -> dict[str, Any]
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
         "properties": properties,
-        "additionalProperties": False,
     }
     if required := [one["name"] for one in prompt.get("arguments", ()) if one["required"]]:
         schema["required"] = required

@@ -59,16 +59,17 @@ PROMPTS: Final = [
 SCHEMAS: Final = {
     "asked": {
         "town": {"description": "Where to go", "type": "string"},
-        "days": {"description": "For how long", "type": "integer", "default": 2},
+        "days": {"description": "For how long (default 2)", "type": "integer", "default": 2},
     },
     "typed": {
         "count": {"description": "How many functions to write", "type": "integer"},
         "language": {
-            "description": "What to write them in",
+            "description": "What to write them in (default python)",
+            "type": "string",
             "enum": ["python", "ruby", "rust"],
             "default": "python",
         },
-        "model": {"description": "Who writes them", "type": "string", "default": "guido"},
+        "model": {"description": "Who writes them (default guido)", "type": "string", "default": "guido"},
     },
 }
 TOOLS: Final = [tool(prompt, **SCHEMAS.get(prompt["name"], {})) for prompt in PROMPTS]

@@ -81,7 +81,9 @@ class TestHidden:
         """
         assert told("zed", "text: str, depth: int = 1") == [("PK501", "Zed hides it, as it has 2 arguments")]
 
-    @pytest.mark.parametrize(("client", "title"), [("codex", "Codex"), ("copilot-cli", "Copilot CLI")])
+    @pytest.mark.parametrize(
+        ("client", "title"), [("codex", "Codex"), ("copilot-cli", "Copilot CLI"), ("lm-studio", "LM Studio")]
+    )
     def test_clients_without_prompts_are_told_of_once(self, client, title, found):
         """
         It holds for all prompts, so it is said of the first one, and not at all if there is none.
@@ -188,10 +190,13 @@ class TestArguments:
 
 #: By client: the kinds of content that it loses, and what it does.
 LOST = {
+    "ai-sdk": ("AI SDK fails at", ["recording"]),
     "claude-desktop": ("Claude Desktop does not show people", ["document"]),
     "gemini-cli": ("Gemini CLI leaves out", ["image", "recording", "document", "link"]),
     "langchain": ("langchain-mcp-adapters fails at", ["image", "recording", "document", "link"]),
-    "llama-index": ("LlamaIndex fails at", ["document"]),
+    "llama-index": ("LlamaIndex fails at", ["recording", "document", "link"]),
+    "qwen-code": ("Qwen Code leaves out", ["image", "recording", "document", "link"]),
+    "semantic-kernel": ("Semantic Kernel fails at", ["link"]),
 }
 CONTENT = {
     "image": ("Image(b'')", "an image"),
@@ -265,13 +270,18 @@ WEAKNESSES = {
     "most_arguments": ("PK501", ("a: str, b: str", "return a"), ("a: str", "return a")),
     "lost": (
         "PK502",
-        ("text: str", "return user(text, EmbeddedResource('a:b', text='x'))"),
+        ("text: str", "return user(text, Image(b''), Audio(b''), logs.embed(), logs.link())"),
         ("text: str", "return user(text, 'x')"),
     ),
     "sends_first_only": (
         "PK502",
         ("text: str", "return user(text) + 'x'"),
         ("text: str", "return user(text, 'x')"),
+    ),
+    "drops_roles": (
+        "PK502",
+        ("text: str", "return user(text) + assistant('x')"),
+        ("text: str", "return user(text) + user('x')"),
     ),
     "cuts_at_blanks": ("PK503", ("text: str, n: int", "return text"), ("n: int, text: str", "return text")),
     "joins_words": ("PK503", ("text: str, more: str", "return text"), ("text: str", "return text")),
@@ -404,7 +414,7 @@ class TestClients:
         """
         with pytest.raises(UnknownClient, match=re.escape("there is no client 'zde': did you mean 'zed'?")):
             lint_client("zde", compile(Recipes()))
-        with pytest.raises(UnknownClient, match="there are claude-code, claude-desktop, "):
+        with pytest.raises(UnknownClient, match="there are ai-sdk, claude-code, "):
             lint_client("qqqqqqqq", compile(Recipes()))
 
     def test_a_prompt_that_all_show(self, told):
@@ -413,7 +423,7 @@ class TestClients:
         """
         silent = [client for client in CLIENTS if told(client) == []]
 
-        assert set(CLIENTS) - set(silent) == {"codex", "copilot-cli"}
+        assert set(CLIENTS) - set(silent) == {"codex", "copilot-cli", "lm-studio"}
 
     def test_without_a_source_signatures_are_checked(self):
         """
@@ -554,7 +564,7 @@ PLANTED = """
 @prompt(title="Two words")
 def planted(first: str, service: int = 1):
     document = EmbeddedResource("a:b", text="{first}")
-    return user(first, document) + assistant("And then?")
+    return user(first, document, Audio(b"")) + assistant("And then?")
 """
 FAULTY = """
 @prompt
@@ -572,7 +582,7 @@ def test_a_fault_that_is_planted_in_a_page_is_noticed(page, findings):
     _, planted = findings([*BLOCKS[page], PLANTED])
     faulty, _ = findings([*BLOCKS[page], FAULTY])
 
-    once = {"codex", "copilot-cli"}  # what holds for all prompts is said of the first
+    once = {"codex", "copilot-cli", "lm-studio"}  # what holds for all prompts is said of the first
     weak = {name for name, client in CLIENTS.items() if client != type(client)(client.title)} - once
     assert {client for client in CLIENTS if planted.get(client) != found.get(client)} == weak
     assert [one.rule for one in faulty] == [*(one.rule for one in lints), Rule.FORGOTTEN_F]

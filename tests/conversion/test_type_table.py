@@ -258,9 +258,9 @@ FAULTS = [
     (list[int], "[1", "'value' is '[1', not a list, each a whole number"),
     (list[Depth], "1, 99", "'value[1]' is '99', not a whole number from 1 to 9"),
     (list[Literal["python"]], "pyton", "'value[0]' is 'pyton', not 'python' (did you mean 'python'?)"),
-    (tuple[int, str], "[1]", "'value' is [1], not a list of 2 items"),
+    (tuple[int, str], "[1]", "'value' is [1], not a list of 2 items: a whole number, text"),
     (tuple[int, str], '["a", 1]', "'value[0]' is 'a', not a whole number; 'value[1]' is 1, not text"),
-    (dict[str, int], "a", "'value' is 'a', not a JSON object"),
+    (dict[str, int], "a", "'value' is 'a', not a JSON object, each value a whole number"),
     (dict[str, int], '{"a": "x"}', "\"value['a']\" is 'x', not a whole number"),
     (
         dict[int, str],

@@ -14,7 +14,7 @@ from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.server import Server
-from tests.laws.test_types import ALL, JSON, TYPES, lenient, near, share
+from tests.laws.test_types import ALL, IN_PLACES, JSON, TYPES, lenient, near, share
 from tests.wire import initialize, line, request
 
 
@@ -75,6 +75,8 @@ def test_what_does_not_fit_is_a_fault(annotation, data):
     called = tool_of(annotation)
     result, got = called.with_value(value)
 
+    if annotation in IN_PLACES and isinstance(value, list):
+        return
     if called.validator.is_valid({"value": value}):
         assert (result["content"][0]["text"], len(got)) == ("Called.", 1)
     elif not lenient(annotation, value) or value is None:

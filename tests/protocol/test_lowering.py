@@ -230,10 +230,9 @@ def test_the_listing_of_the_newest_handshake():
                         "type": "object",
                         "properties": {
                             "diff": {"title": "Diff", "description": "The diff", "type": "string"},
-                            "depth": {"type": "integer", "default": 1},
+                            "depth": {"type": "integer", "description": "default 1", "default": 1},
                         },
                         "required": ["diff"],
-                        "additionalProperties": False,
                     },
                     "promptkit/tags": ["code"],
                     "promptkit/version": "2",

@@ -16,7 +16,7 @@ METHOD = "prompts/get"
 PARAMS = {"name": "review", "arguments": {"diff": "a", "depth": "2"}}
 MALFORMED = "requestState was not issued by this server: send it back as it came, or leave it out"
 CHANGED = "requestState was changed or belongs to another request: send this one again without it"
-EXPIRED = "requestState has expired: send the request again without it"
+EXPIRED = "expired"
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=8)
 JSON = st.recursive(
@@ -45,7 +45,8 @@ def signer(clock=None, *, keys=(KEY,), audience="tests", **options) -> RequestSt
 def refusal(token, method=METHOD, params=PARAMS, by=None) -> str | None:
     """Why a token is refused; None if it is taken."""
     try:
-        (by or signer()).verify(token, method, params)
+        if not (by or signer()).is_fresh(token, method, params):
+            return EXPIRED
     except InvalidParams as refused:
         return str(refused)
     return None
@@ -310,7 +311,7 @@ from promptkit.protocol.key_ring import KeyRing
 from promptkit.protocol.request_state import RequestStateSigner
 signer = RequestStateSigner()
 assert "hmac" not in sys.modules
-signer.verify(signer.sign("a", 1), "a", 1)
+signer.is_fresh(signer.sign("a", 1), "a", 1)
 print("hmac" in sys.modules)
 """
     ran = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)

@@ -488,7 +488,7 @@ class TestState:
     @pytest.mark.parametrize(("later", "taken"), [(899, True), (902, False)])
     def test_it_lasts_for_a_quarter_of_an_hour(self, later, taken, monkeypatch):
         """
-        After that it is refused, and the client is asked to start again.
+        After that it does not count, nor does the answer that comes with it: the question is asked again.
         """
         now = [1_790_000_000.0]
         signer = request_state.RequestStateSigner
@@ -498,8 +498,7 @@ class TestState:
         now[0] += later
         reply = asked.accept(tone="calm", depth=1)
 
-        expired = "requestState has expired: send the request again without it"
-        assert reply.get("error", {}).get("message") == (None if taken else expired)
+        assert reply["result"]["resultType"] == ("complete" if taken else "input_required")
 
     def test_a_state_nobody_needs_is_checked_all_the_same(self):
         """
@@ -509,18 +508,29 @@ class TestState:
 
         assert client_of(MODERN).ask("prompts/get", params)["error"]["code"] == -32602
 
-    def test_answers_without_a_state(self):
+    @pytest.mark.parametrize(
+        "answer", [{"action": "cancel"}, {"action": "accept", "content": {"tone": "calm"}}]
+    )
+    def test_answers_without_a_state(self, answer):
         """
-        Answers to a question that this request does not bear the state of are refused.
+        Answers to a question that was never asked do not count: it is asked now.
         """
-        params = {"name": "review", "inputResponses": {"arguments": {"action": "cancel"}}}
+        params = {"name": "review", "arguments": {"diff": "x"}, "inputResponses": {"arguments": answer}}
 
-        error = client_of(MODERN).ask("prompts/get", params)["error"]
+        result = client_of(MODERN).ask("prompts/get", params)["result"]
 
-        assert error == {
-            "code": -32602,
-            "message": "inputResponses came without requestState: send back that of the questions",
-        }
+        assert result["resultType"] == "input_required"
+        assert "requestState" in result
+
+    def test_answers_without_a_state_to_a_client_that_shows_no_forms(self):
+        """
+        It is told what is missing, as ever.
+        """
+        params = {"name": "review", "inputResponses": {"arguments": {"action": "accept"}}}
+
+        error = client_of(MODERN).ask("prompts/get", params, capabilities={})["error"]
+
+        assert "'diff' is missing" in error["message"]
 
     @pytest.mark.requirement("mrtr/asked-again")
     @pytest.mark.parametrize("responses", [{}, {"other": {"action": "accept", "content": {}}}], ids=str)

@@ -17,6 +17,7 @@ from promptkit import (
     Image,
     PromptError,
     ResourceLink,
+    Text,
     Tool,
     assistant,
     prompt,
@@ -249,6 +250,42 @@ class TestCalls:
             *("text", "text"),
         ]
         assert [content[i]["text"] for i in (0, 1, -2, -1)] == ["[user]", "Look.", "[assistant]", "I see."]
+
+    @EVERY_REVISION
+    def test_plain_text_is_one_block(self, revision):
+        """
+        Whose each of several turns is stands above it, with blank lines between: some clients read the first
+        block alone.
+        """
+
+        def talk():
+            """Talk."""
+            return user("Knock, knock.") + assistant("Who is there?", "Come in.")
+
+        content = client_of(prompt(talk), revision=revision).call("talk")["result"]["content"]
+
+        assert content == [
+            {
+                "type": "text",
+                "text": "[user]\n\nKnock, knock.\n\n[assistant]\n\nWho is there?\n\nCome in.",
+            }
+        ]
+
+    def test_texts_with_annotations_are_blocks_of_their_own(self):
+        """
+        What is said of one text is not said of the others.
+        """
+
+        def notes():
+            """Write notes."""
+            return user("Read this.", Text("For you.", priority=1.0))
+
+        content = client_of(prompt(notes)).call("notes")["result"]["content"]
+
+        assert [(block["text"], "annotations" in block) for block in content] == [
+            ("Read this.", False),
+            ("For you.", True),
+        ]
 
     @pytest.mark.requirement("tools/errors/execution", "tools/inputs")
     @EVERY_REVISION

@@ -221,12 +221,13 @@ def _with_meta(prompt: Item) -> Item:
 
 
 class _Argument(Struct, frozen=True):
-    """An argument: its schema, what that refers to, and its type as its author writes it."""
+    """An argument: its schema, what that refers to, and its type and words as its author writes them."""
 
     required: bool
     schema: Item
     root: Item
     type: str
+    words: str | None
 
     @property
     def schema_text(self) -> str:
@@ -240,12 +241,11 @@ class _Argument(Struct, frozen=True):
 
 def _arguments(prompt: Item) -> dict[str, _Argument]:
     root = prompt.get("_meta", {}).get(_SCHEMA, {})
-    properties, types = root.get("properties", {}), prompt["types"]
+    properties, types, words = root.get("properties", {}), prompt["types"], prompt["words"]
     return {
-        one["name"]: _Argument(
-            one["required"], properties.get(one["name"], {}), root, types.get(one["name"], "")
-        )
+        name: _Argument(one["required"], properties.get(name, {}), root, types.get(name, ""), words.get(name))
         for one in prompt.get("arguments", ())
+        for name in [one["name"]]
     }
 
 
@@ -263,7 +263,12 @@ def _argument(owner: str, name: str, old: _Argument | None, new: _Argument | Non
         "description": (Kind.ARGUMENT_DESCRIPTION, f"the description of argument {name!r}"),
         "default": (Kind.ARGUMENT_DEFAULT, f"the default of argument {name!r}"),
     }
-    yield from _words(owner, old.schema, new.schema, table)
+    yield from _words(owner, _said(old), _said(new), table)
+
+
+def _said(argument: _Argument) -> Item:
+    """What is said of an argument. Its type adds to that, and is compared for itself."""
+    return {**argument.schema, "description": argument.words}
 
 
 def _come_or_gone(owner: str, name: str, new: _Argument | None) -> Change:

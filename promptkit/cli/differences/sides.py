@@ -160,7 +160,7 @@ def _key(resource: CompiledResource) -> str:
 
 
 def _lists(catalog: Catalog) -> Any:
-    """All lists, as clients of the newest revision with a handshake receive them, and arguments' types."""
+    """All lists, as clients of the newest revision with a handshake receive them, and more of arguments."""
     lowering, resources = lowering_for(LATEST_HANDSHAKE), catalog.resources
     return msgspec.to_builtins(
         {
@@ -174,8 +174,11 @@ def _lists(catalog: Catalog) -> Any:
 
 
 def _listed(prompt: CompiledPrompt) -> dict[str, Any]:
-    types = {one.name: shown_type(one.annotation) for one in prompt.arguments.ordered}
-    return {**_scoped(lowering_for(LATEST_HANDSHAKE).prompt(prompt), prompt), "types": types}
+    arguments = prompt.arguments.ordered
+    types = {one.name: shown_type(one.annotation) for one in arguments}
+    words = {one.name: one.arg.description for one in arguments}
+    listed = _scoped(lowering_for(LATEST_HANDSHAKE).prompt(prompt), prompt)
+    return {**listed, "types": types, "words": words}
 
 
 def _scoped(listed: object, item: CompiledPrompt | CompiledResource) -> dict[str, Any]:

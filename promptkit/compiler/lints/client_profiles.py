@@ -39,6 +39,9 @@ class Client(Struct, frozen=True):
         sends_first_only:
             Whether messages behind the first one are lost.
 
+        drops_roles:
+            Whether turns of the assistant arrive as the user's.
+
         cuts_at_blanks:
             Whether an argument ends at the first blank, unless it is the last.
 
@@ -64,6 +67,7 @@ class Client(Struct, frozen=True):
     lost: tuple["Kind", ...] = ()
     loses: str = "leaves out"
     sends_first_only: bool = False
+    drops_roles: bool = False
     cuts_at_blanks: bool = False
     joins_words: bool = False
     placeholder: str | None = None
@@ -75,7 +79,8 @@ class Client(Struct, frozen=True):
 #: By the name that commands take. Of those with a title alone, nothing is known that gets in the way.
 CLIENTS: Final[Mapping[str, Client]] = MappingProxyType(
     {
-        "claude-code": Client("Claude Code", cuts_at_blanks=True, types_titles=True),
+        "ai-sdk": Client("AI SDK", lost=("recording",), loses="fails at"),
+        "claude-code": Client("Claude Code", drops_roles=True, cuts_at_blanks=True, types_titles=True),
         "claude-desktop": Client("Claude Desktop", lost=("document",), loses="does not show people"),
         "cline": Client("Cline"),
         "codex": Client("Codex", has_prompts=False),
@@ -84,10 +89,13 @@ CLIENTS: Final[Mapping[str, Client]] = MappingProxyType(
         "gemini-cli": Client("Gemini CLI", lost=_MEDIA, sends_first_only=True),
         "goose": Client("goose"),
         "langchain": Client("langchain-mcp-adapters", lost=_MEDIA, loses="fails at"),
-        "llama-index": Client("LlamaIndex", lost=("document",), loses="fails at"),
-        "lm-studio": Client("LM Studio"),
+        "llama-index": Client("LlamaIndex", lost=("recording", "document", "link"), loses="fails at"),
+        "lm-studio": Client("LM Studio", has_prompts=False),
         "opencode": Client("opencode", joins_words=True, placeholder="$1"),
-        "semantic-kernel": Client("Semantic Kernel", asks_for_all=True, own_names=("service",)),
+        "qwen-code": Client("Qwen Code", lost=_MEDIA, sends_first_only=True),
+        "semantic-kernel": Client(
+            "Semantic Kernel", lost=("link",), loses="fails at", asks_for_all=True, own_names=("service",)
+        ),
         "vscode": Client("VS Code"),
         "windsurf": Client("Windsurf"),
         "zed": Client("Zed", most_arguments=1),

@@ -174,13 +174,17 @@ def _check_conversations(
             fault = f"{client.title} {client.loses} {NAMED[message.kind]}"
             place = place_of(message, report.location)
             report.add(Rule.LOST_CONTENT, fault, _remedy(client, message.kind), place)
-    if client.sends_first_only:
-        for _, *others in filter(None, conversations):
-            known = [each for each in others if each.role != "unknown" and each.kind not in client.lost]
-            for message in known[:1]:
-                fault = f"{client.title} sends the first message alone, and not this one"
-                place = place_of(message, report.location)
-                report.add(Rule.LOST_CONTENT, fault, "say all of it in one user(...)", place)
+    for conversation in conversations:
+        known = [each for each in conversation[1:] if each.role != "unknown" and each.kind not in client.lost]
+        for message in known[:1] if client.sends_first_only else ():
+            fault = f"{client.title} sends the first message alone, and not this one"
+            place = place_of(message, report.location)
+            report.add(Rule.LOST_CONTENT, fault, "say all of it in one user(...)", place)
+        spoken = [each for each in conversation if each.role == "assistant"]
+        for message in spoken[:1] if client.drops_roles else ():
+            fault = f"{client.title} sends a turn of the assistant as one of the user"
+            place = place_of(message, report.location)
+            report.add(Rule.LOST_CONTENT, fault, "say in the text whose words these are", place)
 
 
 def _remedy(client: Client, kind: Kind) -> str:

@@ -136,7 +136,8 @@ def _shown(rendering: Rendering) -> dict[str, str]:
 def _messages(client: Client, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
     for number, (message, sent) in enumerate(zip(workflow, conversation_of(workflow), strict=True)):
         arrives = sent.kind not in client.lost and not (number and client.sends_first_only)
-        yield Arrival(message.role, rendering.redacted(str(message.content)), arrives)
+        role = "user" if client.drops_roles else message.role
+        yield Arrival(role, rendering.redacted(str(message.content)), arrives)
 
 
 def _notes(name: str, rendering: Rendering, workflow: Workflow | None) -> Iterator[str]:

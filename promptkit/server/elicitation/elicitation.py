@@ -20,7 +20,7 @@ from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.protocol import wire
 from promptkit.protocol.connection import Connection
 from promptkit.protocol.events import Request
-from promptkit.protocol.jsonrpc import InvalidParams, MissingCapability, RequestId
+from promptkit.protocol.jsonrpc import MissingCapability, RequestId
 from promptkit.server.exchange import Exchange
 from promptkit.server.scheduling.in_flight import InFlight, Job
 
@@ -131,22 +131,20 @@ class Elicitation:
         """
         Return the arguments of a repeated *request*, and how many questions were asked for it.
 
+        Without a ``requestState``, or with one that has expired, nothing was asked: its answers do not count.
+
         Raises:
-            InvalidParams: If its ``requestState`` was not issued by this server, or is missing.
+            InvalidParams: If its ``requestState`` was not issued by this server for this request.
 
             ArgumentErrors: If the person declined.
         """
         params: wire.GetPromptParams = request.params
         answers, state = params.input_responses, params.request_state
-        if not request.revision.stateless:
+        if state is UNSET or not request.revision.stateless:
             return params.arguments, 0
-        if state is UNSET:
-            if not prompt.elicit:
-                return params.arguments, 0
-            msg = "inputResponses came without requestState: send back that of the questions"
-            raise InvalidParams(msg)
         asked, token = _counted(state)
-        self._signer.verify(token, request.method, _signed(request, asked))
+        if not self._signer.is_fresh(token, request.method, _signed(request, asked)):
+            return params.arguments, 0
         errors = _errors(prompt, params.arguments)
         if errors is None or not answers or _KEY not in answers:
             return params.arguments, asked

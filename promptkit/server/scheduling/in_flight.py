@@ -204,16 +204,16 @@ class InFlight:
         """The earliest deadline, by `time.monotonic`."""
         return min((job.deadline for job in self._open() if job.deadline is not None), default=None)
 
-    def close(self, grace: float, ended: Callable[[Request], PromptkitError]) -> None:
+    def close(self, grace: float, ended: Callable[[Request], PromptkitError] | None) -> None:
         """
-        Answer every request; running work gets some time to finish.
+        End every request; running work gets some time to finish.
 
         Args:
             grace:
                 How long to wait for it, in seconds.
 
             ended:
-                Returns the error for a request that takes longer.
+                Returns the error for a request that takes longer; None if none is sent.
         """
         for job in self._open():
             if not job.works:
@@ -221,7 +221,7 @@ class InFlight:
         with self._lock:
             self._changed.wait_for(lambda: not self._jobs and not self._leaving, timeout=grace)
         for job in self._open():
-            self._end(job, job.exchange.refuse(ended(job.exchange.request)))
+            self._end(job, job.exchange.refuse(ended(job.exchange.request)) if ended else b"")
 
     def _open(self) -> list[Job]:
         with self._lock:

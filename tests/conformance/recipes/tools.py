@@ -117,10 +117,11 @@ def test_input_required_result_capabilities(answer: str):
 
 @dataclass
 class address:  # noqa: N801 (the suite's name)
-    """Where somebody lives."""
+    """Where somebody lives, and where letters go from there: only what holds itself is a definition."""
 
     street: str = ""
     city: str = ""
+    forwarding: "address | None" = None
 
 
 @prompt

@@ -1,0 +1,347 @@
+"""
+The JSON Schema of a type, in the words that clients know which convert schemas for their models.
+
+The rules are those of the narrowest converters:
+
+- Choices say their ``type``, stand in the author's order, and are ``anyOf`` if they are of several types.
+- What a type is made of stands in its place. Only a class that holds itself is referred to.
+- An array says what its items are and how many there may be, never which stands where.
+- ``type`` is one word, an object may have further members, and no pattern looks around.
+- What a value looks like is also said in words, wherever it has a name.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from types import NoneType
+from typing import Any, Final, TypeAlias, get_args
+
+from msgspec import NODEFAULT, Struct, json
+from msgspec import inspect as mi
+
+from promptkit.conversion.kinds import bare, hints_of, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.scalars import SCALARS, scalar_of
+from promptkit.conversion.unstructuring import can_be_sent, json_of
+
+__all__ = ["Definitions", "described", "type_schema", "with_words"]
+
+Schema: TypeAlias = dict[str, Any]
+
+#: The values of each ``Literal`` as its author wrote them: msgspec sorts them.
+_Orders: TypeAlias = Mapping[frozenset[Any], tuple[Any, ...]]
+
+#: The types of JSON, by those of Python.
+_JSON_TYPES: Final = {NoneType: "null", bool: "boolean", int: "integer", float: "number", str: "string"}
+
+#: What JSON Schema calls the constraints of `msgspec.Meta`, but for those of lengths.
+_BOUNDS: Final = {
+    "ge": "minimum",
+    "gt": "exclusiveMinimum",
+    "le": "maximum",
+    "lt": "exclusiveMaximum",
+    "multiple_of": "multipleOf",
+}
+
+#: What only some languages have in patterns: looking around or back, named groups, the ends of the text.
+_NOT_EVERYWHERE: Final = re.compile(r"\(\?[^:]|\\[1-9AZ]")
+
+_NULL: Final = {"type": "null"}
+
+_LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
+_RECORDS: Final = (mi.TypedDictType, mi.DataclassType, mi.StructType, mi.NamedTupleType)
+
+
+class Definitions(Struct):
+    """What ``$defs`` has: the schemas of the classes that hold themselves, by name."""
+
+    schemas: dict[str, Schema]
+    _names: dict[Any, str] = {}
+
+    def knows(self, kind: Any) -> bool:
+        """Whether a class was referred to."""
+        return kind in self._names
+
+    def refer(self, kind: Any) -> Schema:
+        """Return the reference to a class."""
+        return {"$ref": f"#/$defs/{self._name(kind)}"}
+
+    def add(self, kind: Any, schema: Schema) -> None:
+        """Add the schema of a class that was referred to."""
+        self.schemas[self._name(kind)] = schema
+
+    def _name(self, kind: Any) -> str:
+        if kind not in self._names:
+            name = re.sub(r"\W+", "_", getattr(kind, "__name__", str(kind)))
+            while name in self._names.values():
+                name += "_"
+            self._names[kind] = name
+        return self._names[kind]
+
+
+def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
+    """
+    Return the schema of a type, and what its values look like, in words; ``""`` if that is plain.
+
+    Args:
+        annotation:
+            A type that promptkit reads.
+
+        definitions:
+            Receives the schemas that this one refers to.
+    """
+    annotation = plain(annotation)
+    if is_literal(annotation) or is_enum(annotation):
+        values = get_args(annotation) if is_literal(annotation) else annotation
+        return _choices(values), _form_of_choices(values)
+    scalar = SCALARS.get(annotation) if isinstance(annotation, type) else None
+    if scalar is not None and scalar.schema.keys() == {"type"} and not scalar.facets:
+        return dict(scalar.schema), ""  # most parameters are text, a number, or yes or no
+    try:
+        tree = mi.type_info(annotation)
+    except TypeError:
+        return _composed(annotation, definitions)
+    writer = _Writer(definitions, _orders(annotation), frozenset())
+    return writer.schema(tree), writer.form(tree)
+
+
+def described(words: str | None, clauses: Iterable[str]) -> str:
+    """Return what an author says, and then, in brackets, what else there is to say."""
+    implied = "; ".join(filter(None, clauses))
+    return f"{words} ({implied})" if words and implied else words or implied
+
+
+def with_words(schema: Schema, words: str) -> Schema:
+    """Return *schema* with its description, also in the only alternative to null: some show that alone."""
+    if not words:
+        return schema
+    found = {**schema, "description": words}
+    members = schema.get("anyOf", [])
+    if len(members) == 2 and members[1] == _NULL:
+        found["anyOf"] = [{**members[0], "description": words}, _NULL]
+    return found
+
+
+def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
+    """Return the same of a type that msgspec does not have, for whose parts there are readers."""
+    parts = [type_schema(part, definitions) for part in get_args(annotation) if part is not NoneType]
+    if is_list(annotation):
+        item, form = parts[0]
+        return {"type": "array", "items": item}, f"a list, each {form}" if form else ""
+    null = [_NULL] if NoneType in get_args(annotation) else []
+    schema = _any_of([*(schema for schema, _ in parts), *null]) if is_union(annotation) else {}
+    return schema, " or ".join(dict.fromkeys(form for _, form in parts if form))
+
+
+class _Writer:
+    """Writes the schemas of types as `msgspec.inspect` sees them, inside of the classes *around*."""
+
+    def __init__(self, definitions: Definitions, orders: _Orders, around: frozenset[Any]) -> None:
+        self._definitions = definitions
+        self._orders = orders
+        self._around = around
+
+    def schema(self, tree: mi.Type) -> Schema:
+        """Return the schema of a type."""
+        if isinstance(tree, mi.Metadata):
+            return {**self.schema(tree.type), **(tree.extra_json_schema or {})}
+        if (scalar := scalar_of(tree)) is not None:
+            return _portable({**scalar.schema, **_bounds(tree), **scalar.facets_of(tree)})
+        write = _WRITTEN.get(type(tree))
+        return write(self, tree) if write else {}
+
+    def form(self, tree: mi.Type) -> str:
+        """Return what values of a type look like, in words; ``""`` if its JSON types say all."""
+        tree = bare(tree)
+        if isinstance(tree, mi.LiteralType | mi.EnumType):
+            return _form_of_choices(self._values(tree))
+        if isinstance(tree, mi.UnionType):
+            says_more = any(map(self.form, tree.types))
+        elif isinstance(tree, _LISTS):
+            says_more = bool(_length(tree, "Items") or self.form(tree.item_type))
+        elif scalar_of(tree) is not None:
+            says_more = bool(_bounds(tree)) or self.schema(tree).keys() != {"type"}
+        else:
+            says_more = _is_array(tree) or isinstance(tree, mi.DictType)
+        if not says_more:
+            return ""
+        from promptkit.conversion.descriptions import describe  # most types need no words
+
+        return describe(tree)
+
+    def union(self, tree: mi.UnionType) -> Schema:
+        """Return the schema of a union, null last."""
+        return _any_of(map(self.schema, sorted(tree.types, key=lambda part: isinstance(part, mi.NoneType))))
+
+    def choices(self, tree: mi.LiteralType | mi.EnumType) -> Schema:
+        """Return the schema of choices."""
+        return _choices(self._values(tree))
+
+    def list(self, tree: Any) -> Schema:
+        """Return the schema of a list of any length, or of a set."""
+        return {"type": "array", "items": self.schema(tree.item_type), **_length(tree, "Items")}
+
+    def tuple(self, tree: mi.TupleType) -> Schema:
+        """Return the schema of a tuple whose items have their places."""
+        length = len(tree.item_types)
+        items = _any_of(map(self.schema, tree.item_types))
+        return {"type": "array", "items": items, "minItems": length, "maxItems": length}
+
+    def object(self, tree: mi.DictType) -> Schema:
+        """Return the schema of an object with members of any name."""
+        keys = self._key(bare(tree.key_type))
+        names = {"propertyNames": keys} if keys else {}
+        values = self.schema(tree.value_type)
+        return {"type": "object", **names, "additionalProperties": values, **_length(tree, "Properties")}
+
+    def record(self, tree: Any) -> Schema:
+        """Return the schema of a class, or the reference to it if it holds itself."""
+        kind, definitions = tree.cls, self._definitions
+        if kind in self._around or definitions.knows(kind):
+            return definitions.refer(kind)
+        hints = hints_of(getattr(kind, "__origin__", kind)).values()
+        inside = _Writer(definitions, {**self._orders, **_orders(*hints)}, self._around | {kind})
+        said = _docstring(tree)
+        schema = {"description": said} if said else {}
+        schema |= inside._array(tree) if _is_array(tree) else inside._members(tree)
+        if not definitions.knows(kind):
+            return schema
+        definitions.add(kind, schema)
+        return definitions.refer(kind)
+
+    def _array(self, tree: Any) -> Schema:
+        fields = [self.schema(field.type) for field in tree.fields]
+        tag = [] if getattr(tree, "tag", None) is None else [_choices([tree.tag])]
+        length = len(tag) + len(fields)
+        optional = next((i for i, field in enumerate(reversed(tree.fields)) if field.required), len(fields))
+        schema = {"type": "array", "items": _any_of([*tag, *fields]), "minItems": length - optional}
+        # msgspec reads a struct out of longer arrays, too.
+        open_ended = isinstance(tree, mi.StructType) and not tree.forbid_unknown_fields
+        return schema if open_ended else {**schema, "maxItems": length}
+
+    def _members(self, tree: Any) -> Schema:
+        properties, required = {}, []
+        if getattr(tree, "tag_field", None) is not None:
+            properties[tree.tag_field] = _choices([tree.tag])
+            required.append(tree.tag_field)
+        for field in tree.fields:
+            properties[field.encode_name] = self._named(field.type) | _default(field)
+            required += [field.encode_name] if field.required else []
+        return {"type": "object", "properties": properties, "required": required}
+
+    def _named(self, tree: mi.Type) -> Schema:
+        """The schema of what has a name, which a client may show alone."""
+        schema = self.schema(tree)
+        return with_words(schema, described(schema.get("description"), [self.form(tree)]))
+
+    def _key(self, tree: mi.Type) -> Schema:
+        """The schema of the keys of an object, which are text in JSON; ``{}`` if any text is a key."""
+        if isinstance(tree, mi.LiteralType | mi.EnumType):
+            return _choices([str(json_of(value)) for value in self._values(tree)])
+        if isinstance(tree, mi.StrType):
+            return _portable(_bounds(tree))
+        scalar = scalar_of(tree)
+        return {} if scalar is None else dict(scalar.key_schema_of(tree))
+
+    def _values(self, tree: mi.LiteralType | mi.EnumType) -> Iterable[Any]:
+        if isinstance(tree, mi.EnumType):
+            return tree.cls
+        return self._orders.get(_typed(tree.values), tree.values)
+
+
+_WRITTEN: Final[dict[type[mi.Type], Callable[[_Writer, Any], Schema]]] = {
+    mi.NoneType: lambda _writer, _tree: _NULL,
+    mi.UnionType: _Writer.union,
+    mi.EnumType: _Writer.choices,
+    mi.LiteralType: _Writer.choices,
+    **dict.fromkeys(_LISTS, _Writer.list),
+    mi.TupleType: _Writer.tuple,
+    mi.DictType: _Writer.object,
+    **dict.fromkeys(_RECORDS, _Writer.record),
+}
+
+
+def _any_of(schemas: Iterable[Schema]) -> Schema:
+    """The schema of what fits one of several, each of them once."""
+    members: list[Schema] = []
+    for schema in schemas:
+        members += schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]
+    if not members or {} in members:
+        return {}
+    distinct = [member for i, member in enumerate(members) if member not in members[:i]]
+    return {"anyOf": distinct} if len(distinct) > 1 else distinct[0]
+
+
+def _choices(values: Iterable[Any]) -> Schema:
+    """The schema of choices, in their order; those of one type stand together, null last."""
+    by_type: dict[str, list[Any]] = {}
+    for value in map(json_of, values):
+        by_type.setdefault(_JSON_TYPES[type(value)], []).append(value)
+    null = [_NULL] if by_type.pop("null", None) else []
+    return _any_of([*({"type": kind, "enum": found} for kind, found in by_type.items()), *null])
+
+
+def _form_of_choices(values: Iterable[Any]) -> str:
+    """What choices look like, in words; ``""`` if all are text: there are models with no other choices."""
+    found = [value for value in map(json_of, values) if value is not None]
+    if all(isinstance(value, str) for value in found):
+        return ""
+    from promptkit.conversion.choices import one_of  # most choices are text
+
+    return one_of([value if isinstance(value, str) else json.encode(value).decode() for value in found])
+
+
+def _bounds(tree: Any) -> Schema:
+    """What constraints say of a number, or of the length and the pattern of text."""
+    bounds = {
+        word: bound for name, word in _BOUNDS.items() if (bound := getattr(tree, name, None)) is not None
+    }
+    if isinstance(tree, mi.StrType):
+        bounds |= _length(tree, "Length")
+        bounds |= {"pattern": tree.pattern} if tree.pattern is not None else {}
+    return bounds
+
+
+def _length(tree: Any, noun: str) -> Schema:
+    bounds = {f"min{noun}": tree.min_length, f"max{noun}": tree.max_length}
+    return {word: bound for word, bound in bounds.items() if bound is not None}
+
+
+def _portable(schema: Schema) -> Schema:
+    """Leave out a pattern that not every client can read: some give up all tools for it."""
+    if _NOT_EVERYWHERE.search(schema.get("pattern", "")):
+        del schema["pattern"]
+    return schema
+
+
+def _default(field: Any) -> Schema:
+    """The default of a member, if there is one that can be sent."""
+    makes = field.default_factory in (list, dict, set)
+    default = field.default_factory() if makes else field.default
+    if default is NODEFAULT or not can_be_sent(default):
+        return {}
+    return {"default": json_of(default)}
+
+
+def _is_array(tree: Any) -> bool:
+    """Whether JSON has an array, each of whose items has its place, for values of a type."""
+    return isinstance(tree, mi.TupleType | mi.NamedTupleType) or getattr(tree, "array_like", False)
+
+
+def _docstring(tree: Any) -> str:
+    """What an author says of a class. Python itself says how dataclasses and named tuples are made."""
+    kind = getattr(tree.cls, "__origin__", tree.cls)
+    said = inspect.cleandoc(kind.__doc__ or "")
+    return "" if said.startswith(f"{kind.__name__}(") and said.endswith(")") else said
+
+
+def _orders(*annotations: Any) -> _Orders:
+    """The choices within types, but for those within their classes."""
+    found: dict[frozenset[Any], tuple[Any, ...]] = {}
+    for annotation in map(plain, annotations):
+        arguments = get_args(annotation)
+        found |= {_typed(arguments): arguments} if is_literal(annotation) else _orders(*arguments)
+    return found
+
+
+def _typed(values: Iterable[Any]) -> frozenset[Any]:
+    return frozenset((type(value), value) for value in values)

@@ -1,0 +1,127 @@
+"""
+Converts tools for a model as a framework does, in an environment of its own.
+
+The argument is the framework. Standard input holds the tools as JSON: the name and ``inputSchema`` of each,
+and samples of its arguments. What comes of each is printed as JSON: the schema that the model gets, and what
+is sent to the server if the model calls the tool with each of the samples; or the error.
+"""
+
+import asyncio
+import importlib.util
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from mcp.types import CallToolRequestParams, Tool
+
+#: The schema for the model, and what makes of a model's arguments what is sent.
+Converted = tuple[dict[str, Any], Callable[[dict[str, Any]], Any]]
+
+
+def openai_agents(tool: Tool) -> Converted:
+    """Convert as the OpenAI Agents SDK does, in its strict form."""
+    from agents.mcp import MCPServerStdio
+    from agents.mcp.util import MCPUtil
+
+    server = MCPServerStdio({"command": "none"})
+    made = MCPUtil.to_function_tool(tool, server, convert_schemas_to_strict=True)
+    return {**made.params_json_schema, "strict": made.strict_json_schema}, _as_it_is
+
+
+def google_genai(tool: Tool) -> Converted:
+    """Convert as Google's SDK does, for Gemini."""
+    from google.genai._mcp_utils import mcp_to_gemini_tool
+
+    (declared,) = mcp_to_gemini_tool(tool).function_declarations or ()
+    return declared.parameters.model_dump(mode="json", exclude_none=True), _as_it_is
+
+
+def litellm(tool: Tool) -> Converted:
+    """Convert as LiteLLM does, for Gemini."""
+    from litellm.experimental_mcp_client.tools import transform_mcp_tool_to_openai_tool
+    from litellm.llms.vertex_ai.gemini.vertex_and_google_ai_studio_gemini import VertexGeminiConfig
+
+    openai_tool = transform_mcp_tool_to_openai_tool(tool)
+    (made,) = VertexGeminiConfig()._map_function([openai_tool], {})
+    (declared,) = made["function_declarations"]
+    return declared["parameters"], _as_it_is
+
+
+def langchain(tool: Tool) -> Converted:
+    """Convert as LangChain does, for any model that takes OpenAI's form."""
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langchain_mcp_adapters.tools import convert_mcp_tool_to_langchain_tool
+
+    connection = {"transport": "stdio", "command": "none", "args": []}
+    made = convert_mcp_tool_to_langchain_tool(None, tool, connection=connection)
+    schema = convert_to_openai_tool(made)["function"]["parameters"]
+    return schema, lambda arguments: made._parse_input(arguments, None)
+
+
+def autogen(tool: Tool) -> Converted:
+    """Convert as AutoGen does: the model gets the schema of a pydantic class, which checks its arguments."""
+    from autogen_ext.tools.mcp import StdioMcpToolAdapter, StdioServerParams
+
+    made = StdioMcpToolAdapter(StdioServerParams(command="none"), tool)
+    kind = made.args_type()
+    return (
+        made.schema["parameters"],
+        lambda arguments: kind.model_validate(arguments).model_dump(exclude_unset=True),
+    )
+
+
+def crewai(tool: Tool) -> Converted:
+    """Convert as CrewAI does, likewise. The rest of it, and the databases that it brings, is not needed."""
+    found = importlib.util.find_spec("crewai")
+    path = f"{found.submodule_search_locations[0]}/utilities/pydantic_schema_utils.py"
+    spec = importlib.util.spec_from_file_location("pydantic_schema_utils", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kind = module.create_model_from_schema(tool.inputSchema, model_name="Arguments", enrich_descriptions=True)
+    return (
+        kind.model_json_schema(),
+        lambda arguments: kind.model_validate(arguments).model_dump(exclude_unset=True),
+    )
+
+
+FRAMEWORKS = {
+    "openai-agents": openai_agents,
+    "google-genai": google_genai,
+    "litellm": litellm,
+    "langchain": langchain,
+    "autogen": autogen,
+    "crewai": crewai,
+}
+
+
+def _as_it_is(arguments: dict[str, Any]) -> dict[str, Any]:
+    return arguments
+
+
+def _attempt(work: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return work(*arguments)
+    except Exception as error:  # noqa: BLE001 (each framework has its own)
+        return {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
+
+
+def _converted(convert: Callable[[Tool], Converted], one: dict[str, Any]) -> dict[str, Any]:
+    schema, send = convert(Tool(name=one["name"], description="Test.", inputSchema=one["inputSchema"]))
+    json.dumps(schema)  # raises if it holds itself
+
+    def sent(arguments: dict[str, Any]) -> dict[str, Any]:
+        params = CallToolRequestParams(name=one["name"], arguments=send(arguments))
+        return {"sent": json.loads(params.model_dump_json())["arguments"]}
+
+    return {"schema": schema, "calls": [_attempt(sent, arguments) for arguments in one["samples"]]}
+
+
+async def _main() -> None:
+    convert = FRAMEWORKS[sys.argv[1]]
+    outcomes = [_attempt(_converted, convert, one) for one in json.load(sys.stdin)]
+    sys.stdout.write(json.dumps(outcomes))
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())
