@@ -8,7 +8,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from promptkit.transports.http.asgi_types import ASGIApplication, Scope
 from promptkit.transports.http.connections import Connections, refusal
-from promptkit.transports.http.cycles import Cycle
+from promptkit.transports.http.cycles import CONTINUE, Cycle
 from promptkit.transports.http.heads import Head, scope_of
 from promptkit.transports.http.sockets import Backlog, can_see_reset, end_writing, has_input, is_reset
 from promptkit.transports.http.upgrades import parser_after
@@ -27,10 +27,6 @@ _MOST_UNREAD: Final = 64 * 1024
 #: hold thousands. More is read and not kept: else nobody would see that the client has left.
 _MOST_BEHIND: Final = 64 * 1024
 _MOST_WAITING: Final = 64
-
-#: What shows whether a client that sends no more still reads: to one that has left, it cannot be sent.
-#: A client passes over it (RFC 9110, section 15.2).
-_PROBE: Final = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
 class Connection(asyncio.Protocol):
@@ -120,7 +116,9 @@ class Connection(asyncio.Protocol):
                 cycle.leave()
         self.resume_writing()
         self._waiting.clear()
-        del self._parser  # it leads back to this connection
+        # These lead back to this connection, and nothing of it waits for the garbage collector.
+        self._running = self._latest = None
+        del self._parser
         self._connections.remove(self)
 
     def data_received(self, data: bytes) -> None:
@@ -152,7 +150,7 @@ class Connection(asyncio.Protocol):
         self._read_on()
         (self._waiting[-1] if self._waiting else running).keep_alive = False
         if running.scope["http_version"] == "1.1":
-            self.transport.write(_PROBE)
+            self.transport.write(CONTINUE)  # which shows whether it still reads: one that has left refuses it
         return True
 
     def pause_writing(self) -> None:
