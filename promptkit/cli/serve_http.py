@@ -286,7 +286,11 @@ def _grace(options: Namespace) -> float:
 def _connection_limits(options: Namespace) -> "ConnectionLimits":
     from promptkit.transports.http.connections import ConnectionLimits
 
-    chosen = {"connections": options.max_connections, "keep_alive": options.keep_alive}
+    chosen = {
+        "connections": options.max_connections,
+        "keep_alive": options.keep_alive,
+        "unread": options.max_held,
+    }
     return ConnectionLimits(**{name: value for name, value in chosen.items() if value is not None})
 
 

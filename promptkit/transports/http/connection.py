@@ -10,7 +10,7 @@ from promptkit.transports.http.asgi_types import ASGIApplication, Scope
 from promptkit.transports.http.connections import Connections, refusal
 from promptkit.transports.http.cycles import CONTINUE, Cycle
 from promptkit.transports.http.heads import Head, scope_of
-from promptkit.transports.http.sockets import Backlog, can_see_reset, end_writing, has_input, is_reset
+from promptkit.transports.http.sockets import can_see_reset, end_writing, has_input, is_reset
 from promptkit.transports.http.upgrades import parser_after
 
 __all__ = ["Connection"]
@@ -81,7 +81,6 @@ class Connection(asyncio.Protocol):
         # How many bytes came since the last that led to anything.
         self._unused = 0
         self._is_used = False
-        self._backlog = Backlog()
 
     @property
     def date(self) -> bytes:
@@ -114,8 +113,8 @@ class Connection(asyncio.Protocol):
         for cycle in (self._running, self._latest):
             if cycle is not None:
                 cycle.leave()
-        self.resume_writing()
         self._waiting.clear()
+        self.resume_writing()
         # These lead back to this connection, and nothing of it waits for the garbage collector.
         self._running = self._latest = None
         del self._parser
@@ -141,28 +140,34 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Go on to answer a client that sends no more, unless it has left; return whether to."""
-        running, latest = self._running, self._latest
-        if running is None or running.is_begun or not running.is_whole or not can_see_reset():
-            return False
-        if latest is not None and not latest.is_whole:
+        if self._waiting and not self._waiting[-1].is_whole:
             self._drop_latest()
+        running = self._running
+        last = self._waiting[-1] if self._waiting else running
+        if last is None or not last.is_whole or not can_see_reset():
+            return False
+        if running is not None and running.is_begun:
+            return False
         self._is_at_end = True
         self._read_on()
-        (self._waiting[-1] if self._waiting else running).keep_alive = False
-        if running.scope["http_version"] == "1.1":
+        last.keep_alive = False
+        if running is not None and running.scope["http_version"] == "1.1":
             self.transport.write(CONTINUE)  # which shows whether it still reads: one that has left refuses it
         return True
 
     def pause_writing(self) -> None:
         """Have cycles wait: the client does not read what it is sent."""
         self.drained = asyncio.Event()
+        self._connections.backlogs.hold(self.transport, self._connections.now)
 
     def resume_writing(self) -> None:
-        """Note that the client has read."""
-        self._backlog = Backlog()
+        """Note that the client has read, and begin the next request."""
+        self._connections.backlogs.release(self.transport)
         if self.drained is not None:
             self.drained.set()
             self.drained = None
+            if self._running is None and self._waiting:
+                self._start(self._waiting.popleft())
 
     # What the parser calls.
 
@@ -187,7 +192,7 @@ class Connection(asyncio.Protocol):
             raise HttpParserError
         self._upgrades = self._parser.should_upgrade()
         cycle = self._latest = self._cycle()
-        if self._running is None:
+        if self._running is None and self.drained is None:
             self._start(cycle)
         else:
             self._waiting.append(cycle)
@@ -228,7 +233,8 @@ class Connection(asyncio.Protocol):
             self._end(cycle)
             return
         if self._waiting:
-            self._start(self._waiting.popleft())
+            if self.drained is None:  # else the next reply would be kept, too
+                self._start(self._waiting.popleft())
             return
         self.resume_reading()
         if not self._in_head:
@@ -242,10 +248,8 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
             return
         if self.drained is not None or self.transport.is_closing():
-            if self._backlog.stalls(self.transport.get_write_buffer_size(), now, self._limits.stall_s):
-                self.transport.abort()
+            self._connections.backlogs.check(self.transport, now)
             return
-        self._backlog = Backlog()
         waited, limits = now - self._since, self._limits
         if self._is_refused and not self.is_busy:
             if waited > _READ_ON_S:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from promptkit.protocol.limits import Limits
+from promptkit.transports.http.backlogs import Backlogs
+
 if TYPE_CHECKING:
     from promptkit.transports.http.connection import Connection
 
@@ -33,10 +36,13 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             How long a connection may be idle between two requests, in seconds.
 
         stall_s:
-            How long a client may read nothing of what waits for it, in seconds.
+            Over how long a client has to read at the least rate what waits for it, in seconds.
 
         connections:
             How many connections a worker has at the same time.
+
+        unread:
+            How many bytes may wait for all clients together.
     """
 
     head: int = 32 * 1024
@@ -45,6 +51,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     keep_alive: float = 30.0
     stall_s: float = 10.0
     connections: int = 10_000
+    unread: int = Limits().held
 
 
 class Connections:
@@ -67,6 +74,9 @@ class Connections:
 
         draining:
             Whether each connection ends after the next reply.
+
+        backlogs:
+            What waits for clients.
     """
 
     def __init__(self, limits: ConnectionLimits, ended: Callable[[], object]) -> None:
@@ -74,6 +84,7 @@ class Connections:
         self.now = 0.0
         self.date = _date_line()
         self.draining = False
+        self.backlogs = Backlogs(limits.unread, limits.stall_s)
         self._ended = ended
         self._open: set[Connection] = set()
 
@@ -96,6 +107,7 @@ class Connections:
         self.date = _date_line()
         for connection in list(self._open):
             connection.check(before)
+        self.backlogs.trim()
 
     @property
     def are_at_last(self) -> bool:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
+from promptkit.transports.http.backlogs import keep_little_unsent
 from promptkit.transports.http.balance import Share
 from promptkit.transports.http.connection import Connection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
@@ -161,6 +162,7 @@ class Worker:
     async def _serve(self) -> None:
         for listening in self._sockets:
             listening.settimeout(0)
+            keep_little_unsent(listening)
             self._loop.add_reader(listening, self._accept, listening)
         if self._share is not None:
             self._loop.add_reader(self._share.channel, self._take)
