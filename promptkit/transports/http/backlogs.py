@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from contextlib import suppress
 from math import inf
 from typing import Any, Final
 
@@ -89,11 +90,11 @@ class Backlogs:
         if not self._is_bloated or self._of:
             return
         self._is_bloated = False
-        if sys.platform == "linux":
-            from ctypes import CDLL  # only after a load
+        with suppress(OSError):  # no file may be opened any more
+            if sys.platform == "linux":
+                from ctypes import CDLL  # only after a load
 
-            if trim := getattr(CDLL(None), "malloc_trim", None):
-                trim(0)
+                getattr(CDLL(None), "malloc_trim", int)(0)
 
     def _rate(self, transport: Any, now: float, after: float) -> float:
         return self._of[transport].rate(transport.get_write_buffer_size(), now, after)

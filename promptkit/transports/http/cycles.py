@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from promptkit.errors.standard_error import say
+from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.http.messages import CLOSE
 from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
 
@@ -92,8 +93,6 @@ class Cycle:
         try:
             await application(self.scope, self.receive, self.send)
         except BaseException as error:  # noqa: BLE001 (other requests go on)
-            from promptkit.errors.tracebacks import format_exception  # it should never come to this
-
             say(f"a request was not answered:\n{format_exception(error).rstrip()}")
         if self.is_complete or self.is_gone:
             return

@@ -1,10 +1,19 @@
-"""What the kernel knows of a connection beside what comes."""
+"""What the kernel knows of a socket beside what comes."""
 
 import select
+import socket
 import sys
 from typing import Any
 
-__all__ = ["can_see_reset", "end_writing", "has_input", "is_reset"]
+__all__ = ["can_see_reset", "end_writing", "has_input", "is_reset", "listens"]
+
+
+def listens(one: socket.socket) -> bool:
+    """Whether connections can be accepted from a socket. Nothing else tells that it was closed."""
+    try:
+        return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    except OSError:
+        return False
 
 
 def end_writing(transport: Any) -> None:

@@ -20,12 +20,16 @@ from promptkit.transports.http.backlogs import keep_little_unsent
 from promptkit.transports.http.balance import Share
 from promptkit.transports.http.connection import Connection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
+from promptkit.transports.http.sockets import listens
 from promptkit.transports.stdio import exit_after
 
 __all__ = ["Application", "Worker", "die_of"]
 
 #: How often deadlines are looked at, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
+
+#: How long a process may be unable to accept connections, in seconds, before it ends so that another can.
+_DEAF_S: Final = 5.0
 
 #: How long connections that are being made take to get into the queue, in seconds.
 _SETTLE_S: Final = 0.05
@@ -99,6 +103,10 @@ class Worker:
 
         share:
             This worker's part in the balance among several.
+
+    Attributes:
+        is_deaf:
+            Whether it ends because it cannot accept connections any more.
     """
 
     def __init__(  # noqa: PLR0913 (a process is told that much)
@@ -121,7 +129,8 @@ class Worker:
         self._accepted = 0  # connections that are open, or being opened
         self._connections = Connections(_within_descriptors(limits), self._closed)
         self._opening: set[asyncio.Task[object]] = set()
-        self._is_ending = False
+        self._is_ending = self.is_deaf = False
+        self._refused_since: float | None = None
 
     def run(self) -> None:
         """Serve until the process is told to end, and what was asked is answered. To be called once."""
@@ -151,7 +160,7 @@ class Worker:
         """Begin to end. May be called in a signal handler."""
         if not self._is_ending:
             self._is_ending = True
-            exit_after(self._grace + _EXIT_MARGIN_S)
+            exit_after(self._grace + _EXIT_MARGIN_S, int(self.is_deaf))
             self._loop.call_soon_threadsafe(self._ended.set)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
@@ -163,13 +172,15 @@ class Worker:
         for listening in self._sockets:
             listening.settimeout(0)
             keep_little_unsent(listening)
-            self._loop.add_reader(listening, self._accept, listening)
+            self._read_from(listening, self._accept, listening)
         if self._share is not None:
-            self._loop.add_reader(self._share.channel, self._take)
+            self._read_from(self._share.channel, self._take)
         if self._lifeline is not None:
             self._loop.add_reader(self._lifeline, self._orphaned)
         while not self._is_ending:
             self._connections.sweep(self._loop.time())
+            if not all(map(listens, self._sockets)):
+                self._end_deaf("a socket at which it listens was closed")
             await _wait(self._ended.wait(), _SWEEP_EVERY_S)
         await self._drain()
 
@@ -179,26 +190,53 @@ class Worker:
             try:
                 accepted, _ = listening.accept()
             except BlockingIOError:
+                self._refused_since = None
                 return
             except ConnectionError:  # this one has left already
                 continue
             except OSError as error:
-                self._accept_later(listening, error)
+                self._try_later(error, listening, self._accept, listening)
                 return
             if self._is_ending or self._share is None or not self._share.hand_over(accepted):
                 self._open(accepted)
 
-    def _accept_later(self, listening: socket.socket, error: OSError) -> None:
-        say(f"connections wait, as they cannot be accepted: {error.strerror or error}")
-        self._loop.remove_reader(listening)
+    def _try_later(
+        self, error: OSError, source: socket.socket, callback: Callable[..., None], *args: object
+    ) -> None:
+        """Have connections wait, and others take them, unless that was so for too long."""
+        if self._is_ending:
+            return
+        now, why = self._loop.time(), error.strerror or str(error)
+        if self._refused_since is None:
+            self._refused_since = now
+            say(f"connections wait, as they cannot be accepted: {why}")
+        elif now - self._refused_since > _DEAF_S:
+            self._end_deaf(why)
+        if self._share is not None:
+            self._share.close()
+        self._loop.remove_reader(source)
+        self._loop.call_later(_SWEEP_EVERY_S, self._read_from, source, callback, *args)
+
+    def _read_from(self, source: socket.socket, callback: Callable[..., None], *args: object) -> None:
         if not self._is_ending:
-            self._loop.call_later(_SWEEP_EVERY_S, self._loop.add_reader, listening, self._accept, listening)
+            self._loop.add_reader(source, callback, *args)
+
+    def _end_deaf(self, why: str) -> None:
+        """End so that another process can take the place of this one."""
+        if not self._is_ending:
+            say(f"this process ends, as it cannot accept connections any more: {why}")
+            self.is_deaf = True
+            self.end()
 
     def _take(self) -> None:
         """Take what other workers hand over."""
-        if self._share is not None:
+        if self._share is None:
+            return
+        try:
             for accepted in self._share.take():
                 self._open(accepted)
+        except OSError as error:
+            self._try_later(error, self._share.channel, self._take)
 
     def _open(self, accepted: socket.socket) -> None:
         self._count(1)
@@ -238,10 +276,12 @@ class Worker:
         if self._share is not None:
             self._share.close()
         await asyncio.sleep(_SETTLE_S)
-        for listening in self._sockets:
+        for listening in filter(listens, self._sockets):
             self._loop.remove_reader(listening)
             self._accept(listening)
-        self._take()
+        if self._share is not None:
+            self._loop.remove_reader(self._share.channel)
+            self._take()
         await asyncio.gather(*self._opening, return_exceptions=True)
         await self._end_idle(min(until, self._loop.time() + _LINGER_S))
         await self._close_application(until)
