@@ -21,7 +21,7 @@ from promptkit.transports.http.listeners import CannotListen, Listener, listen_t
 __all__ = ["run"]
 
 #: The extra `preview`.
-_EXTRA: Final = ("jinja2", "markdown_it", "python_multipart", "starlette", "uvicorn")
+_EXTRA: Final = ("httptools", "jinja2", "markdown_it", "python_multipart", "starlette")
 
 #: Where the page is unless one says otherwise, so that its address stays the same; another if it is taken.
 _PORT: Final = 8137

@@ -1,12 +1,15 @@
 """What all connections of one process share: their limits, the time, and that they have to end."""
 
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from promptkit.protocol.limits import Limits
 from promptkit.transports.http.backlogs import Backlogs
@@ -14,7 +17,10 @@ from promptkit.transports.http.backlogs import Backlogs
 if TYPE_CHECKING:
     from promptkit.transports.http.connection import Connection
 
-__all__ = ["ConnectionLimits", "Connections", "refusal"]
+__all__ = ["ConnectionLimits", "Connections", "refusal", "within_descriptors"]
+
+#: How many files prompts may have open besides the connections.
+_OTHER_DESCRIPTORS: Final = 512
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
@@ -129,6 +135,31 @@ class Connections:
         """End all that are left at once."""
         for connection in list(self._open):
             connection.transport.abort()
+
+
+def within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+    """
+    Return the limits for this process. It allows itself more open files, or else fewer connections.
+
+    Args:
+        limits:
+            What connections may be.
+    """
+    if sys.platform == "win32":
+        return limits
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + _OTHER_DESCRIPTORS
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < most:
+        with suppress(OSError, ValueError):  # the system may have another bound
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    allowed = soft - min(_OTHER_DESCRIPTORS, soft // 2)
+    return replace(limits, connections=min(limits.connections, allowed))
 
 
 def refusal(status: int, date: bytes) -> bytes:

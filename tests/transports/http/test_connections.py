@@ -51,8 +51,8 @@ def shared(tmp_path_factory):
         yield served
 
 
-#: A socket to which nothing is sent.
-QUIET = socket.socketpair()
+#: The descriptors of two sockets, to which nothing is sent. As objects, nobody would close them in the end.
+QUIET = [end.detach() for end in socket.socketpair()]
 
 
 class Transport(SimpleNamespace):
@@ -64,7 +64,7 @@ class Transport(SimpleNamespace):
 def transport(done):
     """A transport that notes the status of what is written, and whether it reads, or is closed."""
     return Transport(
-        get_extra_info={"socket": QUIET[0]}.get,
+        get_extra_info={"socket": SimpleNamespace(fileno=lambda: QUIET[0])}.get,
         write=lambda data: done.append(data.split()[1]),
         can_write_eof=lambda: False,
         is_closing=lambda: b"close" in done,
