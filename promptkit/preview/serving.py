@@ -25,9 +25,9 @@ def serve(
     *,
     ready: Callable[[], object],
     close: Callable[[], object],
-) -> None:
+) -> bool:
     """
-    Serve the pages until the process is told to end.
+    Serve the pages until the process is told to end. Return False if it could not go on until then.
 
     Args:
         application:
@@ -49,6 +49,7 @@ def serve(
     worker.run(ready)
     if worker.signal == signal.SIGINT:
         raise KeyboardInterrupt
+    return not worker.is_deaf
 
 
 class _Pages:
