@@ -20,7 +20,7 @@ __all__ = ["Connection"]
 _READ_ON_S: Final = 2.0
 _READ_ON_AT_MOST_S: Final = 30.0
 
-#: How much of a body may wait for the application to read it.
+#: How much of a body may wait for the application to read it, and how much that is written for the client.
 _MOST_UNREAD: Final = 64 * 1024
 
 #: How much the requests behind another one may have together, and how many they may be: a single read may
@@ -103,6 +103,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request, unless there are too many connections."""
         self.transport = transport
+        transport.set_write_buffer_limits(_MOST_UNREAD, 0)  # a reply is kept until all of it is written
         self._scope = scope_of(transport)
         self._connections.add(self)
         if len(self._connections) > self._limits.connections:
@@ -144,9 +145,8 @@ class Connection(asyncio.Protocol):
             self._drop_latest()
         running = self._running
         last = self._waiting[-1] if self._waiting else running
-        if last is None or not last.is_whole or not can_see_reset():
-            return False
-        if running is not None and running.is_begun:
+        is_left = running is not None and running.is_begun
+        if last is None or not last.is_whole or is_left or not can_see_reset():
             return False
         self._is_at_end = True
         self._read_on()

@@ -72,6 +72,7 @@ def transport(done):
         pause_reading=lambda: done.append(b"pause"),
         resume_reading=lambda: done.append(b"resume"),
         get_write_buffer_size=lambda: 100_000,
+        set_write_buffer_limits=lambda *_: None,
     )
 
 
@@ -530,6 +531,17 @@ class TestReaders:
                 stack.enter_context(served.connect()).request("/flood")
                 assert served.get()["flooding"] > 0
             wait_until(lambda: 0 < served.get()["flooding"] < 20)
+
+    def test_a_reply_counts_to_its_end(self):
+        """
+        Event loops keep all of it until then: whoever leaves its last bytes unread goes on to be counted.
+        """
+        limits = []
+        full = transport([])
+        full.set_write_buffer_limits = lambda high, low: limits.append((high > 0, low))
+        Connection(answer, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(full)
+
+        assert limits == [(True, 0)]
 
     def test_what_waits_behind_an_unread_reply(self):
         """
