@@ -21,7 +21,7 @@ from promptkit.transports.http.listeners import CannotListen, Listener, listen_t
 __all__ = ["run"]
 
 #: The extra `preview`.
-_EXTRA: Final = ("jinja2", "markdown_it", "python_multipart", "starlette", "uvicorn")
+_EXTRA: Final = ("httptools", "jinja2", "markdown_it", "python_multipart", "starlette")
 
 #: Where the page is unless one says otherwise, so that its address stays the same; another if it is taken.
 _PORT: Final = 8137
@@ -52,10 +52,9 @@ def run(options: Namespace, output: Output) -> int:
         print_error(str(error))
         return Exit.USAGE
     try:
-        _serve(options, listener, output)
+        return _serve(options, listener, output)
     finally:
         listener.close()
-    return Exit.FINE
 
 
 def _listen(port: int | None) -> Listener:
@@ -68,7 +67,7 @@ def _listen(port: int | None) -> Listener:
         return listen_tcp(_HOST, 0)[0]
 
 
-def _serve(options: Namespace, listener: Listener, output: Output) -> None:
+def _serve(options: Namespace, listener: Listener, output: Output) -> int:
     from promptkit.preview.application import application
     from promptkit.preview.guard import TOKEN
     from promptkit.preview.live import Live
@@ -100,7 +99,8 @@ def _serve(options: Namespace, listener: Listener, output: Output) -> None:
     with ExitStack() as ends:
         ends.callback(live.close)
         # Before the process ends: a signal may end it as soon as the last request is answered.
-        serve(pages, listener.of(0), ready=ready, close=ends.close)
+        was_told = serve(pages, listener.of(0), ready=ready, close=ends.close)
+    return Exit.FINE if was_told else Exit.FAULTY
 
 
 def _open(address: str, ends: ExitStack) -> None:

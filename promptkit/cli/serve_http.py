@@ -174,13 +174,14 @@ def _serve(options: Namespace, listening: Sequence[Listener]) -> int:
     gc.enable()
     work = _Work(options, listening, reloader, make).run
     say(f"serving at {' and '.join(_where(listener) for listener in listening)}")
+    code: int = Exit.FINE
     if (options.workers or 1) == 1:
-        work(0, None)
+        code = work(0, None)
     else:
         _supervise(options, listening, work)
     for listener in listening:
         listener.close()
-    return exit_now()
+    return exit_now(code)
 
 
 def _load(options: Namespace) -> tuple[Reloader, Catalog]:
@@ -217,7 +218,7 @@ def _telemetry(options: Namespace) -> "Telemetry | None":
 
 
 def _supervise(
-    options: Namespace, listening: Sequence[Listener], work: Callable[[int, int | None], None]
+    options: Namespace, listening: Sequence[Listener], work: Callable[[int, int | None], int]
 ) -> None:
     from promptkit.transports.http.supervisor import Supervisor
 
@@ -225,8 +226,7 @@ def _supervise(
         standard_error.resume()
         for listener in listening:
             listener.keep(number)
-        work(number, lifeline)
-        exit_now()
+        exit_now(work(number, lifeline))
 
     stop = partial(_stop_connecting, listening)
     supervisor = Supervisor(options.workers, run, stop_connecting=stop, grace=_grace(options))
@@ -255,8 +255,8 @@ class _Work:
             self._balance = Balance(options.workers)
             reloader.is_news = News().is_new
 
-    def run(self, number: int, lifeline: int | None) -> None:
-        """Serve as the worker of a number. Without a lifeline, there is no other."""
+    def run(self, number: int, lifeline: int | None) -> int:
+        """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
         from promptkit.transports.http.worker import Worker
 
         application = self._make()
@@ -273,6 +273,7 @@ class _Work:
         if self._options.watch:
             self._reloader.start(application.replace)  # what has changed since the load is loaded first
         worker.run()
+        return Exit.FAULTY if worker.is_deaf else Exit.FINE
 
 
 def _stop_connecting(listening: Sequence[Listener]) -> None:
@@ -287,7 +288,11 @@ def _grace(options: Namespace) -> float:
 def _connection_limits(options: Namespace) -> "ConnectionLimits":
     from promptkit.transports.http.connections import ConnectionLimits
 
-    chosen = {"connections": options.max_connections, "keep_alive": options.keep_alive}
+    chosen = {
+        "connections": options.max_connections,
+        "keep_alive": options.keep_alive,
+        "unread": options.max_held,
+    }
     return ConnectionLimits(**{name: value for name, value in chosen.items() if value is not None})
 
 

@@ -1,16 +1,22 @@
 """Serving the pages to this machine, until Ctrl-C."""
 
-import asyncio
+import signal
 import socket
 from collections.abc import Callable
+from typing import Final
 
-from starlette.types import ASGIApp
-from uvicorn import Config, Server
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from promptkit.transports.http.connections import ConnectionLimits
+from promptkit.transports.http.worker import Worker
 
 __all__ = ["serve"]
 
 #: How long requests may take to end after Ctrl-C, in seconds.
-_GRACE_S = 1
+_GRACE_S: Final = 1.0
+
+#: Some browsers have fewer connections.
+_LIMITS: Final = ConnectionLimits(connections=256)
 
 
 def serve(
@@ -19,9 +25,9 @@ def serve(
     *,
     ready: Callable[[], object],
     close: Callable[[], object],
-) -> None:
+) -> bool:
     """
-    Serve the pages until the process is told to end.
+    Serve the pages until the process is told to end. Return False if it could not go on until then.
 
     Args:
         application:
@@ -39,35 +45,24 @@ def serve(
     Raises:
         KeyboardInterrupt: On Ctrl-C.
     """
-    config = Config(
-        application,
-        loop="asyncio",
-        http="h11",
-        ws="none",
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE_S,
-    )
-    config.load()  # what is slow comes before anybody is told
-    server = _Server(config, ready, close)
-    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
-        runner.run(server.serve(sockets=[listening]))
+    worker = Worker(_Pages(application, close), [listening], limits=_LIMITS, grace=_GRACE_S)
+    worker.run(ready)
+    if worker.signal == signal.SIGINT:
+        raise KeyboardInterrupt
+    return not worker.is_deaf
 
 
-class _Server(Server):
-    """Says when it is ready, and ends the streams of events first, since it waits for all that runs."""
+class _Pages:
+    """The pages, as a worker serves them."""
 
-    def __init__(self, config: Config, ready: Callable[[], object], close: Callable[[], object]) -> None:
-        super().__init__(config)
-        self._ready = ready
+    draining = False
+
+    def __init__(self, application: ASGIApp, close: Callable[[], object]) -> None:
+        self._application = application
         self._close = close
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._ready()
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._application(scope, receive, send)
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+    def close(self, grace: float) -> None:  # noqa: ARG002 (what is rendered does not hold up the end)
         self._close()
-        await super().shutdown(sockets)

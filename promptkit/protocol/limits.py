@@ -100,7 +100,9 @@ OPTIONS: Final[dict[str, Option]] = {
     "timeout": Option("timeout", "how long a prompt may take unless its author sets a limit", "SECONDS"),
     "renders": Option("max-renders", "how many prompts may be rendered at the same time"),
     "line": Option("max-line", "how many bytes a request may have"),
-    "held": Option("max-held", "how many bytes large requests without a reply may have together"),
+    "held": Option(
+        "max-held", "how many bytes large requests without a reply may have, and unread replies over HTTP"
+    ),
     "depth": Option("max-depth", "how deep the JSON of a request may be nested"),
     "values": Option("max-values", "how many JSON values a request, or an argument's text, may hold"),
     "messages": Option("max-messages", "how many messages a batch may have"),

@@ -284,16 +284,20 @@ def _end_by_kernel(seconds: float) -> None:
             signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def exit_now() -> NoReturn:
+def exit_now(code: int = 0) -> NoReturn:
     """
     End the process, even if prompts have left threads running.
 
     Printed output is flushed first, unless nobody reads it.
+
+    Args:
+        code:
+            The exit code.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):  # an author may have closed or replaced it
             stream.flush()
-    _exit()
+    _exit(code)
 
 
 def _exit(code: int = 0) -> NoReturn:

@@ -2,7 +2,9 @@
 
 import re
 import signal
+import socket
 import subprocess
+import sys
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -13,9 +15,24 @@ import pytest
 from promptkit.errors.distribution import install_command
 from tests.terminal import COMMAND, command, environment
 
-pytest.importorskip("uvicorn")
+pytest.importorskip("starlette")
 
 GREET = "from promptkit import prompt\n@prompt\ndef greet(name: str = 'you'):\n    return f'Hello, {name}.'\n"
+
+
+#: The command line, with a server that does not wait long for a head.
+IMPATIENT = [
+    sys.executable,
+    "-c",
+    """
+import sys
+from promptkit.cli import main
+from promptkit.preview import serving
+from promptkit.transports.http.connections import ConnectionLimits
+serving._LIMITS = ConnectionLimits(head_s=0.2)
+sys.exit(main())
+""",
+]
 
 
 class Page:
@@ -37,10 +54,10 @@ class Page:
 
 
 @contextmanager
-def running(folder, *words, **more):
+def running(folder, *words, program=COMMAND, **more):
     """A preview that is served, and its page."""
     process = subprocess.Popen(
-        [*COMMAND, "dev", *words, "--no-open"],
+        [*program, "dev", *words, "--no-open"],
         cwd=folder.parent,
         env=environment(**more),
         stdin=subprocess.DEVNULL,
@@ -76,6 +93,37 @@ def test_the_address_shows_the_page_until_ctrl_c(recipes):
         assert b"added more" in events.readline()
         assert b"Hello, you." in page.ask("/prompts/more").read()
         assert ended(process) == (130, "")
+
+
+def test_half_a_head(recipes):
+    """
+    A connection on which a head does not go on ends with 408: the pages have the server that prompts have.
+    """
+    folder = recipes(greet=GREET)
+    with running(folder, "--port", "0", program=IMPATIENT) as (process, page):
+        host, _, port = page.host.partition(":")
+        with socket.create_connection((host, int(port)), timeout=20) as half:
+            half.sendall(b"GET / HTTP/1.1\r\nhost:")
+            assert half.makefile("rb").read().startswith(b"HTTP/1.1 408 ")
+        assert ended(process) == (130, "")
+
+
+def test_a_recipe_that_closes_the_socket_of_the_preview(recipes):
+    """
+    Nobody could connect any more: the preview ends with an error.
+    """
+    folder = recipes(
+        deaf="import os, socket\nfrom promptkit import prompt\n"
+        "@prompt\ndef deaf():\n    for each in range(3, 60):\n        try:\n"
+        "            found = socket.socket(fileno=each)\n        except OSError:\n            continue\n"
+        "        if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):\n"
+        "            found.detach()\n    return 'Done.'\n"
+    )
+    with running(folder, "--port", "0") as (process, page):
+        assert b"<p>Done.</p>" in page.ask("/prompts/deaf").read()
+        _, said = process.communicate(timeout=20)
+        assert process.returncode == 1
+    assert said.endswith("cannot accept connections any more: a socket at which it listens was closed\n")
 
 
 def test_a_recipe_that_prints_and_hangs(recipes):

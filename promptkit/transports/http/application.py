@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from promptkit.catalog.catalog import Catalog
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import ENDPOINT, Guard
-from promptkit.protocol.http.messages import JSON_BODY, Head, Response, read_head
+from promptkit.protocol.http.messages import CLOSE, JSON_BODY, Head, Response, read_head
 from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import encode
 from promptkit.protocol.key_ring import KeyRing
@@ -189,7 +189,7 @@ class Application:
         if found is None and self._authorizer is not None:
             found = await self._authorizer.check(head, scope.get("query_string", b""))
         if isinstance(found, Response):
-            await self._send_own(head, found, send)
+            await self._send_own(head, _before_body(head, found), send)
             return
         side = self._loop_side()
         posted = Posted(head, receive, side.outbox)
@@ -323,6 +323,13 @@ def _path(scope: Scope) -> str:
         return path
     rest = path[len(root) :]
     return rest if rest.strip("/") else ENDPOINT
+
+
+def _before_body(head: Head, response: Response) -> Response:
+    """A response in place of 100 (Continue): some servers take what follows for the body that never comes."""
+    if b"expect" not in head.fields:
+        return response
+    return Response(response.status, response.body, (*response.headers, CLOSE))
 
 
 def _private(response: Response) -> Response:

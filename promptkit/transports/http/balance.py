@@ -5,6 +5,7 @@ The kernel spreads connections by chance: of 32, one of two workers may well get
 """
 
 import mmap
+import os
 import socket
 import sys
 from collections.abc import Iterator
@@ -99,10 +100,16 @@ class Share:
         return True
 
     def take(self) -> Iterator[socket.socket]:
-        """The connections that others have handed over."""
+        """
+        The connections that others have handed over.
+
+        Raises:
+            OSError: If this process may open no more: they wait for it, or for the one after it.
+        """
         if sys.platform == "win32":
             return
         while True:
+            os.close(os.dup(self.channel.fileno()))  # without a descriptor for it, a connection would be lost
             try:
                 data, descriptors, _, _ = socket.recv_fds(self.channel, 1, 1)
             except BlockingIOError:

@@ -187,9 +187,7 @@ class Posted:
 
     def take(self, said: Said) -> None:
         """Take what another thread has said. A client that does not read is given up."""
-        waiter = self._waiter
-        if waiter is not None and not waiter.done():
-            waiter.set_result(said)
+        if self._wake(said):
             return
         if self._queue is None:
             self._queue = deque()
@@ -204,8 +202,15 @@ class Posted:
         """Note that the client is gone. `next` returns None from now on."""
         self.gone = True
         self._queue = None
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self._wake(None)
+
+    def _wake(self, said: Said | None) -> bool:
+        """Give it to who waits for it, and keep nothing of it; return whether anybody waits."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is None or waiter.done():
+            return False
+        waiter.set_result(said)
+        return True
 
     def _give_up(self) -> None:
         if not self.gone and self.streaming is not None:
@@ -215,15 +220,15 @@ class Posted:
 
     def next(self) -> "asyncio.Future[Said | None]":
         """Return what waits for what is said next; that is None if the client is gone."""
-        self._waiter = self._outbox.loop.create_future()
+        waiter = self._waiter = self._outbox.loop.create_future()
         if self.gone:
-            self._waiter.set_result(None)
+            self._wake(None)
         elif self._queue:
             said = self._queue.popleft()
             if isinstance(said, Earlier):
                 self._bytes -= len(said.line)
-            self._waiter.set_result(said)
-        return self._waiter
+            self._wake(said)
+        return waiter
 
 
 def _drop(_line: bytes) -> None:

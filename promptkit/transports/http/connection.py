@@ -8,9 +8,9 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 
 from promptkit.transports.http.asgi_types import ASGIApplication, Scope
 from promptkit.transports.http.connections import Connections, refusal
-from promptkit.transports.http.cycles import Cycle
+from promptkit.transports.http.cycles import CONTINUE, Cycle
 from promptkit.transports.http.heads import Head, scope_of
-from promptkit.transports.http.sockets import Backlog, can_see_reset, end_writing, has_input, is_reset
+from promptkit.transports.http.sockets import can_see_reset, end_writing, has_input, is_reset
 from promptkit.transports.http.upgrades import parser_after
 
 __all__ = ["Connection"]
@@ -20,17 +20,13 @@ __all__ = ["Connection"]
 _READ_ON_S: Final = 2.0
 _READ_ON_AT_MOST_S: Final = 30.0
 
-#: How much of a body may wait for the application to read it.
+#: How much of a body may wait for the application to read it, and how much that is written for the client.
 _MOST_UNREAD: Final = 64 * 1024
 
 #: How much the requests behind another one may have together, and how many they may be: a single read may
 #: hold thousands. More is read and not kept: else nobody would see that the client has left.
 _MOST_BEHIND: Final = 64 * 1024
 _MOST_WAITING: Final = 64
-
-#: What shows whether a client that sends no more still reads: to one that has left, it cannot be sent.
-#: A client passes over it (RFC 9110, section 15.2).
-_PROBE: Final = b"HTTP/1.1 102 Processing\r\n\r\n"
 
 
 class Connection(asyncio.Protocol):
@@ -85,7 +81,6 @@ class Connection(asyncio.Protocol):
         # How many bytes came since the last that led to anything.
         self._unused = 0
         self._is_used = False
-        self._backlog = Backlog()
 
     @property
     def date(self) -> bytes:
@@ -108,6 +103,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         """Begin to wait for the first request, unless there are too many connections."""
         self.transport = transport
+        transport.set_write_buffer_limits(_MOST_UNREAD, 0)  # a reply is kept until all of it is written
         self._scope = scope_of(transport)
         self._connections.add(self)
         if len(self._connections) > self._limits.connections:
@@ -118,9 +114,11 @@ class Connection(asyncio.Protocol):
         for cycle in (self._running, self._latest):
             if cycle is not None:
                 cycle.leave()
-        self.resume_writing()
         self._waiting.clear()
-        del self._parser  # it leads back to this connection
+        self.resume_writing()
+        # These lead back to this connection, and nothing of it waits for the garbage collector.
+        self._running = self._latest = None
+        del self._parser
         self._connections.remove(self)
 
     def data_received(self, data: bytes) -> None:
@@ -143,28 +141,33 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Go on to answer a client that sends no more, unless it has left; return whether to."""
-        running, latest = self._running, self._latest
-        if running is None or running.is_begun or not running.is_whole or not can_see_reset():
-            return False
-        if latest is not None and not latest.is_whole:
+        if self._waiting and not self._waiting[-1].is_whole:
             self._drop_latest()
+        running = self._running
+        last = self._waiting[-1] if self._waiting else running
+        is_left = running is not None and running.is_begun
+        if last is None or not last.is_whole or is_left or not can_see_reset():
+            return False
         self._is_at_end = True
         self._read_on()
-        (self._waiting[-1] if self._waiting else running).keep_alive = False
-        if running.scope["http_version"] == "1.1":
-            self.transport.write(_PROBE)
+        last.keep_alive = False
+        if running is not None and running.scope["http_version"] == "1.1":
+            self.transport.write(CONTINUE)  # which shows whether it still reads: one that has left refuses it
         return True
 
     def pause_writing(self) -> None:
         """Have cycles wait: the client does not read what it is sent."""
         self.drained = asyncio.Event()
+        self._connections.backlogs.hold(self.transport, self._connections.now)
 
     def resume_writing(self) -> None:
-        """Note that the client has read."""
-        self._backlog = Backlog()
+        """Note that the client has read, and begin the next request."""
+        self._connections.backlogs.release(self.transport)
         if self.drained is not None:
             self.drained.set()
             self.drained = None
+            if self._running is None and self._waiting:
+                self._start(self._waiting.popleft())
 
     # What the parser calls.
 
@@ -189,7 +192,7 @@ class Connection(asyncio.Protocol):
             raise HttpParserError
         self._upgrades = self._parser.should_upgrade()
         cycle = self._latest = self._cycle()
-        if self._running is None:
+        if self._running is None and self.drained is None:
             self._start(cycle)
         else:
             self._waiting.append(cycle)
@@ -230,7 +233,8 @@ class Connection(asyncio.Protocol):
             self._end(cycle)
             return
         if self._waiting:
-            self._start(self._waiting.popleft())
+            if self.drained is None:  # else the next reply would be kept, too
+                self._start(self._waiting.popleft())
             return
         self.resume_reading()
         if not self._in_head:
@@ -244,10 +248,8 @@ class Connection(asyncio.Protocol):
             self.transport.abort()
             return
         if self.drained is not None or self.transport.is_closing():
-            if self._backlog.stalls(self.transport.get_write_buffer_size(), now, self._limits.stall_s):
-                self.transport.abort()
+            self._connections.backlogs.check(self.transport, now)
             return
-        self._backlog = Backlog()
         waited, limits = now - self._since, self._limits
         if self._is_refused and not self.is_busy:
             if waited > _READ_ON_S:

@@ -1,17 +1,26 @@
 """What all connections of one process share: their limits, the time, and that they have to end."""
 
+import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from email.utils import formatdate
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
+
+from promptkit.protocol.limits import Limits
+from promptkit.transports.http.backlogs import Backlogs
 
 if TYPE_CHECKING:
     from promptkit.transports.http.connection import Connection
 
-__all__ = ["ConnectionLimits", "Connections", "refusal"]
+__all__ = ["ConnectionLimits", "Connections", "refusal", "within_descriptors"]
+
+#: How many files prompts may have open besides the connections.
+_OTHER_DESCRIPTORS: Final = 512
 
 
 class ConnectionLimits(Struct, frozen=True, kw_only=True):
@@ -33,10 +42,13 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
             How long a connection may be idle between two requests, in seconds.
 
         stall_s:
-            How long a client may read nothing of what waits for it, in seconds.
+            Over how long a client has to read at the least rate what waits for it, in seconds.
 
         connections:
             How many connections a worker has at the same time.
+
+        unread:
+            How many bytes may wait for all clients together.
     """
 
     head: int = 32 * 1024
@@ -45,6 +57,7 @@ class ConnectionLimits(Struct, frozen=True, kw_only=True):
     keep_alive: float = 30.0
     stall_s: float = 10.0
     connections: int = 10_000
+    unread: int = Limits().held
 
 
 class Connections:
@@ -67,6 +80,9 @@ class Connections:
 
         draining:
             Whether each connection ends after the next reply.
+
+        backlogs:
+            What waits for clients.
     """
 
     def __init__(self, limits: ConnectionLimits, ended: Callable[[], object]) -> None:
@@ -74,6 +90,7 @@ class Connections:
         self.now = 0.0
         self.date = _date_line()
         self.draining = False
+        self.backlogs = Backlogs(limits.unread, limits.stall_s)
         self._ended = ended
         self._open: set[Connection] = set()
 
@@ -96,6 +113,7 @@ class Connections:
         self.date = _date_line()
         for connection in list(self._open):
             connection.check(before)
+        self.backlogs.trim()
 
     @property
     def are_at_last(self) -> bool:
@@ -117,6 +135,31 @@ class Connections:
         """End all that are left at once."""
         for connection in list(self._open):
             connection.transport.abort()
+
+
+def within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+    """
+    Return the limits for this process. It allows itself more open files, or else fewer connections.
+
+    Args:
+        limits:
+            What connections may be.
+    """
+    if sys.platform == "win32":
+        return limits
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = limits.connections + _OTHER_DESCRIPTORS
+    if soft == resource.RLIM_INFINITY:
+        return limits
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < most:
+        with suppress(OSError, ValueError):  # the system may have another bound
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    allowed = soft - min(_OTHER_DESCRIPTORS, soft // 2)
+    return replace(limits, connections=min(limits.connections, allowed))
 
 
 def refusal(status: int, date: bytes) -> bytes:

@@ -7,18 +7,21 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Final
 
 from promptkit.errors.standard_error import say
+from promptkit.errors.tracebacks import format_exception
 from promptkit.protocol.http.messages import CLOSE
 from promptkit.transports.http.asgi_types import ASGIApplication, Event, Scope
 
 if TYPE_CHECKING:
     from promptkit.transports.http.connection import Connection
 
-__all__ = ["JOINED_BYTES", "Cycle"]
+__all__ = ["CONTINUE", "JOINED_BYTES", "Cycle"]
 
 #: Up to so many bytes are sent together with the head before them; to copy more takes longer than a call.
 JOINED_BYTES: Final = 64 * 1024
 
-_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+#: Says that a client may send the body. One that has not asked passes over it (RFC 9110, section 15.2). Some
+#: clients know no other interim response.
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _CHUNKED: Final = b"transfer-encoding: chunked\r\n"
 
 #: How the field begins in a head that says how long the body is. No value has a line break.
@@ -90,8 +93,6 @@ class Cycle:
         try:
             await application(self.scope, self.receive, self.send)
         except BaseException as error:  # noqa: BLE001 (other requests go on)
-            from promptkit.errors.tracebacks import format_exception  # it should never come to this
-
             say(f"a request was not answered:\n{format_exception(error).rstrip()}")
         if self.is_complete or self.is_gone:
             return
@@ -134,9 +135,9 @@ class Cycle:
 
     async def receive(self) -> Event:
         """Return what has arrived of the body, or say that the client is gone, or needs nothing more."""
-        if self._awaits_continue and not self._connection.transport.is_closing():
+        if self._awaits_continue and not self.is_gone:
             self._awaits_continue = False
-            self._connection.transport.write(_CONTINUE)
+            self._connection.transport.write(CONTINUE)
         if not self.body and (self._is_read or not self.is_whole):
             await self._news()
         if self.is_gone or self.is_complete:

@@ -277,11 +277,12 @@ def _is_stale(path: str) -> bool:
 
 
 def _drop_new_connections(listening: socket.socket) -> None:
-    from ctypes import addressof, create_string_buffer  # only at the end
-
     program = b"".join(pack("HBBI", *instruction) for instruction in _DROP_NEW_CONNECTIONS)
-    memory = create_string_buffer(program, len(program))
-    with suppress(OSError):  # a sandbox may not allow it; then the queue is all that is served
+    # A sandbox may not allow it, or no file be opened any more; then the queue is all that is served.
+    with suppress(OSError):
+        from ctypes import addressof, create_string_buffer  # only at the end
+
+        memory = create_string_buffer(program, len(program))
         filter_ = pack("HP", len(_DROP_NEW_CONNECTIONS), addressof(memory))
         listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_)
 

@@ -1,25 +1,19 @@
-"""What is known of a connection beside what comes: what waits in the kernel, and for the client."""
+"""What the kernel knows of a socket beside what comes."""
 
 import select
+import socket
 import sys
 from typing import Any
 
-__all__ = ["Backlog", "can_see_reset", "end_writing", "has_input", "is_reset"]
+__all__ = ["can_see_reset", "end_writing", "has_input", "is_reset", "listens"]
 
 
-class Backlog:
-    """What waits until a client reads it, from look to look."""
-
-    def __init__(self) -> None:
-        self._size = 0
-        self._since: float | None = None
-
-    def stalls(self, size: int, now: float, seconds: float) -> bool:
-        """Whether the client, for whom *size* bytes wait at the time *now*, has read nothing for so long."""
-        if self._since is None or size < self._size:
-            self._since = now
-        self._size = size
-        return now - self._since > seconds
+def listens(one: socket.socket) -> bool:
+    """Whether connections can be accepted from a socket. Nothing else tells that it was closed."""
+    try:
+        return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    except OSError:
+        return False
 
 
 def end_writing(transport: Any) -> None:

@@ -69,6 +69,7 @@ class Sweep:
         self._stopped.discard(posted)
         if posted.watch is not None:
             posted.watch.cancel()
+            posted.watch = None  # how it ends leads back to the request
 
     def has_stopped(self, posted: Posted) -> bool:
         """Whether the task that reads a body was cancelled here, and by nobody else. It may go on then."""

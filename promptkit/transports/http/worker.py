@@ -7,24 +7,26 @@ import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from types import FrameType
 from typing import Final, Protocol
-
-from msgspec.structs import replace
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.errors.standard_error import say
 from promptkit.transports.http.asgi_types import Receive, Scope, Send
+from promptkit.transports.http.backlogs import keep_little_unsent
 from promptkit.transports.http.balance import Share
 from promptkit.transports.http.connection import Connection
-from promptkit.transports.http.connections import ConnectionLimits, Connections
+from promptkit.transports.http.connections import ConnectionLimits, Connections, within_descriptors
+from promptkit.transports.http.sockets import listens
 from promptkit.transports.stdio import exit_after
 
-__all__ = ["Application", "Worker", "die_of"]
+__all__ = ["Application", "Served", "Worker", "die_of"]
 
 #: How often deadlines are looked at, in seconds.
 _SWEEP_EVERY_S: Final = 1.0
+
+#: How long a process may be unable to accept connections, in seconds, before it ends so that another can.
+_DEAF_S: Final = 5.0
 
 #: How long connections that are being made take to get into the queue, in seconds.
 _SETTLE_S: Final = 0.05
@@ -42,14 +44,11 @@ _FLUSH_S: Final = 0.5
 #: How much later than the grace the process ends in any case, in seconds.
 _EXIT_MARGIN_S: Final = 2.0
 
-#: How many files prompts may have open besides the connections.
-_OTHER_DESCRIPTORS: Final = 512
-
 _OF_TERMINALS: Final = [name for name in ("SIGINT", "SIGHUP") if hasattr(signal, name)]
 _ENDING_SIGNALS: Final = ["SIGTERM", *_OF_TERMINALS]
 
 
-class Application(Protocol):
+class Served(Protocol):
     """
     What answers the requests: a raw ASGI callable that can be ended.
 
@@ -63,14 +62,18 @@ class Application(Protocol):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
 
+    def close(self, grace: float) -> None:
+        """End streams with their results, answer what is open within *grace* seconds, and end all threads."""
+
+
+class Application(Served, Protocol):
+    """What serves a catalog."""
+
     def start(self) -> object:
         """Start its threads. Called once, in the process that serves."""
 
     def replace(self, catalog: Catalog) -> None:
         """Serve another catalog from now on. Called on another thread, after a reload."""
-
-    def close(self, grace: float) -> None:
-        """End streams with their results, answer what is open within *grace* seconds, and end all threads."""
 
 
 class Worker:
@@ -98,11 +101,18 @@ class Worker:
 
         share:
             This worker's part in the balance among several.
+
+    Attributes:
+        is_deaf:
+            Whether it ends because it cannot accept connections any more.
+
+        signal:
+            The first signal that has told it to end.
     """
 
     def __init__(  # noqa: PLR0913 (a process is told that much)
         self,
-        application: Application,
+        application: Served,
         sockets: Sequence[socket.socket],
         *,
         limits: ConnectionLimits,
@@ -118,12 +128,20 @@ class Worker:
         self._lifeline = lifeline
         self._share = share
         self._accepted = 0  # connections that are open, or being opened
-        self._connections = Connections(_within_descriptors(limits), self._closed)
+        self._connections = Connections(within_descriptors(limits), self._closed)
         self._opening: set[asyncio.Task[object]] = set()
-        self._is_ending = False
+        self._is_ending = self.is_deaf = False
+        self.signal: int | None = None
+        self._refused_since: float | None = None
 
-    def run(self) -> None:
-        """Serve until the process is told to end, and what was asked is answered. To be called once."""
+    def run(self, ready: Callable[[], object] = bool) -> None:
+        """
+        Serve until the process is told to end, and what was asked is answered. To be called once.
+
+        Args:
+            ready:
+                Called once a signal ends this, before the first request is answered.
+        """
         self._loop = self._new_loop()
         asyncio.set_event_loop(self._loop)
         self._ended = asyncio.Event()
@@ -134,6 +152,7 @@ class Worker:
                 signal.signal(getattr(signal, name), signal.SIG_IGN)
         if sys.platform != "win32":  # whoever forked this process has blocked them until now
             signal.pthread_sigmask(signal.SIG_UNBLOCK, [getattr(signal, name) for name in _ENDING_SIGNALS])
+        ready()
         # The loop is never closed: it would wait for threads that authors' code has left.
         self._loop.run_until_complete(self._serve())
 
@@ -150,24 +169,28 @@ class Worker:
         """Begin to end. May be called in a signal handler."""
         if not self._is_ending:
             self._is_ending = True
-            exit_after(self._grace + _EXIT_MARGIN_S)
+            exit_after(self._grace + _EXIT_MARGIN_S, int(self.is_deaf))
             self._loop.call_soon_threadsafe(self._ended.set)
 
     def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if self._is_ending and self._lifeline is None:  # whoever sends another does not want to wait
             die_of(number)
+        self.signal = self.signal or number
         self.end()
 
     async def _serve(self) -> None:
         for listening in self._sockets:
             listening.settimeout(0)
-            self._loop.add_reader(listening, self._accept, listening)
+            keep_little_unsent(listening)
+            self._read_from(listening, self._accept, listening)
         if self._share is not None:
-            self._loop.add_reader(self._share.channel, self._take)
+            self._read_from(self._share.channel, self._take)
         if self._lifeline is not None:
             self._loop.add_reader(self._lifeline, self._orphaned)
         while not self._is_ending:
             self._connections.sweep(self._loop.time())
+            if not all(map(listens, self._sockets)):
+                self._end_deaf("a socket at which it listens was closed")
             await _wait(self._ended.wait(), _SWEEP_EVERY_S)
         await self._drain()
 
@@ -177,26 +200,53 @@ class Worker:
             try:
                 accepted, _ = listening.accept()
             except BlockingIOError:
+                self._refused_since = None
                 return
             except ConnectionError:  # this one has left already
                 continue
             except OSError as error:
-                self._accept_later(listening, error)
+                self._try_later(error, listening, self._accept, listening)
                 return
             if self._is_ending or self._share is None or not self._share.hand_over(accepted):
                 self._open(accepted)
 
-    def _accept_later(self, listening: socket.socket, error: OSError) -> None:
-        say(f"connections wait, as they cannot be accepted: {error.strerror or error}")
-        self._loop.remove_reader(listening)
+    def _try_later(
+        self, error: OSError, source: socket.socket, callback: Callable[..., None], *args: object
+    ) -> None:
+        """Have connections wait, and others take them, unless that was so for too long."""
+        if self._is_ending:
+            return
+        now, why = self._loop.time(), error.strerror or str(error)
+        if self._refused_since is None:
+            self._refused_since = now
+            say(f"connections wait, as they cannot be accepted: {why}")
+        elif now - self._refused_since > _DEAF_S:
+            self._end_deaf(why)
+        if self._share is not None:
+            self._share.close()
+        self._loop.remove_reader(source)
+        self._loop.call_later(_SWEEP_EVERY_S, self._read_from, source, callback, *args)
+
+    def _read_from(self, source: socket.socket, callback: Callable[..., None], *args: object) -> None:
         if not self._is_ending:
-            self._loop.call_later(_SWEEP_EVERY_S, self._loop.add_reader, listening, self._accept, listening)
+            self._loop.add_reader(source, callback, *args)
+
+    def _end_deaf(self, why: str) -> None:
+        """End so that another process can take the place of this one."""
+        if not self._is_ending:
+            say(f"this process ends, as it cannot accept connections any more: {why}")
+            self.is_deaf = True
+            self.end()
 
     def _take(self) -> None:
         """Take what other workers hand over."""
-        if self._share is not None:
+        if self._share is None:
+            return
+        try:
             for accepted in self._share.take():
                 self._open(accepted)
+        except OSError as error:
+            self._try_later(error, self._share.channel, self._take)
 
     def _open(self, accepted: socket.socket) -> None:
         self._count(1)
@@ -236,10 +286,12 @@ class Worker:
         if self._share is not None:
             self._share.close()
         await asyncio.sleep(_SETTLE_S)
-        for listening in self._sockets:
+        for listening in filter(listens, self._sockets):
             self._loop.remove_reader(listening)
             self._accept(listening)
-        self._take()
+        if self._share is not None:
+            self._loop.remove_reader(self._share.channel)
+            self._take()
         await asyncio.gather(*self._opening, return_exceptions=True)
         await self._end_idle(min(until, self._loop.time() + _LINGER_S))
         await self._close_application(until)
@@ -270,25 +322,6 @@ class Worker:
         until = self._loop.time() + seconds
         while not holds() and self._loop.time() < until:  # noqa: ASYNC110 (connections set no event)
             await asyncio.sleep(_LOOK_EVERY_S)
-
-
-def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
-    """Raise the soft limit of open files to what is needed, or allow fewer connections if it cannot be."""
-    if sys.platform == "win32":
-        return limits
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = limits.connections + _OTHER_DESCRIPTORS
-    if soft == resource.RLIM_INFINITY:
-        return limits
-    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft < most:
-        with suppress(OSError, ValueError):  # the system may have another bound
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-            soft = most
-    allowed = soft - min(_OTHER_DESCRIPTORS, soft // 2)
-    return replace(limits, connections=min(limits.connections, allowed))
 
 
 async def _wait(awaitable: Awaitable[object], seconds: float) -> None:

@@ -7,8 +7,10 @@ Run as a script, its arguments are those of `promptkit`, after some settings as 
 import asyncio
 import json
 import os
+import socket
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 JSON = [(b"content-type", b"application/json")]
@@ -16,8 +18,30 @@ JSON = [(b"content-type", b"application/json")]
 
 def resident():
     """The memory of this process, in bytes; 0 where nothing says it."""
-    statm = Path("/proc/self/statm")
-    return int(statm.read_text().split()[1]) * 4096 if statm.exists() else 0
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    except OSError:
+        return 0
+
+
+def close_listening():
+    """Close the descriptors of all sockets that listen, as others' code may do by mistake."""
+    for descriptor in range(3, 60):
+        with suppress(OSError):
+            found = socket.socket(fileno=descriptor)
+            if not found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                found.detach()
+
+
+def open_all():
+    """Open files until no more can be opened."""
+    with suppress(OSError):
+        while True:
+            os.open(os.devnull, os.O_RDONLY)
+
+
+#: What others' code may do by mistake, by the path that asks for it.
+MISTAKES = {"/deaf": close_listening, "/greedy": open_all, "/crash": lambda: os.kill(os.getpid(), 9)}
 
 
 class StandIn:
@@ -60,8 +84,7 @@ class StandIn:
         if path == "/flood":
             await self.flood(receive, send)
             return
-        if path == "/crash":
-            os.kill(os.getpid(), 9)
+        MISTAKES.get(path, bool)()
         if path == "/print":
             sys.stderr.write("x" * 1_000_000 + "\n")
         if path == "/late":
@@ -136,6 +159,7 @@ def main(settings, *arguments):
         from promptkit.transports.http.connections import ConnectionLimits
 
         worker._SWEEP_EVERY_S = 0.2  # limits of less than a second hold, too
+        worker._DEAF_S = 0.6
         serve_http._connection_limits = lambda _options: ConnectionLimits(**limits)
     sys.argv[1:] = arguments
     return command()

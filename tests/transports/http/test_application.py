@@ -193,6 +193,15 @@ class TestNotServed:
         if status == 405:
             assert answer.header("allow") == "POST"
 
+    @pytest.mark.parametrize("fields", [{"path": "/"}, {"method": "PUT"}, {"path": "/healthz"}, {}])
+    def test_a_reply_before_the_body_is_the_last_one(self, app, fields):
+        """
+        In place of 100 (Continue), it says that it is: some servers would take what follows for the body.
+        """
+        answer = answer_to(app, request(1, "ping"), expect="100-continue", **fields)
+
+        assert answer.header("connection") == ("close" if fields else None)
+
     @pytest.mark.parametrize("revision", ERAS)
     @pytest.mark.parametrize(
         ("method", "params"),

@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from email.utils import parsedate_to_datetime
 from functools import partial
 from types import SimpleNamespace
@@ -51,20 +51,28 @@ def shared(tmp_path_factory):
         yield served
 
 
-#: A socket to which nothing is sent.
-QUIET = socket.socketpair()
+#: The descriptors of two sockets, to which nothing is sent. As objects, nobody would close them in the end.
+QUIET = [end.detach() for end in socket.socketpair()]
+
+
+class Transport(SimpleNamespace):
+    """One that may be a key, as those of event loops are."""
+
+    __hash__ = object.__hash__
 
 
 def transport(done):
     """A transport that notes the status of what is written, and whether it reads, or is closed."""
-    return SimpleNamespace(
-        get_extra_info={"socket": QUIET[0]}.get,
+    return Transport(
+        get_extra_info={"socket": SimpleNamespace(fileno=lambda: QUIET[0])}.get,
         write=lambda data: done.append(data.split()[1]),
         can_write_eof=lambda: False,
         is_closing=lambda: b"close" in done,
         close=lambda: done.append(b"close"),
         pause_reading=lambda: done.append(b"pause"),
         resume_reading=lambda: done.append(b"resume"),
+        get_write_buffer_size=lambda: 100_000,
+        set_write_buffer_limits=lambda *_: None,
     )
 
 
@@ -512,6 +520,50 @@ class TestReaders:
                 time.sleep(0.1)
             assert quick.get()["flooding"] == 1
             assert read > 1_000_000
+
+    def test_many_clients_that_read_nothing(self, serve):
+        """
+        What waits for all of them has a bound, beyond which they are dropped; others are served.
+        """
+        served = serve("--http", "0", limits={"unread": 1_000_000})
+        with ExitStack() as stack:
+            for _ in range(30):
+                stack.enter_context(served.connect()).request("/flood")
+                assert served.get()["flooding"] > 0
+            wait_until(lambda: 0 < served.get()["flooding"] < 20)
+
+    def test_a_reply_counts_to_its_end(self):
+        """
+        Event loops keep all of it until then: whoever leaves its last bytes unread goes on to be counted.
+        """
+        limits = []
+        full = transport([])
+        full.set_write_buffer_limits = lambda high, low: limits.append((high > 0, low))
+        Connection(answer, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(full)
+
+        assert limits == [(True, 0)]
+
+    def test_what_waits_behind_an_unread_reply(self):
+        """
+        The next request is not begun: nobody would read its reply, either.
+        """
+        done, tasks = [], []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        full = transport(done)
+        full.write = lambda _: connection.pause_writing()
+        connection.connection_made(full)
+        connection.data_received((HEAD + b"\r\n") * 2)
+        assert [*tasks[0].__await__()] == []
+        connection.data_received(HEAD + b"\r\n")
+        begun = [len(tasks)]
+        connection.resume_writing()
+        begun.append(len(tasks))
+        assert [*tasks[1].__await__()] == []
+        connection.resume_writing()
+
+        assert [*begun, len(tasks)] == [1, 2, 3]
+        tasks[2].close()
 
     def test_too_many_connections(self, serve):
         """

@@ -264,6 +264,18 @@ class TestReceiving:
 
         assert asyncio.run(receive()) == [b"HTTP/1.1 100 Continue\r\n\r\n"]
 
+    def test_nobody_is_told_to_go_on_after_a_refusal(self):
+        """
+        Of a request that was refused before it was begun, nothing more is wanted, and nothing can be written.
+        """
+
+        async def receive():
+            cycle = cycle_of(parts := [], awaits_continue=True)
+            cycle.leave()
+            return await cycle.receive(), parts
+
+        assert asyncio.run(receive()) == ({"type": "http.disconnect"}, [])
+
 
 class TestApplications:
     def test_one_that_fails(self, capsys):

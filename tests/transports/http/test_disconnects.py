@@ -2,6 +2,7 @@
 
 # ruff: noqa: ASYNC110 (what is waited for happens on other threads)
 import asyncio
+import gc
 import time
 from contextlib import asynccontextmanager
 
@@ -9,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.posting import application, body_of, post
+from promptkit.transports.http.channel import Posted
+from promptkit.transports.http.connection import Connection
+from promptkit.transports.http.connections import ConnectionLimits, Connections
+from promptkit.transports.http.cycles import Cycle
+from tests.posting import agreeing, application, body_of, post
 from tests.transports.http import recipes
 from tests.wire import modern, request
 
@@ -275,6 +280,56 @@ class TestLeaving:
                 await hello(app)
 
         asyncio.run(run())
+
+
+def left_to_the_collector():
+    """What there is of a client or its requests, and that only the garbage collector would find."""
+    kinds = (Connection, Cycle, Posted)
+    return [found for found in gc.get_objects() if isinstance(found, kinds)]
+
+
+class TestGarbage:
+    @pytest.mark.parametrize("stays", [True, False], ids=["answered", "left"])
+    def test_nothing_is_left_to_its_collector(self, stays):
+        """
+        A client that was watched and is gone takes its replies with it: no circle of objects keeps them.
+        """
+        message = get("waits", seconds=0.2 if stays else 20)
+        fields = {"host": "localhost", "content-type": "application/json", **agreeing(message)}
+        lines = [f"{name}: {value}" for name, value in fields.items()]
+        body = body_of(message)
+        lines += [f"content-length: {len(body)}", "", ""]
+        data = "\r\n".join(["POST /mcp HTTP/1.1", *lines]).encode() + body
+
+        async def run():
+            async with serving() as app:
+                loop = asyncio.get_running_loop()
+                connections = Connections(ConnectionLimits(), bool)
+                server = await loop.create_server(lambda: Connection(app, connections, loop), "127.0.0.1", 0)
+                reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+                writer.write(data)
+                await begun("waits")
+                if stays:
+                    assert b" 200 OK" in await reader.readuntil(b"\r\n\r\n")
+                else:
+                    await asyncio.sleep(0.2)
+                    writer.transport.abort()
+                    while "waits" not in recipes.ENDED:
+                        connections.sweep(loop.time())
+                        await asyncio.sleep(0.01)
+                await calm(app)
+                writer.close()
+                server.close()
+                while len(connections):
+                    await asyncio.sleep(0.001)
+
+        gc.collect()
+        gc.disable()
+        try:
+            asyncio.run(run())
+            assert left_to_the_collector() == []
+        finally:
+            gc.enable()
 
 
 class TestHeldBodies:

@@ -3,6 +3,7 @@
 import socket
 import sys
 import time
+from http.client import HTTPResponse
 
 import pytest
 
@@ -98,6 +99,20 @@ def test_a_half_closed_client_is_answered(served, version):
     received = all_of(served, request * (2 if version == "1.1" else 1), half_closed=True)
 
     assert received.count(b" 200 OK") == (2 if version == "1.1" else 1)
+
+
+def test_a_half_closed_client_of_few_words(served):
+    """
+    What shows whether it still reads is an interim response that every client passes over.
+    """
+    with served.connect() as connection:
+        connection.socket.settimeout(PATIENCE)
+        connection.send(head("GET", "/readyz"))
+        connection.socket.shutdown(socket.SHUT_WR)
+        response = HTTPResponse(connection.socket, method="GET")
+        response.begin()
+
+    assert response.status == 200
 
 
 @pytest.mark.parametrize(

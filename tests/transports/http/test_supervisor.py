@@ -6,6 +6,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -99,6 +100,70 @@ def test_a_worker_that_is_killed_is_replaced(serve):
 
     assert first not in workers_of(served, 2)
     assert second in workers_of(served, 2)
+
+
+#: What a process does that cannot accept connections any more, and what it says then.
+DEAF = [
+    ("/deaf", "a socket at which it listens was closed"),
+    ("/greedy", "Too many open files"),
+]
+
+
+def few_files():
+    """Allow a process few files."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+
+
+@pytest.mark.parametrize(("path", "why"), DEAF)
+def test_a_worker_that_cannot_listen_any_more_is_replaced(serve, path, why):
+    """
+    It ends and says why, and all who connect meanwhile are answered by the other one, or the next.
+    """
+    options = ["--http", "0", "--workers", "2", "--grace", "1", "--no-watch"]
+    served = serve(*options, limits={"connections": 20}, preexec_fn=few_files)
+    workers_of(served, 2)
+    deaf = served.get(path)["pid"]
+    with ExitStack() as stack:
+        connections = [stack.enter_context(served.connect()) for _ in range(10)]
+        for connection in connections:
+            connection.request()
+        served.wait_for(f"this process ends, as it cannot accept connections any more: {why}")
+        served.wait_for(rf"\(process {deaf}\) ended with code 1: another takes its place")
+        assert {connection.reply().status for connection in connections} == {200}
+
+    assert deaf not in workers_of(served, 2)
+
+
+@pytest.mark.parametrize(("path", "why"), DEAF)
+def test_a_server_that_cannot_listen_any_more_ends(serve, path, why):
+    """
+    Without others, it ends with an error, so that whoever has started it can start it again.
+    """
+    served = serve("--http", "0", "--grace", "1", limits={"connections": 20}, preexec_fn=few_files)
+    with ExitStack() as stack:
+        served.get(path)
+        with suppress(ConnectionRefusedError):
+            for _ in range(5):
+                stack.enter_context(served.connect())
+
+        assert served.process.wait(PATIENCE) == 1
+    assert served.said().splitlines()[-1].endswith(f"it cannot accept connections any more: {why}")
+
+
+def test_a_worker_that_may_open_no_more_files_for_a_while(serve):
+    """
+    It goes on once it can: what waits is answered.
+    """
+    served = serve("--http", "0", limits={"connections": 20, "keep_alive": 0.2}, preexec_fn=few_files)
+    with ExitStack() as stack:
+        connections = [stack.enter_context(served.connect()) for _ in range(2)]
+        assert connections[0].ask("/greedy").status == 200
+        with served.connect() as late:
+            late.request()
+            served.wait_for("connections wait, as they cannot be accepted: Too many open files")
+            assert late.reply().status == 200  # once the others were idle for too long
 
 
 def test_what_waits_for_a_worker_that_dies_is_served(serve):

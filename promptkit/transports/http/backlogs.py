@@ -1,0 +1,111 @@
+"""Backlogs: what waits until clients read it, of all connections of one process together."""
+
+import socket
+import sys
+from contextlib import suppress
+from math import inf
+from typing import Any, Final
+
+__all__ = ["Backlogs", "keep_little_unsent"]
+
+#: How many bytes a client has to read in a second, of what does not fit into its window.
+_LEAST_RATE: Final = 4096
+
+#: How long a client is looked at, in seconds, before its rate tells how fast it is.
+_LOOK_S: Final = 2.0
+
+#: After so many bytes have waited, free memory is given back to the system.
+_TRIM_AFTER: Final = 16 * 1024 * 1024
+
+#: How much the kernel may keep of what it cannot send yet. By itself, it keeps some MiB for each client, and
+#: nobody sees there how fast that is read.
+_MOST_UNSENT: Final = 128 * 1024
+
+
+class _Backlog:
+    """What waits for one client: how much that was at first, and how much of it at the last look."""
+
+    def __init__(self, size: int, now: float) -> None:
+        self.size = self._left = size
+        self._since = now
+
+    def rate(self, left: int, now: float, after: float) -> float:
+        """How many bytes a second the client has read since the last look; without end if that was lately."""
+        seconds = now - self._since
+        return (self._left - left) / seconds if seconds > after else inf
+
+    def look(self, left: int, now: float) -> None:
+        """From now on, *left* bytes wait."""
+        self._left, self._since = left, now
+
+
+class Backlogs:
+    """
+    What waits for clients that read more slowly than is written, by their transports.
+
+    Args:
+        limit:
+            How many bytes may wait for all of them together. For a single one, more may.
+
+        seconds:
+            Over how long the rate is taken at which a client has to read.
+    """
+
+    def __init__(self, limit: int, seconds: float) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._of: dict[Any, _Backlog] = {}
+        self._is_bloated = False
+
+    def hold(self, transport: Any, now: float) -> None:
+        """
+        Note that bytes begin to wait. If too many do, the slowest of the other clients are given up.
+
+        Of equally slow ones, and of those that were not looked at for long enough, these are the first.
+        """
+        self._of[transport] = _Backlog(transport.get_write_buffer_size(), now)
+        self._is_bloated = self._is_bloated or self._size > _TRIM_AFTER
+        while self._size > self._limit and len(self._of) > 1:
+            others = (other for other in self._of if other is not transport)
+            slowest = min(others, key=lambda other: self._rate(other, now, _LOOK_S))
+            self.release(slowest)
+            slowest.abort()
+
+    def release(self, transport: Any) -> None:
+        """Note that little waits any more, or the client is gone."""
+        self._of.pop(transport, None)
+
+    def check(self, transport: Any, now: float) -> None:
+        """Give a client up that reads too slowly."""
+        if transport not in self._of:  # what waits when a connection is closed may be little
+            self.hold(transport, now)
+        rate = self._rate(transport, now, self._seconds)
+        if rate < _LEAST_RATE:
+            transport.abort()
+        elif rate < inf:
+            self._of[transport].look(transport.get_write_buffer_size(), now)
+
+    def trim(self) -> None:
+        """Once nothing waits any more, give free memory back to the system: glibc keeps most of it."""
+        if not self._is_bloated or self._of:
+            return
+        self._is_bloated = False
+        with suppress(OSError):  # no file may be opened any more
+            if sys.platform == "linux":
+                from ctypes import CDLL  # only after a load
+
+                getattr(CDLL(None), "malloc_trim", int)(0)
+
+    def _rate(self, transport: Any, now: float, after: float) -> float:
+        return self._of[transport].rate(transport.get_write_buffer_size(), now, after)
+
+    @property
+    def _size(self) -> int:
+        """How many bytes are kept: a reply is until all of it is read."""
+        return sum(backlog.size for backlog in self._of.values())
+
+
+def keep_little_unsent(listening: socket.socket) -> None:
+    """Have the kernel keep little of what it cannot send yet, for each connection that is accepted."""
+    if listening.family in (socket.AF_INET, socket.AF_INET6) and hasattr(socket, "TCP_NOTSENT_LOWAT"):
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MOST_UNSENT)

@@ -1,0 +1,169 @@
+"""What waits for clients: how much that may be, how fast they have to read, and what is left after a load."""
+
+import socket
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from promptkit.transports.http.backlogs import Backlogs
+from tests.posting import agreeing, body_of
+from tests.transports.http.conftest import PATIENCE, Served
+from tests.wire import modern
+
+MIB = 1024 * 1024
+
+LARGE = '''
+from promptkit import prompt
+
+@prompt
+def large():
+    """A large reply."""
+    return "x" * 10_000_000
+'''
+
+
+class Transport:
+    """A transport for which so many bytes wait, until it is aborted."""
+
+    def __init__(self, waits):
+        self.waits = waits
+        self.is_aborted = False
+
+    def get_write_buffer_size(self):
+        """How many bytes wait."""
+        return self.waits
+
+    def abort(self):
+        """End at once."""
+        self.is_aborted = True
+
+
+def held(backlogs, *sizes, now=0.0):
+    """Transports for which so many bytes begin to wait, one after the other."""
+    transports = [Transport(size) for size in sizes]
+    for transport in transports:
+        backlogs.hold(transport, now)
+    return transports
+
+
+class TestTheBound:
+    def test_the_slowest_is_given_up(self):
+        """
+        Beyond the bound, that is the client that has read least, and no more of them than needed.
+        """
+        backlogs = Backlogs(300_000, 10.0)
+        fast, slow, slower = held(backlogs, 100_000, 100_000, 100_000)
+        fast.waits, slow.waits, slower.waits = 10_000, 90_000, 95_000
+        (latest,) = held(backlogs, 100_000, now=3.0)
+
+        assert [one.is_aborted for one in (fast, slow, slower, latest)] == [False, False, True, False]
+
+    def test_of_those_that_read_nothing_the_first_is(self):
+        """
+        Who has come lately has had no time to read.
+        """
+        backlogs = Backlogs(300_000, 10.0)
+        early = held(backlogs, 100_000, 100_000)
+        late = held(backlogs, 100_000, 100_000, now=3.0)
+
+        assert [one.is_aborted for one in (*early, *late)] == [True, False, False, False]
+
+    def test_what_was_read_partly_counts_whole(self):
+        """
+        A reply is kept as long as a part of it waits.
+        """
+        backlogs = Backlogs(300_000, 10.0)
+        first, second = held(backlogs, 200_000, 100_000)
+        first.waits = second.waits = 20_000
+        held(backlogs, 100_000)
+
+        assert first.is_aborted != second.is_aborted
+
+    def test_a_single_one_may_be_larger(self):
+        """
+        Else nobody could ever be sent such a reply; what was read, or given up, makes room again.
+        """
+        backlogs = Backlogs(300_000, 10.0)
+        (first,) = held(backlogs, 900_000)
+        assert not first.is_aborted
+        backlogs.release(first)
+        (second,) = held(backlogs, 900_000)
+        (third,) = held(backlogs, 200_000)
+
+        assert [one.is_aborted for one in (first, second, third)] == [False, True, False]
+
+
+class TestTheRate:
+    @pytest.mark.parametrize(
+        ("read", "is_aborted"), [(0, True), (680, True), (4_000, True), (4_200, False), (100_000, False)]
+    )
+    def test_of_a_steady_client(self, read, is_aborted):
+        """
+        Who reads less than 4 KiB a second is given up, however steadily.
+        """
+        backlogs = Backlogs(300 * MIB, 10.0)
+        (transport,) = held(backlogs, 10_000_000)
+        for second in range(1, 40):
+            transport.waits -= read
+            backlogs.check(transport, float(second))
+
+        assert transport.is_aborted is is_aborted
+
+    def test_of_an_uneven_client(self):
+        """
+        Who reads nothing for some seconds, and then much, goes on; what was read long ago does not count.
+        """
+        backlogs = Backlogs(300 * MIB, 10.0)
+        (transport,) = held(backlogs, 10_000_000)
+        for second in range(1, 50):
+            transport.waits -= 400_000 if second % 9 == 0 else 0
+            backlogs.check(transport, float(second))
+        assert not transport.is_aborted
+        for second in range(50, 71):
+            backlogs.check(transport, float(second))
+        assert transport.is_aborted
+
+
+def resident(process):
+    """The memory of a process, in bytes."""
+    return int(Path(f"/proc/{process.pid}/statm").read_text().split()[1]) * 4096
+
+
+def wait_until(holds):
+    """Wait until something holds."""
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing says how much memory a process has")
+def test_memory_during_and_after_a_load(tmp_path):
+    """
+    Twenty large replies that nobody reads take what `--max-held` allows, and all is given back after them.
+    """
+    (tmp_path / "large.py").write_text(LARGE)
+    command = [sys.executable, "-m", "promptkit", "serve", str(tmp_path), "--http", "0", "--no-watch"]
+    served = Served([*command, "--max-held", str(40 * MIB)], tmp_path / "log.txt")
+    message = modern(1, "prompts/get", {"name": "large", "arguments": {}})
+    fields = {"content-type": "application/json", **agreeing(message)}
+    try:
+        with served.connect() as connection:
+            assert len(connection.ask("/mcp", body_of(message), **fields).body) > 10_000_000
+        before = most = resident(served.process)
+        with ExitStack() as stack:
+            for _ in range(20):
+                connection = stack.enter_context(served.connect())
+                connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                connection.request("/mcp", body_of(message), **fields)
+                connection.read_until(b"\r\n\r\n")  # the reply is there, and is not read
+                most = max(most, resident(served.process))
+        wait_until(lambda: resident(served.process) < before + 10 * MIB)
+    finally:
+        served.process.kill()
+        served.process.wait()
+
+    assert most < before + 80 * MIB
