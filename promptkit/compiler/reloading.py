@@ -122,11 +122,13 @@ class Reloader:
         return catalog
 
     def names_by_file(self) -> dict[str, list[str]]:
-        """Return the names of the prompts that each recipe file serves."""
+        """Return the names of the prompts that each recipe file serves, by its path within the folder."""
         names: dict[str, list[str]] = {}
-        for (is_prompt, name), file in owners_of(self._served).items():
-            if is_prompt and file is not None:
-                names.setdefault(file.name, []).append(name)
+        imports = None if self._last is None else self._last.imports
+        if isinstance(imports, FolderImport):
+            for (is_prompt, name), file in owners_of(self._served).items():
+                if is_prompt and file is not None:
+                    names.setdefault(imports.name_of(file), []).append(name)
         return names
 
     def start(

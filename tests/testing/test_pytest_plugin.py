@@ -434,7 +434,8 @@ LOOKS = """
     def test_modules():
         names = {name for name in sys.modules if name.startswith("promptkit")}
         own = {"promptkit.testing", "promptkit.testing.pytest_plugin", "promptkit.testing.project_root"}
-        assert names == {"promptkit", "promptkit.version", *own}
+        packages = {"promptkit", "promptkit.compiler", "promptkit.compiler.loading"}
+        assert names == {*packages, "promptkit.version", "promptkit.compiler.loading.recipe_files", *own}
         assert "msgspec" not in sys.modules
 
     def test_path(pytestconfig):

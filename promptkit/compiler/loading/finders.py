@@ -124,10 +124,10 @@ class PackageFinder(Finder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return how to import *fullname*, if it is the package or in its folder."""
+        """Return how to import *fullname*, if it is the package or in it, and in its folder."""
         folder, inside = self._within
         below = path is not None and any(place == folder or place.startswith(inside) for place in path)
-        if not below and fullname != self.package:
+        if fullname != self.package and not (below and fullname.startswith(f"{self.package}.")):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and type(spec.loader) is SourceFileLoader:
@@ -198,7 +198,7 @@ class SiblingFinder(Finder):
     """
     Finds ``import helpers`` beside a recipe, unless another module of that name can be imported.
 
-    The module is the one of the package (``recipes.helpers``), so that it exists once.
+    The module is the one of the package (``recipes.helpers``), and so are those below it: each exists once.
 
     Args:
         package:
@@ -232,19 +232,22 @@ class SiblingFinder(Finder):
     ) -> ModuleSpec | None:
         """Return how to import *fullname*, if there is such a file or folder beside the recipes."""
         if path is not None:
-            return None
+            return self._spec(fullname) if fullname.partition(".")[0] in self.found else None
         beside = self._beside + fullname
         if not (os.path.isfile(f"{beside}.py") or os.path.isdir(beside)) or self._is_elsewhere(
             fullname, target
         ):
             return None
-        return ModuleSpec(fullname, self)  # type: ignore[arg-type]  # it has what imports ask for
+        return self._spec(fullname)
+
+    def _spec(self, name: str) -> ModuleSpec:
+        return ModuleSpec(name, self)  # type: ignore[arg-type]  # it has what imports ask for
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the package's own module."""
         module = importlib.import_module(f"{self.package}.{spec.name}")
         self.own_spec = module.__spec__
-        self.found.add(spec.name)
+        self.found.add(spec.name.partition(".")[0])
         return module
 
     def exec_module(self, module: ModuleType) -> None:

@@ -7,12 +7,10 @@ recipes are loaded all the same.
 
 import importlib
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,8 @@ from promptkit.compiler.loading.interpreter import (
     preserve_interpreter,
     raise_if_interrupted,
 )
+from promptkit.compiler.loading.recipe_search import find_recipes
 from promptkit.compiler.loading.targets import project_root, split_target, suggest
-from promptkit.compiler.loading.watched_files import is_test
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.exceptions import LoadError
@@ -40,9 +38,9 @@ def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Reci
 
     Args:
         target:
-            A folder, whose ``*.py`` files are the recipes except for tests and for files whose names
-            begin with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``,
-            where the object is a prompt, a resource, or several.
+            A folder, whose ``*.py`` files are the recipes, and those below it, except for tests and for what
+            begins with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
+            object is a prompt, a resource, or several.
 
         importing:
             Called with each file of a folder before it is imported. If it raises, the file is not
@@ -137,37 +135,8 @@ def _begin_folder(
     before: FolderImport | None = None,
     changed: Iterable[str] = (),
 ) -> FolderImport:
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted((one for one in entries if _is_recipe(one.name)), key=attrgetter("name"))
-    except OSError as error:
-        raise LoadError(target, f"it cannot be read: {error.strerror}") from None
-    names, unreadable = [], []
-    for entry in found:
-        try:
-            # Most are plain files, and this is known from the folder.
-            mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(entry.path).st_mode
-        except OSError as error:  # a link that leads nowhere, in circles or into a locked folder
-            unreadable.append(_unreadable(folder / entry.name, error.strerror))
-            continue
-        if stat.S_ISREG(mode):
-            names.append(entry.name)
-        elif not stat.S_ISDIR(mode):
-            unreadable.append(_unreadable(folder / entry.name, "it is a pipe, a socket or a device"))
-    return FolderImport(
-        folder, names, importing, unreadable=unreadable, root=folder, before=before, changed=changed
-    )
-
-
-def _is_recipe(name: str) -> bool:
-    # Editors and archives leave files whose names begin with a dot.
-    return name.endswith(".py") and not name.startswith(("_", ".")) and not is_test(name)
-
-
-def _unreadable(file: Path, reason: str | None) -> LoadedFile:
-    from promptkit.compiler.loading.import_errors import import_failed
-
-    return LoadedFile(file, diagnostics=(import_failed(file, f"cannot be read: {reason}"),))
+    found = find_recipes(folder, target)
+    return FolderImport(folder, found.names, importing, found=found, before=before, changed=changed)
 
 
 def _load_module(target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> Recipes:
@@ -203,4 +172,4 @@ def _load_module(target: str, name: str, attribute: str, importing: Callable[[Pa
     by_module: dict[str, list[Prompt[..., Any]]] = {}
     for prompt in made:
         by_module.setdefault(prompt.__module__, []).append(prompt)
-    return Recipes(by_file=[declared_in(file or Path(name), module, name, frozenset(), by_module)])
+    return Recipes(by_file=[declared_in(file or Path(name), module, name, (), by_module, package=name)])

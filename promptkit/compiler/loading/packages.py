@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from promptkit.compiler.loading.code_imports import with_parents
 from promptkit.compiler.loading.executions import Executions
 from promptkit.compiler.loading.finders import (
     Finder,
@@ -71,26 +72,34 @@ class Package:
         above = (".".join(parts[:count]) for count in range(1, len(parts)))
         self._parents = {name: sys.modules[name] for name in above if name in sys.modules} | {name: module}
 
-    def import_file(self, stem: str) -> ModuleType:
+    def import_file(self, name: str, file: Path) -> ModuleType:
         """
         Import one file, unless another file has imported it already, and return its module.
 
         Args:
-            stem:
-                The name of the file, without its suffix.
+            name:
+                The full name of the module.
+
+            file:
+                The path of the file.
 
         Raises:
+            ImportError: If another file has that name.
+
             BaseException: Any exception that the file raises.
         """
-        name = f"{self.name}.{stem}"
-        executed = self.executions.module(name)
-        if executed is None:
+        module = self.executions.module(name)
+        if module is None:
             sys.modules.update(self._parents)  # an earlier recipe may have removed them
             if not _is_initializing(sys.modules.get(name)):
                 sys.modules.pop(name, None)  # an earlier recipe may have put something else there
             with preserve_interpreter():
-                return _import(name, self._sources)
-        return executed
+                module = _import(name, self._sources)
+        executed = self.executions.by_name.get(name)
+        if executed is not None and executed.file not in {"", str(file)}:
+            msg = f"{executed.file} is imported in its place"
+            raise ImportError(msg, name=name, path=executed.file)
+        return module
 
     def graph(self) -> "ImportGraph":
         """Return what depends on what, made anew only if a module was executed since the last time."""
@@ -305,7 +314,8 @@ def _is_initializing(module: object) -> bool:
 def _remove_package(name: str, folder: Path, sources: PackageFinder | None = None) -> None:
     """Remove a package and all below it from `sys.modules`, except for what *sources* has kept."""
     importlib.invalidate_caches()
-    kept = set[str]() if sources is None else {name, *sources.kept}
+    # With the folders that hold what is kept, which are packages without a file.
+    kept = set[str]() if sources is None else {name}.union(*map(with_parents, sources.kept))
     for key, module in list(sys.modules.items()):
         if key not in kept and _is_within(key, name) and not _is_initializing(module):
             if kept:
