@@ -4,7 +4,6 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
-from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
 
@@ -14,6 +13,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.rendering import Renderer
 from promptkit.compiler.arguments import compile_arguments, misfit
+from promptkit.compiler.cached import cached_property
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.compiler.signature import (
     Parameter,

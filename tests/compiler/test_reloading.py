@@ -751,10 +751,13 @@ class TestImportsThatHang:
         assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s" in said
         assert "still as before, until fixed: greet.py" in said
 
-    def test_a_compilation_that_hangs(self, watched):
+    @pytest.mark.parametrize("hangs", ["while True: pass", "import sys; sys.release.wait()"])
+    def test_a_compilation_that_hangs(self, watched, monkeypatch, hangs):
         """
-        What runs of a file after its import, such as completers, hangs no less.
+        What runs of a file after its import, such as completers, hangs no less, and keeps no other from being
+        compiled.
         """
+        monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
         author = watched(greet=greet("one"), part=greet("bye", "part"))
         endless = f"""
 from typing import Annotated
@@ -763,7 +766,7 @@ from promptkit import Arg, prompt
 
 class Endless:
     def __iter__(self):
-        while True: pass
+        {hangs}
 
 @prompt
 def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
@@ -776,6 +779,7 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
         author.write("greet.py", greet("two"))
 
         author.wait_for(greet="two", part="see you")
+        sys.release.set()
 
     @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
     def test_a_package_that_is_mended(self, watched, target):

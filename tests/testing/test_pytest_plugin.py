@@ -422,9 +422,9 @@ UNRELATED = {
 #: Each makes a project one with prompts.
 RELATED = {
     "pyproject.toml": "[tool.promptkit]\ntarget = 'src/prompts'\n",
-    "prompts/review.py": "from promptkit import prompt\n",
-    "recipes/review.py": "from promptkit import prompt\n",
-    "tests/review.py": "from promptkit import prompt\n",
+    "prompts/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
+    "recipes/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
+    "tests/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
 }
 
 #: Notes what a run of pytest has imported and changed.
