@@ -12,6 +12,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
+from promptkit.compiler.loading.watched_files import Stamp, stamp_of
 from promptkit.compiler.prompts import declared_prompts
 from promptkit.errors.interruptions import call_interruptible
 from promptkit.language.files import files_read
@@ -115,6 +116,7 @@ class PackageFinder(Finder):
         self.executions = Executions()
         self.kept: AbstractSet[str] = frozenset()
         self.read: set[str] = set()
+        self.stamps: dict[str, Stamp | None] = {}
         self._again = again
         self._within = (str(folder), f"{str(folder).rstrip(os.sep)}{os.sep}")
 
@@ -134,13 +136,21 @@ class PackageFinder(Finder):
             spec.loader = self.loader(fullname, spec.loader.path)
         return spec
 
-    def keep(self, executions: Executions) -> None:
-        """Take over what was executed before, and is not to be executed again."""
+    def keep(self, executions: Executions, stamps: Mapping[str, Stamp | None]) -> None:
+        """Take over what was executed before, and is not to be again. *stamps* are of its files then."""
         self.executions, self.kept = executions, frozenset(executions.by_name)
+        for file in {one.file for one in executions if one.file}:
+            self.stamps[file] = stamps[file] if file in stamps else stamp_of(file)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the file of any module has changed since it was imported."""
+        return any(stamp != stamp_of(path) for path, stamp in self.stamps.items())
 
     def loader(self, name: str, path: str) -> SourceFileLoader:
         """Return the loader of the module in the file at *path*."""
         self.read.add(path)
+        self.stamps[path] = stamp_of(path)
         return SourceLoader(name, path, again=self._again, executions=self.executions)
 
 

@@ -55,6 +55,9 @@ class FolderImport:
         found:
             All that was found in the folder, if it is the target.
 
+        keep:
+            As for `promptkit.compiler.loading.packages.import_package`.
+
         before:
             An earlier import, which is finished, and whose modules are still in `sys.modules`. They are used
             again if it was of the same folder.
@@ -72,6 +75,7 @@ class FolderImport:
         attribute: str = "",
         *,
         found: FoundFiles | None = None,
+        keep: bool = False,
         before: "FolderImport | None" = None,
         changed: Iterable[str] = (),
     ) -> None:
@@ -80,6 +84,7 @@ class FolderImport:
         self._importing = importing
         self._attribute = attribute
         self._files = found
+        self._keep = keep
         self._lock = RLock()  # a recipe may ask for another one
         self.package: Package | LoadedFile | None = None
         # By the names of the files without their suffix, as all below: paths are slow to look up.
@@ -182,7 +187,7 @@ class FolderImport:
     def _open_package(self) -> Package | LoadedFile:
         """The package, imported when it is first needed; or why it cannot be imported."""
         if self.package is None:
-            before, call = self._before, partial(import_package, self.folder)
+            before, call = self._before, partial(import_package, self.folder, keep=self._keep)
             if before is not None and isinstance(before.package, Package):
                 call = partial(call, before.package, self._changed.union(before.failed))
             init = self.folder / "__init__.py"

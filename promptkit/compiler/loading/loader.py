@@ -34,7 +34,10 @@ __all__ = ["FolderImport", "ModuleImport", "Recipes", "begin", "load"]
 
 def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Recipes:
     """
-    Import the recipes at *target* and return what they declare. What was imported before is imported anew.
+    Import the recipes at *target* and return what they declare.
+
+    A module that is imported already, by anybody, is used as it is: a test may have patched it. If a file has
+    changed since it was imported here, everything is imported anew.
 
     Args:
         target:
@@ -49,7 +52,7 @@ def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Reci
     Raises:
         LoadError: If there is no such folder, file, module or object.
     """
-    return begin(target, importing).finish()
+    return begin(target, importing, keep=True).finish()
 
 
 def begin(
@@ -57,6 +60,8 @@ def begin(
     importing: Callable[[Path], None] = ignore,
     before: "FolderImport | None" = None,
     changed: Iterable[str] = (),
+    *,
+    keep: bool = False,
 ) -> "FolderImport | ModuleImport":
     """
     Begin to load the recipes at *target*: its files are known, and imported when they are asked for.
@@ -74,6 +79,9 @@ def begin(
         changed:
             The paths of the files that have changed since then.
 
+        keep:
+            Whether modules that are imported already are used, as `load` does.
+
     Raises:
         LoadError: If there is no such folder or file.
     """
@@ -86,12 +94,14 @@ def begin(
     except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
         raise LoadError(str(target), f"it cannot be found: {error}") from None
     if os.path.isdir(path):
-        return _begin_folder(Path(path), str(target), importing, before, changed)
+        return _begin_folder(Path(path), str(target), importing, before, changed, keep=keep)
     if os.path.isfile(path):
         if not path.endswith(".py"):
             raise LoadError(str(target), "it is not a Python file")
         folder, file = os.path.split(path)
-        return FolderImport(Path(folder), [file], importing, attribute, before=before, changed=changed)
+        return FolderImport(
+            Path(folder), [file], importing, attribute, before=before, changed=changed, keep=keep
+        )
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(str(target), f"there is no such file or folder{suggest(name)}")
     return ModuleImport(str(target), name, attribute, importing)
@@ -128,15 +138,19 @@ class ModuleImport:
         return self._load()
 
 
-def _begin_folder(
+def _begin_folder(  # noqa: PLR0913 (as `begin`)
     folder: Path,
     target: str,
     importing: Callable[[Path], None],
     before: FolderImport | None = None,
     changed: Iterable[str] = (),
+    *,
+    keep: bool = True,
 ) -> FolderImport:
     found = find_recipes(folder, target)
-    return FolderImport(folder, found.names, importing, found=found, before=before, changed=changed)
+    return FolderImport(
+        folder, found.names, importing, found=found, before=before, changed=changed, keep=keep
+    )
 
 
 def _load_module(target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> Recipes:

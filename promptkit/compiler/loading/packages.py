@@ -30,6 +30,7 @@ from promptkit.compiler.loading.finders import (
 )
 from promptkit.compiler.loading.interpreter import preserve_interpreter
 from promptkit.compiler.loading.project_finder import ProjectFinder, project_finders, successor
+from promptkit.compiler.loading.reuse import is_package, modules_in_place
 from promptkit.compiler.loading.targets import package_of, project_root
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
 
-#: The folders that were imported already.
-_imported: set[str] = set()
+#: What has imported each folder last.
+_imported: dict[str, PackageFinder] = {}
 
 
 class Package:
@@ -126,7 +127,9 @@ class Package:
         return kept if are_in_place(kept.by_name.values(), self.name, self.module) else None
 
 
-def import_package(folder: Path, before: Package | None = None, changed: Iterable[str] = ()) -> Package:
+def import_package(
+    folder: Path, before: Package | None = None, changed: Iterable[str] = (), *, keep: bool = False
+) -> Package:
     """
     Make *folder* a package, imported, and return it.
 
@@ -144,6 +147,10 @@ def import_package(folder: Path, before: Package | None = None, changed: Iterabl
         changed:
             The paths of all files that have changed since then, or whose import is to be tried again.
 
+        keep:
+            Whether modules that anybody has imported from the folder are used, where there is no *before*.
+            If one that was imported here has changed since, everything is imported anew.
+
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
     """
@@ -154,13 +161,18 @@ def import_package(folder: Path, before: Package | None = None, changed: Iterabl
     for finder in installed:  # otherwise the name of the last load would seem taken
         finder.uninstall()
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    sources, is_as_before = _install_finders(name, folder, installed)
-    if before is not None and before.name == name and is_as_before:
+    last = _imported.get(str(folder))
+    sources, is_same, is_unchanged = _install_finders(name, folder, installed)
+    kept = None
+    if before is not None and before.name == name and is_same and is_unchanged:
         kept = before.unaffected(changed)
-        if kept is not None:
-            sources.keep(kept)
-            _remove_package(name, folder, sources)
-            return Package(name, before.module, sources)
+    elif keep and is_unchanged and is_package(name, folder):
+        is_complete = all(project.is_complete for project in project_finders(active_finders()))
+        kept = modules_in_place(name, folder, last) if is_complete else None
+    if kept is not None:
+        sources.keep(kept, {} if last is None else last.stamps)
+        _remove_package(name, folder, sources)
+        return Package(name, sys.modules[name], sources)
     _remove_package(name, folder)
     with preserve_interpreter():
         package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
@@ -328,16 +340,18 @@ def _remove_package(name: str, folder: Path, sources: PackageFinder | None = Non
         linecache.cache.pop(file, None)
 
 
-def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> tuple[PackageFinder, bool]:
-    """Install finders in place of *installed*; also return whether the project around is unchanged."""
+def _install_finders(
+    name: str, folder: Path, installed: Iterable[Finder]
+) -> tuple[PackageFinder, bool, bool]:
+    """Install finders in place of *installed*; also return whether it is as before, and the project is."""
     root = project_root(folder)
-    found, is_as_before = successor(installed, name, folder, root)
+    found, is_same = successor(installed, name, folder, root)
     siblings = SiblingFinder(name, folder, root)
-    if found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))):
+    is_unchanged = not (found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))))
+    if not is_unchanged:
         found.forget()
-        is_as_before = False
     sources = PackageFinder(name, folder, again=str(folder) in _imported)
     for finder in (sources, siblings, found):
         finder.install()
-    _imported.add(str(folder))
-    return sources, is_as_before and not found.is_answered
+    _imported[str(folder)] = sources
+    return sources, is_same, is_unchanged and not found.is_answered
