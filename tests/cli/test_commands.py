@@ -119,7 +119,7 @@ def test_prompts_that_are_not_served_are_named(shelf, recipes, name):
     ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
 
     said = "warning PK107: 'review' is not served: test_forgotten.py is pytest's by its name"
-    assert f"recipes/test_forgotten.py:8: {said}" in ran.stdout + ran.stderr
+    assert f"recipes/test_forgotten.py:7: {said}" in ran.stdout + ran.stderr
     assert "rename the file to forgotten.py, or move its prompts to such a file" in ran.stdout + ran.stderr
 
 

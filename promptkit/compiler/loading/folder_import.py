@@ -94,11 +94,12 @@ class FolderImport:
         self._recipes: set[str] = set()
         self._before = before if before is not None and before.folder == folder else None
         self._changed = frozenset(changed)
-        self.stems: tuple[str, ...] = ()
+        # With the name of the module in the package: ops.deploy of ops/deploy.
+        self.stems: dict[str, str] = {}
         if self._before is not None and self._before.names == self.names:
             self.names, self.stems = self._before.names, self._before.stems
         else:
-            self.stems = tuple(name[:-3] for name in self.names)
+            self.stems = {name[:-3]: name[:-3].replace(os.sep, ".") for name in self.names}
         # Each is made once, and not before it is needed: paths are slow to make.
         self.paths: dict[str, Path] = {} if self._before is None else self._before.paths
 
@@ -146,9 +147,8 @@ class FolderImport:
             read, read_before = self._read()
             if isinstance(package, LoadedFile):
                 by_file.append(package)
-            elif self._attribute and isinstance(module := self._found[self.stems[0]], ModuleType):
-                file = self._file(self.stems[0])
-                by_file = [named_declarations(f"{file}:{self._attribute}", file, module, self._attribute)]
+            elif self._attribute:
+                by_file = [self._named(one) for one in by_file]
             by_file += self._unserved(by_file)
             self._before, self._importing = None, ignore  # neither is kept alive
             by_file.sort(key=lambda one: str(one.file))
@@ -164,10 +164,6 @@ class FolderImport:
             file = self.paths[stem] = self.folder / f"{stem}.py"
         return file
 
-    @staticmethod
-    def _module(package: Package, stem: str) -> str:
-        return f"{package.name}.{stem.replace(os.sep, '.')}"
-
     def _import(self, stem: str) -> None:
         package = self._open_package()
         if stem in self._found:
@@ -176,7 +172,7 @@ class FolderImport:
         if isinstance(package, LoadedFile):
             self._found[stem] = LoadedFile(file, diagnostics=package.diagnostics)
             return
-        name = self._module(package, stem)
+        name = f"{package.name}.{self.stems[stem]}"
         execution = Execution(name)
         self._found[stem] = found = self._attempt(file, partial(package.import_file, name, file), execution)
         if execution.made or execution.read:  # by a module that another loader has executed
@@ -193,11 +189,13 @@ class FolderImport:
             init = self.folder / "__init__.py"
             self.package = package = self._attempt(init, call, Execution(init.stem))
             if isinstance(package, Package):
-                names = {stem: self._module(package, stem) for stem in self.stems}
-                self._recipes = set(names.values())
+                inside = f"{package.name}."
+                self._recipes = {inside + name for name in self.stems.values()}
                 kept = {name: package.executions.module(name) for name in package.kept & self._recipes}
                 self._found = {
-                    stem: module for stem, name in names.items() if (module := kept.get(name)) is not None
+                    stem: module
+                    for stem, name in self.stems.items()
+                    if (module := kept.get(inside + name)) is not None
                 }
         return self.package
 
@@ -235,12 +233,12 @@ class FolderImport:
         """What each file declares. What is as before is the same object."""
         same: Mapping[str, LoadedFile] = {}
         if self._before is not None and isinstance(self.package, Package):
-            now, then, package = self.made, self._before.made, self.package
+            now, then, kept, inside = self.made, self._before.made, self.package.kept, f"{self.package.name}."
+            declared = self._before.declared
             same = {
-                stem: declared
-                for stem, declared in self._before.declared.items()
-                if (name := self._module(package, stem)) in package.kept
-                and now.get(name, ()) == then.get(name, ())
+                stem: declared[stem]
+                for stem, module in self.stems.items()
+                if (name := inside + module) in kept and now.get(name, ()) == then.get(name, ())
             }
         self.declared = {stem: same.get(stem) or self._declared_in(stem) for stem in self.stems}
         return list(self.declared.values())
@@ -250,8 +248,16 @@ class FolderImport:
         if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
             return found if isinstance(found, LoadedFile) else LoadedFile(file)
         return declared_in(
-            file, found, self._module(package, stem), self._recipes, self.made, package=package.name
+            file, found, f"{package.name}.{self.stems[stem]}", self._recipes, self.made, package=package.name
         )
+
+    def _named(self, loaded: LoadedFile) -> LoadedFile:
+        """What the target names of its only file, unless that cannot be imported."""
+        (found,) = self._found.values()
+        file = loaded.file
+        if file is None or not isinstance(found, ModuleType):
+            return loaded
+        return named_declarations(f"{file}:{self._attribute}", file, found, self._attribute)
 
     def _unserved(self, by_file: Iterable[LoadedFile]) -> list[LoadedFile]:
         """The files that define prompts, are no recipes, and whose prompts no recipe imports."""
@@ -274,12 +280,10 @@ class FolderImport:
         read, read_before = read_files()
         if isinstance(self.package, LoadedFile):
             read.add(str(self.folder / "__init__.py"))
-        package = self.package if isinstance(self.package, Package) else None
-        read.update(
-            str(self._file(stem))
-            for stem in self.stems
-            if package is None or self._module(package, stem) not in package.kept
-        )
+        kept, inside = frozenset[str](), ""
+        if isinstance(self.package, Package):
+            kept, inside = self.package.kept, f"{self.package.name}."
+        read.update(str(self._file(stem)) for stem, name in self.stems.items() if inside + name not in kept)
         return read, read_before - read
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from promptkit.compiler.loading.code_imports import with_parents
 from promptkit.compiler.loading.executions import Executions
 from promptkit.compiler.loading.finders import (
     Finder,
@@ -25,18 +24,16 @@ from promptkit.compiler.loading.finders import (
     active_finders,
     import_state,
     namespace_of,
-    place_module,
     remove_module,
 )
 from promptkit.compiler.loading.interpreter import preserve_interpreter
 from promptkit.compiler.loading.project_finder import ProjectFinder, project_finders, successor
-from promptkit.compiler.loading.reuse import is_package, modules_in_place
 from promptkit.compiler.loading.targets import package_of, project_root
 
 if TYPE_CHECKING:
     from promptkit.compiler.loading.import_graph import ImportGraph
 
-__all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
+__all__ = ["Package", "abandon_imports", "import_package", "note_missing", "read_files"]
 
 #: What has imported each folder last.
 _imported: dict[str, PackageFinder] = {}
@@ -166,11 +163,12 @@ def import_package(
     kept = None
     if before is not None and before.name == name and is_same and is_unchanged:
         kept = before.unaffected(changed)
-    elif keep and is_unchanged and is_package(name, folder):
-        is_complete = all(project.is_complete for project in project_finders(active_finders()))
-        kept = modules_in_place(name, folder, last) if is_complete else None
+    elif keep and is_unchanged and name in sys.modules:
+        from promptkit.compiler.loading.reuse import modules_in_place  # not in a first import
+
+        kept = modules_in_place(name, folder, last)
     if kept is not None:
-        sources.keep(kept, {} if last is None else last.stamps)
+        sources.keep(kept, {} if last is None else last.versions)
         _remove_package(name, folder, sources)
         return Package(name, sys.modules[name], sources)
     _remove_package(name, folder)
@@ -233,45 +231,6 @@ def abandon_imports(thread: int) -> None:
             sys.modules.pop(name, None)
 
 
-class ImportSnapshot:
-    """
-    The state of `sys.modules` at one moment, to be restored if a later load fails.
-
-    Code that is still served may import a module lazily, and should get the version that it was
-    loaded with.
-    """
-
-    def __init__(self) -> None:
-        self._modules = dict(sys.modules)
-        self._finders = active_finders()
-
-    def restore(self) -> None:
-        """Restore everything that was replaced since."""
-        for finder in active_finders():
-            finder.uninstall()
-        for name, module in self._modules.items():
-            if sys.modules.get(name) is not module:
-                place_module(name, module)
-        for finder in self._finders:
-            finder.install()
-
-    def restore_missing(self) -> None:
-        """Restore the modules of the recipes and of their project that could not be imported again."""
-        missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
-        stamps = {
-            name: stamp
-            for project in project_finders(self._finders)
-            for name, stamp in project.stamps.items()
-        }
-        for project in project_finders(active_finders()):
-            for name, module in missing.items():
-                if _is_within(name, project.package):
-                    place_module(name, module)
-                elif name in stamps:
-                    place_module(name, module)
-                    project.mark_stale(name, stamps[name][0])
-
-
 def _free_name(folder: Path) -> str:
     """A name for the package in *folder* that no other module has."""
     name = "".join(c if c.isalnum() else "_" for c in folder.name) or "recipes"
@@ -326,8 +285,12 @@ def _is_initializing(module: object) -> bool:
 def _remove_package(name: str, folder: Path, sources: PackageFinder | None = None) -> None:
     """Remove a package and all below it from `sys.modules`, except for what *sources* has kept."""
     importlib.invalidate_caches()
-    # With the folders that hold what is kept, which are packages without a file.
-    kept = set[str]() if sources is None else {name}.union(*map(with_parents, sources.kept))
+    kept = set[str]()
+    if sources is not None:  # with the folders that hold what is kept, which are packages without a file
+        from promptkit.compiler.loading.code_imports import with_parents  # not in a first import
+
+        folders = {key.rpartition(".")[0] for key in sources.kept}
+        kept = {name, *sources.kept}.union(*map(with_parents, folders))
     for key, module in list(sys.modules.items()):
         if key not in kept and _is_within(key, name) and not _is_initializing(module):
             if kept:

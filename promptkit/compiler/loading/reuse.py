@@ -7,9 +7,10 @@ from pathlib import Path
 from types import ModuleType
 
 from promptkit.compiler.loading.executions import Execution, Executions
-from promptkit.compiler.loading.finders import PackageFinder, SourceLoader, namespace_of
+from promptkit.compiler.loading.finders import PackageFinder, SourceLoader, active_finders, namespace_of
+from promptkit.compiler.loading.project_finder import project_finders
 
-__all__ = ["are_in_place", "is_package", "modules_in_place"]
+__all__ = ["are_in_place", "modules_in_place"]
 
 
 def are_in_place(kept: Collection[Execution], package: str, module: ModuleType) -> bool:
@@ -37,14 +38,6 @@ def are_in_place(kept: Collection[Execution], package: str, module: ModuleType) 
     return all(_is_ordinary(sys.modules.get(name)) for name in others)
 
 
-def is_package(name: str, folder: Path) -> bool:
-    """Return whether the module of that name is the package in *folder*."""
-    names = namespace_of(sys.modules.get(name))
-    init = folder / "__init__.py"
-    file = str(init) if init.is_file() else None
-    return names.get("__file__") == file and str(folder) in map(str, names.get("__path__") or ())
-
-
 def modules_in_place(name: str, folder: Path, last: PackageFinder | None) -> Executions | None:
     """
     Return the modules of a package that are imported already, from files in its folder.
@@ -63,9 +56,11 @@ def modules_in_place(name: str, folder: Path, last: PackageFinder | None) -> Exe
             What has imported it last; None if nothing has.
 
     Returns:
-        The modules; None if the file of one that *last* has imported has changed since.
+        The modules; None if the package is another, if the file of a module that *last* has imported has
+        changed since, or if a module of the project is gone that they may hold.
     """
-    if last is not None and last.has_changed:
+    is_complete = all(project.is_complete for project in project_finders(active_finders()))
+    if not is_complete or not _is_package(name, folder) or (last is not None and last.has_changed):
         return None
     known = {} if last is None else last.executions.by_name
     found = Executions()
@@ -75,6 +70,14 @@ def modules_in_place(name: str, folder: Path, last: PackageFinder | None) -> Exe
             one = known.get(key)
             found.add(one if one is not None and one.module is module else Execution(key, file, module))
     return found
+
+
+def _is_package(name: str, folder: Path) -> bool:
+    """Whether the module of that name is the package in *folder*."""
+    names = namespace_of(sys.modules.get(name))
+    init = folder / "__init__.py"
+    file = str(init) if init.is_file() else None
+    return names.get("__file__") == file and str(folder) in map(str, names.get("__path__") or ())
 
 
 def _is_ordinary(module: object) -> bool:

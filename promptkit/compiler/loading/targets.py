@@ -4,7 +4,6 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from promptkit.compiler.loading.recipe_files import holds_recipes, may_enter
 from promptkit.errors.regular_files import is_foreign
 
 if TYPE_CHECKING:
@@ -117,6 +116,8 @@ def recipes_near(folder: "str | Path") -> list[str]:
 
 def recipes_below(folder: "str | Path") -> list[str]:
     """Return the folders with recipes a few levels below *folder*, nearest first."""
+    from promptkit.compiler.loading.recipe_files import holds_recipes, may_enter  # only a mistake needs it
+
     found: list[str] = []
     level, looked_at = [str(folder)], 0
     for _ in range(_MAX_DEPTH):
