@@ -95,6 +95,33 @@ def test_in_a_package(project, run, pytester):
     run().assert_outcomes(passed=2)
 
 
+def test_prompts_that_no_name_holds(project, run, pytester):
+    """
+    They are served, and a second one of a name is found, though a test has imported the module before.
+    """
+    tests = """
+        import prompts.loop, prompts.twice
+        import pytest
+        from promptkit.errors import CompileError
+        from promptkit.testing import Client
+
+        def test_loop():
+            found = Client("prompts/loop.py").list_prompts()
+            assert [one.name for one in found] == ["a", "b"]
+
+        def test_twice():
+            with pytest.raises(CompileError, match="PK202"):
+                Client("prompts/twice.py")
+    """
+    project("prompts.review_diff", tests)
+    make = "from promptkit import prompt\n"
+    folder = pytester.path / "prompts"
+    folder.joinpath("loop.py").write_text(f"{make}for name in 'ab':\n    prompt(name=name)(lambda: 'x')\n")
+    folder.joinpath("twice.py").write_text(make + "@prompt\ndef one(): return 'x'\n" * 2)
+
+    run().assert_outcomes(passed=2)
+
+
 def test_an_edit_is_seen(project, run, pytester):
     """
     Of a file that has changed since a client imported it, the next client has the new version, and so have

@@ -109,7 +109,7 @@ class FolderWalk:
         self.skipped: list[tuple[str, str]] = []
 
     def __iter__(self) -> Iterator[tuple[str, list["os.DirEntry[str]"]]]:
-        root = os.path.realpath(self._folder)
+        root = end_of(self._folder) or self._folder
         folders, links, known = [(self._folder, root)], list[tuple[str, str]](), set[str]()
         while folders or links:
             path, real = (folders or links).pop()

@@ -9,6 +9,7 @@ from types import ModuleType
 from promptkit.compiler.loading.executions import Execution, Executions
 from promptkit.compiler.loading.finders import PackageFinder, SourceLoader, active_finders, namespace_of
 from promptkit.compiler.loading.project_finder import project_finders
+from promptkit.compiler.prompts import imported_prompts
 
 __all__ = ["are_in_place", "modules_in_place"]
 
@@ -68,7 +69,9 @@ def modules_in_place(name: str, folder: Path, last: PackageFinder | None) -> Exe
         file = namespace_of(module).get("__file__") if f"{key}.".startswith(f"{name}.") else None
         if type(file) is str and file.startswith(os.path.join(str(folder), "")):
             one = known.get(key)
-            found.add(one if one is not None and one.module is module else Execution(key, file, module))
+            if one is None or one.module is not module:
+                one = Execution(key, file, module, made=list(imported_prompts.get(module, ())))
+            found.add(one)
     return found
 
 
