@@ -24,13 +24,13 @@ def import_progress(target: str, *names: str) -> str:
         Words to follow others; ``""`` if no recipe is being imported.
     """
     place, frames = place_of(target), sys._current_frames()  # noqa: SLF001 (the only way)
+    folder = "" if place is None else f"{place[0]}{os.sep}"
     found = []
     for thread in threading.enumerate():
         frame, said = frames.get(thread.ident or 0) if thread.name in names else None, ""
         while frame is not None and place is not None:
-            folder, name = os.path.split(frame.f_code.co_filename)
-            if folder == place[0]:
-                said = f"{name} is at line {frame.f_lineno}"
+            if (file := frame.f_code.co_filename).startswith(folder):
+                said = f"{file.removeprefix(folder)} is at line {frame.f_lineno}"
             frame = frame.f_back
         found += [said] if said else []
     return f": {', '.join(found)}" if found else ""

@@ -28,7 +28,7 @@ class LazyServing:
             What the command line names.
 
         names:
-            By the name of each recipe file: the names of its prompts.
+            By the path of each recipe file within the folder: the names of its prompts.
 
         early:
             What has answered the client so far, and knows the lists.

@@ -1,6 +1,8 @@
 """What stays served of a file while its latest version has errors: its last good version."""
 
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from msgspec import structs
 
@@ -52,8 +54,15 @@ def summary(files: Sequence[CompiledFile]) -> str:
         files:
             What is served of each file.
     """
-    old = [printable(file.file.name) for file in files if file.file and file.age]
-    faulty = [printable(file.file.name) for file in files if file.file and not file.age and not file.is_sound]
-    parts = [f"still as before, until fixed: {', '.join(old)}"] if old else []
-    parts += [f"with errors: {', '.join(faulty)}"] if faulty else []
-    return f"reloaded; {'; '.join(parts)}" if parts else ""
+    old = [file.file for file in files if file.file and file.age]
+    faulty = [file.file for file in files if file.file and not file.age and not file.is_sound]
+    if not old and not faulty:
+        return ""
+    above = os.path.commonpath([file.file.parent for file in files if file.file])
+
+    def named(found: Sequence[Path]) -> str:
+        return ", ".join(printable(str(file.relative_to(above))) for file in found)
+
+    parts = [f"still as before, until fixed: {named(old)}"] if old else []
+    parts += [f"with errors: {named(faulty)}"] if faulty else []
+    return f"reloaded; {'; '.join(parts)}"

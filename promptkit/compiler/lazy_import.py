@@ -77,8 +77,8 @@ class LazyImport:
             As for `promptkit.compiler.loading.loader.load`.
 
         names:
-            By the name of each recipe file: the names of the prompts that it is known to declare. What
-            it declares in truth is served, if that is something else.
+            By the path of each recipe file within the folder: the names of the prompts that it is known to
+            declare. What it declares in truth is served, if that is something else.
 
     Attributes:
         catalog:
@@ -273,7 +273,8 @@ class LazyImport:
 
     def _compiled_as(self, loaded: LoadedFile, importing: Callable[[Path], None]) -> CompiledFile:
         """What was compiled of a file before, unless a later file has changed what it declares."""
-        known = self._compiled.get(loaded.file.name) if loaded.file is not None else None
+        begun, file = self._begun, loaded.file
+        known = None if begun is None or file is None else self._compiled.get(begun.name_of(file))
         return known[1] if known is not None and known[0] == loaded else _compile(loaded, importing)
 
 

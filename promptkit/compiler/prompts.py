@@ -4,9 +4,9 @@ import inspect
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
-from functools import cached_property
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NoReturn, ParamSpec, TypeVar, overload
+from weakref import WeakKeyDictionary
 
 import attrs
 
@@ -14,6 +14,7 @@ from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.rendering import Renderer
 from promptkit.compiler.arguments import compile_arguments, misfit
+from promptkit.compiler.cached import cached_property
 from promptkit.compiler.options import Options, check_options, icons_of, meta_of, tags_of
 from promptkit.compiler.signature import (
     Parameter,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from promptkit.language.icons import Icon
     from promptkit.language.tool import Tool
 
-__all__ = ["Prompt", "declared_prompts", "prompt"]
+__all__ = ["Prompt", "declared_prompts", "imported_prompts", "prompt"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,6 +44,9 @@ R = TypeVar("R")
 declared_prompts: Final[ContextVar[list["Prompt[..., Any]"] | None]] = ContextVar(
     "declared_prompts", default=None
 )
+
+#: The prompts that modules make while Python itself imports them, as tests have it do.
+imported_prompts: Final[WeakKeyDictionary[ModuleType, list["Prompt[..., Any]"]]] = WeakKeyDictionary()
 
 
 @attrs.frozen(slots=False, eq=False, repr=False)
@@ -337,6 +341,10 @@ def prompt(  # noqa: PLR0913 (each is an option for authors)
         made = Prompt(function, options, location, dict(names) if is_local(function) else {})
         if (listener := declared_prompts.get()) is not None:
             listener.append(made)
+        elif type(module := sys.modules.get(function.__module__)) is ModuleType and (
+            getattr(module.__spec__, "_initializing", False)
+        ):
+            imported_prompts.setdefault(module, []).append(made)
         return made
 
     return decorate if function is None else decorate(function)

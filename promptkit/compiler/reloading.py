@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from types import MappingProxyType
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import structs
 
@@ -18,10 +18,12 @@ from promptkit.compiler.composition import CompiledFile, compose, owners_of, wit
 from promptkit.compiler.loaded_recipes import UNKNOWN, LoadedRecipes
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, begin
-from promptkit.compiler.loading.packages import ImportSnapshot
 from promptkit.compiler.loading.targets import split_target
 from promptkit.compiler.loading.watched_files import Stamps, WatchedFiles, compare, find_files
 from promptkit.errors.standard_error import say
+
+if TYPE_CHECKING:
+    from promptkit.compiler.loading.import_snapshot import ImportSnapshot
 
 __all__ = ["Reloader"]
 
@@ -122,11 +124,13 @@ class Reloader:
         return catalog
 
     def names_by_file(self) -> dict[str, list[str]]:
-        """Return the names of the prompts that each recipe file serves."""
+        """Return the names of the prompts that each recipe file serves, by its path within the folder."""
         names: dict[str, list[str]] = {}
-        for (is_prompt, name), file in owners_of(self._served).items():
-            if is_prompt and file is not None:
-                names.setdefault(file.name, []).append(name)
+        imports = None if self._last is None else self._last.imports
+        if isinstance(imports, FolderImport):
+            for (is_prompt, name), file in owners_of(self._served).items():
+                if is_prompt and file is not None:
+                    names.setdefault(imports.name_of(file), []).append(name)
         return names
 
     def start(
@@ -233,6 +237,7 @@ class Reloader:
     def _reload(self, paths: Iterable[str] = ()) -> None:
         """Compile the recipes anew, and publish them unless nothing would be left. *paths* have changed."""
         from promptkit.compiler.last_good import merge  # not for the first load
+        from promptkit.compiler.loading.import_snapshot import ImportSnapshot
 
         before = self._look_at(paths)
         self._settled = not before.is_being_written(_QUIET_MS / 1000)
@@ -265,7 +270,7 @@ class Reloader:
         self,
         merged: Sequence[CompiledFile],
         catalog: Catalog,
-        imports: ImportSnapshot,
+        imports: "ImportSnapshot",
     ) -> bool:
         """Publish a catalog, and return whether the modules of this load are those that are served now."""
         lost = not any(file.served for file in merged) and any(file.served for file in self._served)

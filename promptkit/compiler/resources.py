@@ -4,7 +4,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, Final, Generic, NoReturn, ParamSpec, TypeVar
 
 import attrs
@@ -13,6 +13,7 @@ import msgspec
 from promptkit.catalog.resources import CompiledResource, content_of
 from promptkit.catalog.uri_templates import URITemplate, expanded, is_template
 from promptkit.compiler.arguments import compile_arguments
+from promptkit.compiler.cached import cached_property
 from promptkit.compiler.docstrings import read_summary
 from promptkit.compiler.options import check_scopes
 from promptkit.compiler.signature import copied_attributes, read_signature

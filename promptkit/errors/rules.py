@@ -25,6 +25,7 @@ class Rule(Enum):
     FAILING_IMPORT = "PK104", "an import in a function that would fail"
     RELATIVE_PATH = "PK105", "a file that is looked for in the current folder"
     BAD_SUPPRESSION = "PK106", "a comment that is to ignore a finding, and ignores none"
+    NOT_SERVED = "PK107", "prompts that are not served, as their file or folder is not looked into"
     BAD_NAME = "PK201", "a name that some clients cannot show, or that people cannot type there"
     DUPLICATE_NAME = "PK202", "two prompts with the same name"
     BAD_METADATA = "PK203", "a title, description, tags or meta that cannot be sent"
@@ -83,6 +84,7 @@ WARNINGS: Final = frozenset(
         Rule.FAILING_IMPORT,
         Rule.RELATIVE_PATH,
         Rule.BAD_SUPPRESSION,
+        Rule.NOT_SERVED,
         Rule.SAYS_NOTHING,
         Rule.UNSENDABLE_VALUE,
         Rule.FORGOTTEN_F,

@@ -1,16 +1,17 @@
 """
 The root of a project with prompts, from which its tests may import as its recipes do.
 
-Every run of pytest comes here, so this imports nothing of promptkit, and reads few files.
+Every run of pytest comes here, so this imports next to nothing of promptkit, and reads few files.
 """
 
 import os
 import re
 import sys
-from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+
+from promptkit.compiler.loading.recipe_files import holds_recipes
 
 __all__ = ["make_importable", "root_of"]
 
@@ -23,9 +24,8 @@ _FOLDERS: Final = ("recipes", "prompts")
 #: The configuration of promptkit, in any table or key of a ``pyproject.toml``.
 _TABLE: Final = re.compile(rb"tool\.promptkit(?![\w-])")
 
-#: How much is read of a configuration, and of a module.
+#: How much is read of a configuration.
 _MAX_BYTES: Final = 1 << 20
-_READ_BYTES: Final = 1 << 16
 
 
 def make_importable(folder: Path) -> None:
@@ -65,38 +65,29 @@ def _counts(mark: Path, folder: Path) -> bool:
 @lru_cache
 def _root_with_prompts(folder: Path) -> str | None:
     root = root_of(folder)
-    places = (folder, *(root / name for name in _FOLDERS))
-    has_prompts = _is_configured(root) or any(map(_has_recipes, places))
+    has_prompts = (
+        _is_configured(root)
+        or any(_has_recipes(root / name) for name in _FOLDERS)
+        or holds_recipes(str(folder), below=False)
+    )
     return str(root) if has_prompts else None
 
 
 @lru_cache
 def _is_configured(root: Path) -> bool:
     file = root / "pyproject.toml"
-    return file.is_file() and _TABLE.search(_beginning(file, _MAX_BYTES)) is not None
+    return file.is_file() and _TABLE.search(_beginning(file)) is not None
 
 
 @lru_cache
 def _has_recipes(folder: Path) -> bool:
-    return any(b"promptkit" in _beginning(file, _READ_BYTES) for file in _modules(folder))
+    return holds_recipes(str(folder))
 
 
-def _modules(folder: Path) -> Iterator[Path]:
-    """Yield the Python files in a folder that may be recipes: tests, and what is private, are none."""
-    try:
-        files = sorted(folder.glob("*.py"))
-    except OSError:
-        return
-    for file in files:
-        is_private = file.name.startswith(("_", ".", "test_")) or file.name == "conftest.py"
-        if not is_private and file.is_file():  # a pipe would hold the run
-            yield file
-
-
-def _beginning(file: Path, limit: int) -> bytes:
-    """Return so much of a file; nothing if it cannot be read."""
+def _beginning(file: Path) -> bytes:
+    """Return so much of a file as is read; nothing if it cannot be read."""
     try:
         with file.open("rb") as stream:
-            return stream.read(limit)
+            return stream.read(_MAX_BYTES)
     except OSError:
         return b""

@@ -8,7 +8,8 @@ import pytest
 
 from promptkit.compiler.checks import Checks, configured_checks
 from promptkit.compiler.loading.configuration import Configuration, find_configuration, find_target
-from promptkit.compiler.loading.targets import looks_like_recipe, split_target
+from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
+from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.exceptions import LoadError, PromptkitError
 
 __all__ = ["add_targets", "checks_of", "target_of", "target_with"]
@@ -63,11 +64,11 @@ def add_targets(config: pytest.Config) -> None:
 
 def target_with(path: Path, config: pytest.Config) -> str | None:
     """
-    Return the target of this run that *path* belongs to: as the file that it is, or in its folder.
+    Return the target of this run that *path* belongs to: as the file that it is, or in or below its folder.
     """
     path = path.resolve()
     targets: list[str] = config.option.promptkit_targets
-    return next((target for target in targets if _place(target) in (path, path.parent)), None)
+    return next((target for target in targets if path.is_relative_to(_place(target))), None)
 
 
 def _configuration(config: pytest.Config) -> Configuration:
@@ -92,10 +93,13 @@ def _named(config: pytest.Config) -> Iterator[str]:
     for argument in config.args:
         path = (config.invocation_params.dir / argument.partition("::")[0]).resolve()
         if path.is_dir():
+            found = path.parent
             with suppress(LoadError):  # there is none
-                yield str(Path(find_target(path)).resolve())
-        files = path.glob("*.py") if path.is_dir() else [path]
-        if any(looks_like_recipe(str(file)) for file in files):
+                found = Path(find_target(path)).resolve()
+                yield str(found)
+            if not found.is_relative_to(path) and holds_recipes(str(path)):
+                yield str(path)
+        elif is_recipe(path.name) and mentions_prompts(str(path)):
             yield str(path)
 
 

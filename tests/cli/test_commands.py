@@ -108,6 +108,21 @@ def run(capsys, *argv):
     return code, printed.out, printed.err
 
 
+@pytest.mark.parametrize("name", ["check", "list", "serve"])
+def test_prompts_that_are_not_served_are_named(shelf, recipes, name):
+    """
+    By each command, with the rename that serves them; this keeps no other from being served.
+    """
+    recipes(test_forgotten=REVIEW)
+    command = [sys.executable, "-m", "promptkit", name, "recipes"]
+
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+
+    said = "warning PK107: 'review' is not served: test_forgotten.py is pytest's by its name"
+    assert f"recipes/test_forgotten.py:7: {said}" in ran.stdout + ran.stderr
+    assert "rename the file to forgotten.py, or move its prompts to such a file" in ran.stdout + ran.stderr
+
+
 class TestCheck:
     def test_six_mistakes(self, faulty, capsys):
         """

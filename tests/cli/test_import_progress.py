@@ -42,6 +42,18 @@ def gate(monkeypatch):
     return gate
 
 
+def test_a_recipe_in_a_folder_below(recipes, gate):
+    """
+    It is named by its path, as another may have its name.
+    """
+    folder = recipes()
+    recipes(folder="recipes/ops", slow=WAITS)
+    with importing(folder, gate, "import"):
+        told = import_progress(str(folder), "import")
+
+    assert told == ": ops/slow.py is at line 7"
+
+
 def test_the_line_of_the_recipe_is_named(recipes, gate):
     """
     Of what is called on the way, the outermost line is told: it is the recipe's own.

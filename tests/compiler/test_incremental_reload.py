@@ -325,7 +325,7 @@ def test_an_edit_of_the_package_itself_executes_everything(author):
 
 def test_a_module_in_a_folder_below_that_is_imported_by_a_short_name(author):
     """
-    Such a module has no place in the package, so everything is executed.
+    It is the recipe in that folder, which is executed once.
     """
     (author.folder / "below").mkdir()
     author.write("below/part")
@@ -335,7 +335,7 @@ def test_a_module_in_a_folder_below_that_is_imported_by_a_short_name(author):
 
     author.write("below/part", says="new")
 
-    assert author.reload() == ["a", "b", "part"]
+    assert author.reload() == ["a", "below.part"]
 
 
 def test_prompts_belong_to_their_file_whoever_makes_them(author):

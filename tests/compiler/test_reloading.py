@@ -751,10 +751,13 @@ class TestImportsThatHang:
         assert f"promptkit: {author.folder / 'greet.py'} has been importing for 0 s" in said
         assert "still as before, until fixed: greet.py" in said
 
-    def test_a_compilation_that_hangs(self, watched):
+    @pytest.mark.parametrize("hangs", ["while True: pass", "import sys; sys.release.wait()"])
+    def test_a_compilation_that_hangs(self, watched, monkeypatch, hangs):
         """
-        What runs of a file after its import, such as completers, hangs no less.
+        What runs of a file after its import, such as completers, hangs no less, and keeps no other from being
+        compiled.
         """
+        monkeypatch.setattr(sys, "release", threading.Event(), raising=False)
         author = watched(greet=greet("one"), part=greet("bye", "part"))
         endless = f"""
 from typing import Annotated
@@ -763,7 +766,7 @@ from promptkit import Arg, prompt
 
 class Endless:
     def __iter__(self):
-        while True: pass
+        {hangs}
 
 @prompt
 def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
@@ -776,6 +779,7 @@ def greet(a: Annotated[str, Arg(complete=Endless())] = "") -> str:
         author.write("greet.py", greet("two"))
 
         author.wait_for(greet="two", part="see you")
+        sys.release.set()
 
     @pytest.mark.parametrize("target", [None, "greet.py", "greet.py:greet"])
     def test_a_package_that_is_mended(self, watched, target):
@@ -1121,6 +1125,38 @@ class TestFindingFiles:
         assert found.concerns(str(real))
         assert set(found.files) == {str(folder / "a.py"), str(real)}
 
+    @pytest.mark.parametrize("end", ["/", "../..", "/proc/self/root", "/proc/self"])
+    def test_a_link_that_leads_out_of_the_folder(self, tmp_path, end):
+        """
+        Nothing outside is walked, however it is linked; a folder that is not there is none all the same.
+        """
+        folder = tmp_path / "recipes"
+        (folder / "below").mkdir(parents=True)
+        (folder / "a.py").touch()
+        (folder / "below" / "all").symlink_to(end)
+        found = find_files(folder)
+
+        assert found.scanned == {str(folder), str(folder / "below")}
+        assert set(found.files) == {str(folder / "a.py")}
+        assert found.skipped == ()
+        assert find_files(tmp_path / "none").folders == {str(tmp_path / "none"): None}
+
+    def test_links_that_may_not_be_read(self, tmp_path, monkeypatch):
+        """
+        They end nothing: some in /proc refuse to say where they lead.
+        """
+        (tmp_path / "a.py").symlink_to("b.py")
+        (tmp_path / "b.py").touch()
+        (tmp_path / "below").mkdir()
+        (tmp_path / "link").symlink_to("below")
+
+        def refuse(path, **options):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+
+        monkeypatch.setattr(os, "readlink", refuse)
+
+        assert set(find_files(tmp_path).files) == {str(tmp_path / "a.py"), str(tmp_path / "b.py")}
+
     def test_a_file_that_is_not_there_yet(self, tmp_path):
         """
         A file that a recipe looked for and did not find is watched for.
@@ -1162,14 +1198,14 @@ class TestFindingFiles:
         """
         A walk comes to an end, and says that it did not see everything.
         """
-        monkeypatch.setattr("promptkit.compiler.loading.watched_files._MAX_FOLDERS", 3)
+        monkeypatch.setattr("promptkit.compiler.loading.recipe_files._MAX_FOLDERS", 3)
         for name in "abcd":
             (tmp_path / name).mkdir()
 
         found = find_files(tmp_path)
 
         assert len(found.scanned) == 3
-        assert "further folders: there are too many" in found.skipped[0]
+        assert "there are too many folders" in found.skipped[0]
 
     @pytest.mark.parametrize("end", ["loop", "nowhere", "a.py/x", "x" * 300])
     def test_links_that_lead_nowhere(self, tmp_path, end):
@@ -1217,6 +1253,55 @@ class TestFindingFiles:
         assert str(Path(odd, "a.py")) in found.files
         assert len(found.skipped) == 1
         assert found.skipped[0].isprintable()
+
+
+class TestFoldersBelow:
+    def test_an_edit_of_one_of_two_files_of_one_name(self, watched):
+        """
+        Each is its own recipe, and what it imports from above is watched.
+        """
+        author = watched(ship=greet("here"), _tone="TONE = 'kind'")
+        below = author.folder / "ops" / "deep"
+        below.mkdir(parents=True)
+        (below / "ship.py").write_text(
+            "from promptkit import prompt\nfrom ..._tone import TONE\n"
+            "@prompt\ndef deep() -> str:\n    return TONE\n"
+        )
+        author.wait_for(greet="here", deep="kind")
+        author.write("_tone.py", "TONE = 'curt'")
+        author.wait_for(greet="here", deep="curt")
+        (below / "ship.py").unlink()
+        author.wait_for(greet="here")
+        author.write("ship.py", greet("there"))
+        author.wait_for(greet="there")
+
+    def test_a_broken_one_is_named_by_its_path(self, watched, capsys):
+        """
+        Another file may have its name, too.
+        """
+        author = watched(ship=greet("here"))
+        (author.folder / "ops").mkdir()
+        (author.folder / "ops" / "ship.py").write_text(greet("deep", "deep"))
+        author.wait_for(greet="here", deep="deep")
+        (author.folder / "ops" / "ship.py").write_text("(")
+        author.codes()
+
+        assert "still as before, until fixed: ops/ship.py" in capsys.readouterr().err
+
+    def test_what_a_recipe_imports_through_a_link(self, watched, tmp_path):
+        """
+        It is watched, as it was read, though the link is not followed.
+        """
+        (tmp_path / "shared").mkdir()
+        (tmp_path / "shared" / "tone.py").write_text("TONE = 'kind'")
+        author = watched(ship=greet("here"))
+        (author.folder / "_shared").symlink_to(tmp_path / "shared")
+        tells = "from promptkit import prompt\nfrom ._shared.tone import TONE\n"
+        author.write("tell.py", tells + "@prompt\ndef tell() -> str:\n    return TONE\n")
+        author.wait_for(greet="here", tell="kind")
+        (tmp_path / "shared" / "tone.py").write_text("TONE = 'curt'")
+
+        author.wait_for(greet="here", tell="curt")
 
 
 class TestOddEntriesWhileWatching:

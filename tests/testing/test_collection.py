@@ -229,20 +229,23 @@ class TestBesideCheck:
     def test_they_find_the_same(self, target, project, both, pytester):
         """
         The same findings, of the catalog, for clients, in renderings and outside of prompts; the same is
-        ignored; and neither looks into folders below, which are not served.
+        ignored; and both look into folders below, but for those that are not served.
         """
         project("finding", "sound", **DELICATE)
-        project("finding", "unserved", folder="recipes/drafts")
+        project("unserved", folder="recipes/ops/deep")
+        project("finding", "unserved", folder="recipes/_drafts")
+        project(folder="recipes", test_forgotten=RECIPES["finding"].replace("greet", "forgotten"))
         (pytester.path / "pyproject.toml").write_text(
             "[tool.promptkit]\nignore = ['PK210']\nclients = ['zed']\n"
         )
 
         by_check, by_pytest, ran = both(*target)
 
-        assert {code for _, _, code in by_check} >= {"PK101", "PK103", "PK207", "PK211", "PK501"}
+        assert {code for _, _, code in by_check} >= {"PK101", "PK103", "PK107", "PK207", "PK211", "PK501"}
         assert "PK210" not in ran.stdout.str()
         assert by_pytest == by_check
         assert "drafts" not in ran.stdout.str()
+        assert "recipes/ops/deep/unserved.py::unserved" in ran.stdout.str()
 
     @pytest.mark.parametrize("target", ["recipes/twins.py", "recipes/twins.py:lower"])
     def test_a_file_or_an_object_is_all_that_is_looked_at(self, target, project, both, pytester):
@@ -262,7 +265,7 @@ class TestBesideCheck:
         A folder of the project is named: what is served below it is tested, and what has no prompts is not.
         """
         project("sound")
-        project("finding", folder="recipes/drafts")
+        project("finding", folder="recipes/_drafts")
         project(folder="tests", util="def area(): return raduis", test_it="def test(): pass")
 
         assert outcomes(run("--promptkit", ".")) == (

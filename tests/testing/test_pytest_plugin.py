@@ -422,9 +422,9 @@ UNRELATED = {
 #: Each makes a project one with prompts.
 RELATED = {
     "pyproject.toml": "[tool.promptkit]\ntarget = 'src/prompts'\n",
-    "prompts/review.py": "from promptkit import prompt\n",
-    "recipes/review.py": "from promptkit import prompt\n",
-    "tests/review.py": "from promptkit import prompt\n",
+    "prompts/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
+    "recipes/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
+    "tests/review.py": "from promptkit import prompt\n@prompt\ndef review(): ...\n",
 }
 
 #: Notes what a run of pytest has imported and changed.
@@ -434,7 +434,8 @@ LOOKS = """
     def test_modules():
         names = {name for name in sys.modules if name.startswith("promptkit")}
         own = {"promptkit.testing", "promptkit.testing.pytest_plugin", "promptkit.testing.project_root"}
-        assert names == {"promptkit", "promptkit.version", *own}
+        packages = {"promptkit", "promptkit.compiler", "promptkit.compiler.loading"}
+        assert names == {*packages, "promptkit.version", "promptkit.compiler.loading.recipe_files", *own}
         assert "msgspec" not in sys.modules
 
     def test_path(pytestconfig):

@@ -574,6 +574,25 @@ class TestNothingStale:
 
         assert [each["name"] for each in ask()] == ["a", "b", "greet"]
 
+    def test_a_folder_below(self, listed):
+        """
+        A recipe in a new folder is seen by the next start, so is one that is added to it, and a file that
+        makes the folder a skill.
+        """
+        folder, ask = listed
+        source = 'from promptkit import prompt\nprompt(name={!r})(lambda: "x")\n'
+        (folder / "ops" / "deep").mkdir(parents=True)
+        found = []
+        for path, text in (
+            ("ops/deep/late.py", source.format("b")),
+            ("ops/late.py", source.format("c")),
+            ("ops/deep/SKILL.md", ""),
+        ):
+            (folder / path).write_text(text)
+            found.append([[each["name"] for each in ask()] for _ in range(2)])
+
+        assert found == [[["a", "b", "greet"]] * 2, [["a", "b", "c", "greet"]] * 2, [["a", "c", "greet"]] * 2]
+
     def test_a_recipe_that_is_gone(self, listed):
         """
         A prompt that is gone from its file is not listed any more.
@@ -1217,6 +1236,25 @@ class TestLazyImport:
         gate.touch()
 
         assert told == {0, 2, 3, 4, 5}
+        assert hear(process)["id"] == 1
+
+    def test_a_file_below_is_another_than_one_of_its_name(self, recipes, talk, start):
+        """
+        Its prompt waits for it alone, too.
+        """
+        folder = recipes(gated=NAMED.format(name="gated"), free=NAMED.format(name="free"))
+        recipes(folder="recipes/ops", free=NAMED.format(name="deep"))
+        gate = folder.parent / "gate.open"
+        gate.touch()
+        talk(folder, initialize("2025-11-25"))
+        gate.unlink()
+        process = start(folder, TEST_GATE_IN_RECIPE="1")
+        say(process, initialize("2025-11-25"), request(1, "prompts/get", {"name": "gated"}))
+        say(process, request(2, "prompts/get", {"name": "deep"}), request(3, "prompts/get", {"name": "free"}))
+        told = {hear(process)["id"] for _ in range(3)}
+        gate.touch()
+
+        assert told == {0, 2, 3}
         assert hear(process)["id"] == 1
 
     def test_what_needs_all_files_waits_for_them(self, early):

@@ -21,8 +21,8 @@ __all__ = ["MadePrompts", "declared_in", "named_declarations"]
 MadePrompts: TypeAlias = Mapping[str, Sequence[Prompt[..., Any]]]
 
 
-def declared_in(
-    file: Path, module: object, name: str, recipes: Container[str], made: MadePrompts
+def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
+    file: Path, module: object, name: str, recipes: Container[str], made: MadePrompts, *, package: str
 ) -> LoadedFile:
     """
     Return what a module declares, and what it holds of modules of its package that are no recipes.
@@ -43,10 +43,13 @@ def declared_in(
         made:
             The prompts that were made. The names in a module are not enough: one prompt's name may have
             been defined again below it.
+
+        package:
+            The package that is meant: what others define is not declared here.
     """
     own = [prompt for prompt in made.get(name, ()) if not _is_left_over(prompt, module)]
     held = list(namespace_of(module).values())
-    inside = f"{name.rpartition('.')[0]}." if name in recipes else f"{name}."
+    inside = f"{package}."
     own += [
         value
         for value in held

@@ -9,7 +9,7 @@ from contextlib import suppress
 from importlib.machinery import BYTECODE_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
 from promptkit.compiler.prompts import declared_prompts
@@ -28,6 +28,9 @@ __all__ = [
     "place_module",
     "remove_module",
 ]
+
+#: Identifies a version of a file.
+Version: TypeAlias = tuple[int, ...]
 
 
 def active_finders() -> "list[Finder]":
@@ -115,6 +118,7 @@ class PackageFinder(Finder):
         self.executions = Executions()
         self.kept: AbstractSet[str] = frozenset()
         self.read: set[str] = set()
+        self.versions: dict[str, Version] = {}
         self._again = again
         self._within = (str(folder), f"{str(folder).rstrip(os.sep)}{os.sep}")
 
@@ -124,23 +128,31 @@ class PackageFinder(Finder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return how to import *fullname*, if it is the package or in its folder."""
+        """Return how to import *fullname*, if it is the package or in it, and in its folder."""
         folder, inside = self._within
         below = path is not None and any(place == folder or place.startswith(inside) for place in path)
-        if not below and fullname != self.package:
+        if fullname != self.package and not (below and fullname.startswith(f"{self.package}.")):
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and type(spec.loader) is SourceFileLoader:
             spec.loader = self.loader(fullname, spec.loader.path)
         return spec
 
-    def keep(self, executions: Executions) -> None:
-        """Take over what was executed before, and is not to be executed again."""
+    def keep(self, executions: Executions, versions: Mapping[str, Version]) -> None:
+        """Take over what was executed before, and is not to be again. *versions* are its files' of then."""
         self.executions, self.kept = executions, frozenset(executions.by_name)
+        for file in {one.file for one in executions if one.file}:
+            self.versions[file] = versions.get(file) or _version_of(file)
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the file of any module has changed since it was imported."""
+        return any(version != _version_of(path) for path, version in self.versions.items())
 
     def loader(self, name: str, path: str) -> SourceFileLoader:
         """Return the loader of the module in the file at *path*."""
         self.read.add(path)
+        self.versions[path] = _version_of(path)
         return SourceLoader(name, path, again=self._again, executions=self.executions)
 
 
@@ -198,7 +210,7 @@ class SiblingFinder(Finder):
     """
     Finds ``import helpers`` beside a recipe, unless another module of that name can be imported.
 
-    The module is the one of the package (``recipes.helpers``), so that it exists once.
+    The module is the one of the package (``recipes.helpers``), and so are those below it: each exists once.
 
     Args:
         package:
@@ -232,19 +244,22 @@ class SiblingFinder(Finder):
     ) -> ModuleSpec | None:
         """Return how to import *fullname*, if there is such a file or folder beside the recipes."""
         if path is not None:
-            return None
+            return self._spec(fullname) if fullname.partition(".")[0] in self.found else None
         beside = self._beside + fullname
         if not (os.path.isfile(f"{beside}.py") or os.path.isdir(beside)) or self._is_elsewhere(
             fullname, target
         ):
             return None
-        return ModuleSpec(fullname, self)  # type: ignore[arg-type]  # it has what imports ask for
+        return self._spec(fullname)
+
+    def _spec(self, name: str) -> ModuleSpec:
+        return ModuleSpec(name, self)  # type: ignore[arg-type]  # it has what imports ask for
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the package's own module."""
         module = importlib.import_module(f"{self.package}.{spec.name}")
         self.own_spec = module.__spec__
-        self.found.add(spec.name)
+        self.found.add(spec.name.partition(".")[0])
         return module
 
     def exec_module(self, module: ModuleType) -> None:
@@ -260,6 +275,15 @@ class SiblingFinder(Finder):
             if finder.find_spec(name, places, target) is not None:
                 return True
         return False
+
+
+def _version_of(path: str) -> Version:
+    """Identifies a version of a file, also if it was written twice in a moment, or its time was reset."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def remove_module(name: str) -> None:

@@ -12,6 +12,8 @@ from promptkit.compiler.loading.declarations import MadePrompts, declared_in, na
 from promptkit.compiler.loading.executions import Execution, collecting
 from promptkit.compiler.loading.interpreter import exit_if_forked, raise_if_interrupted
 from promptkit.compiler.loading.packages import Package, import_package, note_missing, read_files
+from promptkit.compiler.loading.recipe_files import mentions_prompts
+from promptkit.compiler.loading.recipe_search import FoundFiles
 from promptkit.compiler.prompts import declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.diagnostics import Diagnostic
@@ -41,7 +43,7 @@ class FolderImport:
             The folder, whose files become modules of one package.
 
         names:
-            The names of the recipe files, in order.
+            The paths of the recipe files within it, in order.
 
         importing:
             Called with each file before it is imported. If it raises, the file is not imported, and
@@ -50,11 +52,11 @@ class FolderImport:
         attribute:
             What to take of the only file; ``""`` for all that it declares.
 
-        unreadable:
-            Files that cannot be read, and why.
+        found:
+            All that was found in the folder, if it is the target.
 
-        root:
-            The folder, if it is the target.
+        keep:
+            As for `promptkit.compiler.loading.packages.import_package`.
 
         before:
             An earlier import, which is finished, and whose modules are still in `sys.modules`. They are used
@@ -72,8 +74,8 @@ class FolderImport:
         importing: Callable[[Path], None] = ignore,
         attribute: str = "",
         *,
-        unreadable: Iterable[LoadedFile] = (),
-        root: Path | None = None,
+        found: FoundFiles | None = None,
+        keep: bool = False,
         before: "FolderImport | None" = None,
         changed: Iterable[str] = (),
     ) -> None:
@@ -81,21 +83,23 @@ class FolderImport:
         self.folder = folder
         self._importing = importing
         self._attribute = attribute
-        self._unreadable = tuple(unreadable)
-        self._root = root
+        self._files = found
+        self._keep = keep
         self._lock = RLock()  # a recipe may ask for another one
         self.package: Package | LoadedFile | None = None
-        # By the stems of the files' names, as all below: paths are slow to look up.
+        # By the names of the files without their suffix, as all below: paths are slow to look up.
         self._found: dict[str, ModuleType | LoadedFile] = {}
         self.declared: dict[str, LoadedFile] = {}
+        self.unserved: dict[str, Diagnostic | None] = {}
         self._recipes: set[str] = set()
         self._before = before if before is not None and before.folder == folder else None
         self._changed = frozenset(changed)
-        self.stems: tuple[str, ...] = ()
+        # With the name of the module in the package: ops.deploy of ops/deploy.
+        self.stems: dict[str, str] = {}
         if self._before is not None and self._before.names == self.names:
             self.names, self.stems = self._before.names, self._before.stems
         else:
-            self.stems = tuple(name[:-3] for name in self.names)
+            self.stems = {name[:-3]: name[:-3].replace(os.sep, ".") for name in self.names}
         # Each is made once, and not before it is needed: paths are slow to make.
         self.paths: dict[str, Path] = {} if self._before is None else self._before.paths
 
@@ -106,8 +110,7 @@ class FolderImport:
             self.names,
             importing,
             self._attribute,
-            unreadable=self._unreadable,
-            root=self._root,
+            found=self._files,
             before=self,
             changed=changed,
         )
@@ -140,16 +143,21 @@ class FolderImport:
             for stem in self.stems:
                 if stem not in self._found:
                     self._import(stem)
-            by_file = [*self._declare(), *self._unreadable]
+            by_file = [*self._declare(), *(() if self._files is None else self._files.unreadable)]
             read, read_before = self._read()
-            self._before, self._importing = None, ignore  # neither is kept alive
             if isinstance(package, LoadedFile):
                 by_file.append(package)
-            elif self._attribute and isinstance(module := self._found[self.stems[0]], ModuleType):
-                file = self._file(self.stems[0])
-                by_file = [named_declarations(f"{file}:{self._attribute}", file, module, self._attribute)]
+            elif self._attribute:
+                by_file = [self._named(one) for one in by_file]
+            by_file += self._unserved(by_file)
+            self._before, self._importing = None, ignore  # neither is kept alive
             by_file.sort(key=lambda one: str(one.file))
-            return Recipes(by_file=by_file, root=self._root, read=read, read_before=read_before)
+            root = None if self._files is None else self._files.root
+            return Recipes(by_file=by_file, root=root, read=read, read_before=read_before)
+
+    def name_of(self, file: Path) -> str:
+        """Return the path of a file within the folder."""
+        return str(file).removeprefix(os.path.join(str(self.folder), ""))
 
     def _file(self, stem: str) -> Path:
         if (file := self.paths.get(stem)) is None:
@@ -164,9 +172,9 @@ class FolderImport:
         if isinstance(package, LoadedFile):
             self._found[stem] = LoadedFile(file, diagnostics=package.diagnostics)
             return
-        name = f"{package.name}.{stem}"
+        name = f"{package.name}.{self.stems[stem]}"
         execution = Execution(name)
-        self._found[stem] = found = self._attempt(file, partial(package.import_file, stem), execution)
+        self._found[stem] = found = self._attempt(file, partial(package.import_file, name, file), execution)
         if execution.made or execution.read:  # by a module that another loader has executed
             package.executions.add(execution)
         if isinstance(found, LoadedFile):
@@ -175,17 +183,19 @@ class FolderImport:
     def _open_package(self) -> Package | LoadedFile:
         """The package, imported when it is first needed; or why it cannot be imported."""
         if self.package is None:
-            before, call = self._before, partial(import_package, self.folder)
+            before, call = self._before, partial(import_package, self.folder, keep=self._keep)
             if before is not None and isinstance(before.package, Package):
                 call = partial(call, before.package, self._changed.union(before.failed))
             init = self.folder / "__init__.py"
             self.package = package = self._attempt(init, call, Execution(init.stem))
             if isinstance(package, Package):
                 inside = f"{package.name}."
-                self._recipes = {inside + stem for stem in self.stems}
+                self._recipes = {inside + name for name in self.stems.values()}
                 kept = {name: package.executions.module(name) for name in package.kept & self._recipes}
                 self._found = {
-                    stem: module for stem in self.stems if (module := kept.get(inside + stem)) is not None
+                    stem: module
+                    for stem, name in self.stems.items()
+                    if (module := kept.get(inside + name)) is not None
                 }
         return self.package
 
@@ -223,11 +233,12 @@ class FolderImport:
         """What each file declares. What is as before is the same object."""
         same: Mapping[str, LoadedFile] = {}
         if self._before is not None and isinstance(self.package, Package):
-            now, then, kept, inside = self.made, self._before.made, self._kept, f"{self.package.name}."
+            now, then, kept, inside = self.made, self._before.made, self.package.kept, f"{self.package.name}."
+            declared = self._before.declared
             same = {
-                stem: declared
-                for stem, declared in self._before.declared.items()
-                if (name := inside + stem) in kept and now.get(name, ()) == then.get(name, ())
+                stem: declared[stem]
+                for stem, module in self.stems.items()
+                if (name := inside + module) in kept and now.get(name, ()) == then.get(name, ())
             }
         self.declared = {stem: same.get(stem) or self._declared_in(stem) for stem in self.stems}
         return list(self.declared.values())
@@ -236,22 +247,52 @@ class FolderImport:
         package, found, file = self._open_package(), self._found[stem], self._file(stem)
         if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
             return found if isinstance(found, LoadedFile) else LoadedFile(file)
-        return declared_in(file, found, f"{package.name}.{stem}", self._recipes, self.made)
+        return declared_in(
+            file, found, f"{package.name}.{self.stems[stem]}", self._recipes, self.made, package=package.name
+        )
 
-    @property
-    def _kept(self) -> frozenset[str]:
-        """The names of the modules that an earlier import has executed."""
-        return self.package.kept if isinstance(self.package, Package) else frozenset()
+    def _named(self, loaded: LoadedFile) -> LoadedFile:
+        """What the target names of its only file, unless that cannot be imported."""
+        (found,) = self._found.values()
+        file = loaded.file
+        if file is None or not isinstance(found, ModuleType):
+            return loaded
+        return named_declarations(f"{file}:{self._attribute}", file, found, self._attribute)
+
+    def _unserved(self, by_file: Iterable[LoadedFile]) -> list[LoadedFile]:
+        """The files that define prompts, are no recipes, and whose prompts no recipe imports."""
+        others = () if self._files is None else self._files.others
+        before = {} if self._before is None else self._before.unserved
+        self.unserved = {
+            path: before[path] if path in before and path not in self._changed else _unserved_prompts(path)
+            for path in others
+        }
+        faults = {path: fault for path, fault in self.unserved.items() if fault is not None}
+        if not faults:
+            return []
+        served = {one.location.file for file in by_file for one in file.prompts}
+        served.update(one.location.file for file in by_file for one in file.resources)
+        served.update(str(file.file) for file in by_file)  # a package that cannot be imported
+        return [LoadedFile(Path(path), diagnostics=(faults[path],)) for path in faults.keys() - served]
 
     def _read(self) -> tuple[set[str], set[str]]:
         """The paths of the files that this import has read, and of those that only an earlier one has."""
         read, read_before = read_files()
         if isinstance(self.package, LoadedFile):
             read.add(str(self.folder / "__init__.py"))
-        inside = f"{self.package.name}." if isinstance(self.package, Package) else ""
-        kept = self._kept
-        read.update(str(self._file(stem)) for stem in self.stems if inside + stem not in kept)
+        kept, inside = frozenset[str](), ""
+        if isinstance(self.package, Package):
+            kept, inside = self.package.kept, f"{self.package.name}."
+        read.update(str(self._file(stem)) for stem, name in self.stems.items() if inside + name not in kept)
         return read, read_before - read
+
+
+def _unserved_prompts(path: str) -> Diagnostic | None:
+    if not mentions_prompts(path):
+        return None
+    from promptkit.compiler.loading.unserved import unserved_prompts  # few files have such a fault
+
+    return unserved_prompts(path)
 
 
 def fault_of(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:

@@ -71,7 +71,7 @@ def _location_of(error: BaseException, file: Path, folder: Path | None) -> Locat
         return _location_of_syntax_error(error, error.filename)
 
     def is_recipe(frame: FrameSummary) -> bool:
-        return Path(frame.filename).parent == folder or frame.filename == str(file)
+        return folder in Path(frame.filename).parents or frame.filename == str(file)
 
     location = Location(str(file))
     for frame in dropwhile(lambda frame: not is_recipe(frame), extract_tb(error.__traceback__)):

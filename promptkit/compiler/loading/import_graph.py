@@ -47,9 +47,6 @@ class ImportGraph:
                 self._dynamic.append(name)
             elif imports.reads:
                 self._reading.append(name)
-        # ``import folder.module`` beside a recipe makes a module of another name.
-        names = executions.by_name
-        self._is_closed = all(name == package or name.startswith(f"{package}.") for name in names)
 
     def affected(self, changed: Iterable[str]) -> set[str] | None:
         """
@@ -59,8 +56,6 @@ class ImportGraph:
             changed:
                 The paths of the files that are others now, that are new or that are gone.
         """
-        if not self._is_closed:
-            return None
         names, others = set[str](), False
         for path in changed:
             names.update(reading := self._readers.get(path, ()))

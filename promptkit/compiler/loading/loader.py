@@ -7,12 +7,10 @@ recipes are loaded all the same.
 
 import importlib
 import os
-import stat
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +23,8 @@ from promptkit.compiler.loading.interpreter import (
     preserve_interpreter,
     raise_if_interrupted,
 )
+from promptkit.compiler.loading.recipe_search import find_recipes
 from promptkit.compiler.loading.targets import project_root, split_target, suggest
-from promptkit.compiler.loading.watched_files import is_test
 from promptkit.compiler.prompts import Prompt, declared_prompts
 from promptkit.compiler.recipes import LoadedFile, Recipes
 from promptkit.errors.exceptions import LoadError
@@ -36,13 +34,16 @@ __all__ = ["FolderImport", "ModuleImport", "Recipes", "begin", "load"]
 
 def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Recipes:
     """
-    Import the recipes at *target* and return what they declare. What was imported before is imported anew.
+    Import the recipes at *target* and return what they declare.
+
+    A module that is imported already, by anybody, is used as it is: a test may have patched it. If a file has
+    changed since it was imported here, everything is imported anew.
 
     Args:
         target:
-            A folder, whose ``*.py`` files are the recipes except for tests and for files whose names
-            begin with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``,
-            where the object is a prompt, a resource, or several.
+            A folder, whose ``*.py`` files are the recipes, and those below it, except for tests and for what
+            begins with ``_``; a file; a dotted module; or ``module:object`` or ``file.py:object``, where the
+            object is a prompt, a resource, or several.
 
         importing:
             Called with each file of a folder before it is imported. If it raises, the file is not
@@ -51,7 +52,7 @@ def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Reci
     Raises:
         LoadError: If there is no such folder, file, module or object.
     """
-    return begin(target, importing).finish()
+    return begin(target, importing, keep=True).finish()
 
 
 def begin(
@@ -59,6 +60,8 @@ def begin(
     importing: Callable[[Path], None] = ignore,
     before: "FolderImport | None" = None,
     changed: Iterable[str] = (),
+    *,
+    keep: bool = False,
 ) -> "FolderImport | ModuleImport":
     """
     Begin to load the recipes at *target*: its files are known, and imported when they are asked for.
@@ -76,6 +79,9 @@ def begin(
         changed:
             The paths of the files that have changed since then.
 
+        keep:
+            Whether modules that are imported already are used, as `load` does.
+
     Raises:
         LoadError: If there is no such folder or file.
     """
@@ -88,12 +94,14 @@ def begin(
     except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
         raise LoadError(str(target), f"it cannot be found: {error}") from None
     if os.path.isdir(path):
-        return _begin_folder(Path(path), str(target), importing, before, changed)
+        return _begin_folder(Path(path), str(target), importing, before, changed, keep=keep)
     if os.path.isfile(path):
         if not path.endswith(".py"):
             raise LoadError(str(target), "it is not a Python file")
         folder, file = os.path.split(path)
-        return FolderImport(Path(folder), [file], importing, attribute, before=before, changed=changed)
+        return FolderImport(
+            Path(folder), [file], importing, attribute, before=before, changed=changed, keep=keep
+        )
     if name.endswith(".py") or os.sep in name or "/" in name:
         raise LoadError(str(target), f"there is no such file or folder{suggest(name)}")
     return ModuleImport(str(target), name, attribute, importing)
@@ -130,44 +138,19 @@ class ModuleImport:
         return self._load()
 
 
-def _begin_folder(
+def _begin_folder(  # noqa: PLR0913 (as `begin`)
     folder: Path,
     target: str,
     importing: Callable[[Path], None],
     before: FolderImport | None = None,
     changed: Iterable[str] = (),
+    *,
+    keep: bool = True,
 ) -> FolderImport:
-    try:
-        with os.scandir(folder) as entries:
-            found = sorted((one for one in entries if _is_recipe(one.name)), key=attrgetter("name"))
-    except OSError as error:
-        raise LoadError(target, f"it cannot be read: {error.strerror}") from None
-    names, unreadable = [], []
-    for entry in found:
-        try:
-            # Most are plain files, and this is known from the folder.
-            mode = stat.S_IFREG if entry.is_file(follow_symlinks=False) else os.stat(entry.path).st_mode
-        except OSError as error:  # a link that leads nowhere, in circles or into a locked folder
-            unreadable.append(_unreadable(folder / entry.name, error.strerror))
-            continue
-        if stat.S_ISREG(mode):
-            names.append(entry.name)
-        elif not stat.S_ISDIR(mode):
-            unreadable.append(_unreadable(folder / entry.name, "it is a pipe, a socket or a device"))
+    found = find_recipes(folder, target)
     return FolderImport(
-        folder, names, importing, unreadable=unreadable, root=folder, before=before, changed=changed
+        folder, found.names, importing, found=found, before=before, changed=changed, keep=keep
     )
-
-
-def _is_recipe(name: str) -> bool:
-    # Editors and archives leave files whose names begin with a dot.
-    return name.endswith(".py") and not name.startswith(("_", ".")) and not is_test(name)
-
-
-def _unreadable(file: Path, reason: str | None) -> LoadedFile:
-    from promptkit.compiler.loading.import_errors import import_failed
-
-    return LoadedFile(file, diagnostics=(import_failed(file, f"cannot be read: {reason}"),))
 
 
 def _load_module(target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> Recipes:
@@ -203,4 +186,4 @@ def _load_module(target: str, name: str, attribute: str, importing: Callable[[Pa
     by_module: dict[str, list[Prompt[..., Any]]] = {}
     for prompt in made:
         by_module.setdefault(prompt.__module__, []).append(prompt)
-    return Recipes(by_file=[declared_in(file or Path(name), module, name, frozenset(), by_module)])
+    return Recipes(by_file=[declared_in(file or Path(name), module, name, (), by_module, package=name)])

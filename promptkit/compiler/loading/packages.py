@@ -24,7 +24,6 @@ from promptkit.compiler.loading.finders import (
     active_finders,
     import_state,
     namespace_of,
-    place_module,
     remove_module,
 )
 from promptkit.compiler.loading.interpreter import preserve_interpreter
@@ -34,10 +33,10 @@ from promptkit.compiler.loading.targets import package_of, project_root
 if TYPE_CHECKING:
     from promptkit.compiler.loading.import_graph import ImportGraph
 
-__all__ = ["ImportSnapshot", "Package", "abandon_imports", "import_package", "note_missing", "read_files"]
+__all__ = ["Package", "abandon_imports", "import_package", "note_missing", "read_files"]
 
-#: The folders that were imported already.
-_imported: set[str] = set()
+#: What has imported each folder last.
+_imported: dict[str, PackageFinder] = {}
 
 
 class Package:
@@ -71,26 +70,34 @@ class Package:
         above = (".".join(parts[:count]) for count in range(1, len(parts)))
         self._parents = {name: sys.modules[name] for name in above if name in sys.modules} | {name: module}
 
-    def import_file(self, stem: str) -> ModuleType:
+    def import_file(self, name: str, file: Path) -> ModuleType:
         """
         Import one file, unless another file has imported it already, and return its module.
 
         Args:
-            stem:
-                The name of the file, without its suffix.
+            name:
+                The full name of the module.
+
+            file:
+                The path of the file.
 
         Raises:
+            ImportError: If another file has that name.
+
             BaseException: Any exception that the file raises.
         """
-        name = f"{self.name}.{stem}"
-        executed = self.executions.module(name)
-        if executed is None:
+        module = self.executions.module(name)
+        if module is None:
             sys.modules.update(self._parents)  # an earlier recipe may have removed them
             if not _is_initializing(sys.modules.get(name)):
                 sys.modules.pop(name, None)  # an earlier recipe may have put something else there
             with preserve_interpreter():
-                return _import(name, self._sources)
-        return executed
+                module = _import(name, self._sources)
+        executed = self.executions.by_name.get(name)
+        if executed is not None and executed.file not in {"", str(file)}:
+            msg = f"{executed.file} is imported in its place"
+            raise ImportError(msg, name=name, path=executed.file)
+        return module
 
     def graph(self) -> "ImportGraph":
         """Return what depends on what, made anew only if a module was executed since the last time."""
@@ -117,7 +124,9 @@ class Package:
         return kept if are_in_place(kept.by_name.values(), self.name, self.module) else None
 
 
-def import_package(folder: Path, before: Package | None = None, changed: Iterable[str] = ()) -> Package:
+def import_package(
+    folder: Path, before: Package | None = None, changed: Iterable[str] = (), *, keep: bool = False
+) -> Package:
     """
     Make *folder* a package, imported, and return it.
 
@@ -135,6 +144,10 @@ def import_package(folder: Path, before: Package | None = None, changed: Iterabl
         changed:
             The paths of all files that have changed since then, or whose import is to be tried again.
 
+        keep:
+            Whether modules that anybody has imported from the folder are used, where there is no *before*.
+            If one that was imported here has changed since, everything is imported anew.
+
     Raises:
         BaseException: Any exception that an ``__init__.py`` raises.
     """
@@ -145,13 +158,19 @@ def import_package(folder: Path, before: Package | None = None, changed: Iterabl
     for finder in installed:  # otherwise the name of the last load would seem taken
         finder.uninstall()
     name = ".".join(parts) if len(parts) > 1 else _free_name(folder)
-    sources, is_as_before = _install_finders(name, folder, installed)
-    if before is not None and before.name == name and is_as_before:
+    last = _imported.get(str(folder))
+    sources, is_same, is_unchanged = _install_finders(name, folder, installed)
+    kept = None
+    if before is not None and before.name == name and is_same and is_unchanged:
         kept = before.unaffected(changed)
-        if kept is not None:
-            sources.keep(kept)
-            _remove_package(name, folder, sources)
-            return Package(name, before.module, sources)
+    elif keep and is_unchanged and name in sys.modules:
+        from promptkit.compiler.loading.reuse import modules_in_place  # not in a first import
+
+        kept = modules_in_place(name, folder, last)
+    if kept is not None:
+        sources.keep(kept, {} if last is None else last.versions)
+        _remove_package(name, folder, sources)
+        return Package(name, sys.modules[name], sources)
     _remove_package(name, folder)
     with preserve_interpreter():
         package = _import(name, sources) if len(parts) > 1 else _make_package(name, folder, sources)
@@ -212,45 +231,6 @@ def abandon_imports(thread: int) -> None:
             sys.modules.pop(name, None)
 
 
-class ImportSnapshot:
-    """
-    The state of `sys.modules` at one moment, to be restored if a later load fails.
-
-    Code that is still served may import a module lazily, and should get the version that it was
-    loaded with.
-    """
-
-    def __init__(self) -> None:
-        self._modules = dict(sys.modules)
-        self._finders = active_finders()
-
-    def restore(self) -> None:
-        """Restore everything that was replaced since."""
-        for finder in active_finders():
-            finder.uninstall()
-        for name, module in self._modules.items():
-            if sys.modules.get(name) is not module:
-                place_module(name, module)
-        for finder in self._finders:
-            finder.install()
-
-    def restore_missing(self) -> None:
-        """Restore the modules of the recipes and of their project that could not be imported again."""
-        missing = {name: module for name, module in self._modules.items() if name not in sys.modules}
-        stamps = {
-            name: stamp
-            for project in project_finders(self._finders)
-            for name, stamp in project.stamps.items()
-        }
-        for project in project_finders(active_finders()):
-            for name, module in missing.items():
-                if _is_within(name, project.package):
-                    place_module(name, module)
-                elif name in stamps:
-                    place_module(name, module)
-                    project.mark_stale(name, stamps[name][0])
-
-
 def _free_name(folder: Path) -> str:
     """A name for the package in *folder* that no other module has."""
     name = "".join(c if c.isalnum() else "_" for c in folder.name) or "recipes"
@@ -305,7 +285,12 @@ def _is_initializing(module: object) -> bool:
 def _remove_package(name: str, folder: Path, sources: PackageFinder | None = None) -> None:
     """Remove a package and all below it from `sys.modules`, except for what *sources* has kept."""
     importlib.invalidate_caches()
-    kept = set[str]() if sources is None else {name, *sources.kept}
+    kept = set[str]()
+    if sources is not None:  # with the folders that hold what is kept, which are packages without a file
+        from promptkit.compiler.loading.code_imports import with_parents  # not in a first import
+
+        folders = {key.rpartition(".")[0] for key in sources.kept}
+        kept = {name, *sources.kept}.union(*map(with_parents, folders))
     for key, module in list(sys.modules.items()):
         if key not in kept and _is_within(key, name) and not _is_initializing(module):
             if kept:
@@ -318,16 +303,18 @@ def _remove_package(name: str, folder: Path, sources: PackageFinder | None = Non
         linecache.cache.pop(file, None)
 
 
-def _install_finders(name: str, folder: Path, installed: Iterable[Finder]) -> tuple[PackageFinder, bool]:
-    """Install finders in place of *installed*; also return whether the project around is unchanged."""
+def _install_finders(
+    name: str, folder: Path, installed: Iterable[Finder]
+) -> tuple[PackageFinder, bool, bool]:
+    """Install finders in place of *installed*; also return whether it is as before, and the project is."""
     root = project_root(folder)
-    found, is_as_before = successor(installed, name, folder, root)
+    found, is_same = successor(installed, name, folder, root)
     siblings = SiblingFinder(name, folder, root)
-    if found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))):
+    is_unchanged = not (found.has_changed or any(map(siblings.find_spec, (*found.stamps, *found.namespaces))))
+    if not is_unchanged:
         found.forget()
-        is_as_before = False
     sources = PackageFinder(name, folder, again=str(folder) in _imported)
     for finder in (sources, siblings, found):
         finder.install()
-    _imported.add(str(folder))
-    return sources, is_as_before and not found.is_answered
+    _imported[str(folder)] = sources
+    return sources, is_same, is_unchanged and not found.is_answered

@@ -101,6 +101,11 @@ class ProjectFinder(Finder):
         """Whether any module can be found now that could not be found before."""
         return any(self._next_spec(name, path, None) for name, path in list(self.unanswered))
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether no module is gone that was removed: recipes may hold it still, and would get another."""
+        return all(name in sys.modules for name in self.again)
+
     def note_missing(self, name: str) -> None:
         """Note that a module was not found, so that its files are watched for."""
         base = os.path.join(self.root, *name.split("."))
@@ -173,7 +178,7 @@ class ProjectFinder(Finder):
         return not any(place in file for place in _INSTALLED)
 
 
-#: The finders of recipes that others were loaded after, if modules of their projects stayed.
+#: The finders of recipes that others were loaded after.
 _left: Final[dict[tuple[Path, str], ProjectFinder]] = {}
 
 
@@ -209,10 +214,7 @@ def successor(
     for place, finder in places.items():
         left = ProjectFinder(finder.package, finder.folder, finder.root, finder)  # it may be restored
         left.leave()
-        if left.stamps or left.namespaces:
-            _left[place] = left
-        else:
-            _left.pop(place, None)
+        _left[place] = left
     return ProjectFinder(package, folder, root, last or _left.get((folder, root))), last is not None
 
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 __all__ = [
     "display_path",
     "is_project",
-    "looks_like_recipe",
     "package_of",
     "place_of",
     "project_root",
@@ -24,13 +23,9 @@ __all__ = [
 #: A folder with one of these is a project's own.
 _PROJECT_MARKERS: Final = ("pyproject.toml", ".git")
 
-#: Limits of the search for folders with recipes: levels, entries, and bytes that are read of a file.
+#: Limits of the search for folders with recipes: levels, and entries.
 _MAX_DEPTH: Final = 2
 _MAX_ENTRIES: Final = 2000
-_READ_BYTES: Final = 1 << 16
-
-#: Folders of other people's code, which are not searched.
-_SKIPPED_FOLDERS: Final = frozenset({"build", "dist", "env", "node_modules", "site-packages", "venv"})
 
 
 def split_target(target: str) -> tuple[str, str]:
@@ -121,6 +116,8 @@ def recipes_near(folder: "str | Path") -> list[str]:
 
 def recipes_below(folder: "str | Path") -> list[str]:
     """Return the folders with recipes a few levels below *folder*, nearest first."""
+    from promptkit.compiler.loading.recipe_files import holds_recipes, may_enter  # only a mistake needs it
+
     found: list[str] = []
     level, looked_at = [str(folder)], 0
     for _ in range(_MAX_DEPTH):
@@ -129,10 +126,10 @@ def recipes_below(folder: "str | Path") -> list[str]:
             looked_at += 1
             if looked_at > _MAX_ENTRIES:
                 return found
-            if entry.is_dir(follow_symlinks=False) and not entry.name.startswith((".", "_")):
+            if entry.is_dir(follow_symlinks=False) and may_enter(entry.name) and entry.name[0] != "_":
                 below.append(entry.path)
-        level = [place for place in sorted(below) if os.path.basename(place) not in _SKIPPED_FOLDERS]
-        found += [place for place in level if any(looks_like_recipe(entry.path) for entry in _entries(place))]
+        level = sorted(below)
+        found += [place for place in level if holds_recipes(place, below=False)]
     return found
 
 
@@ -156,18 +153,3 @@ def _entries(folder: str) -> "list[os.DirEntry[str]]":
             return list(entries)
     except (OSError, ValueError):
         return []
-
-
-def looks_like_recipe(path: str) -> bool:
-    """Guess from a file's name and its first bytes."""
-    name = os.path.basename(path)
-    if not name.endswith(".py") or name.startswith(("_", ".", "test_")):
-        return False
-    try:
-        if not os.path.isfile(path):
-            return False
-        with open(path, "rb") as file:
-            text = file.read(_READ_BYTES)
-    except OSError:
-        return False
-    return b"promptkit" in text and (b"@prompt" in text or b"@resource" in text)

@@ -2,14 +2,16 @@
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from msgspec import Struct, structs
 
-__all__ = ["Stamp", "Stamps", "WatchedFiles", "compare", "find_files", "is_test", "stamp_of"]
+from promptkit.compiler.loading.recipe_files import FolderWalk, end_of, is_folder, is_test, may_enter
+
+__all__ = ["Stamp", "Stamps", "WatchedFiles", "compare", "find_files", "stamp_of"]
 
 #: Identifies a version of a file, or a folder. If it differs, the file or folder was changed or replaced.
 Stamp: TypeAlias = tuple[int, int, int]
@@ -17,12 +19,9 @@ Stamp: TypeAlias = tuple[int, int, int]
 #: By path: the stamp of each file; None if it does not exist.
 Stamps: TypeAlias = Mapping[str, Stamp | None]
 
-#: Caches and editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
-_IGNORED_NAMES: Final = frozenset({"__pycache__", "node_modules", "4913"})
+#: Editors' temporary files are ignored. Vim creates 4913 to see whether it can write to a folder.
 _TEMPORARY_SUFFIXES: Final = ("~", "#", "___")
-
-#: At most this many folders are scanned.
-_MAX_FOLDERS: Final = 10_000
+_TEMPORARY_NAME: Final = "4913"
 
 
 class WatchedFiles(Struct, frozen=True):
@@ -109,7 +108,8 @@ def find_files(
 
     Args:
         folder:
-            The folder of the recipes. Everything below it counts, except hidden files, caches and tests.
+            The folder of the recipes. Everything in the folders below it that recipes may depend on counts,
+            except hidden files and tests.
 
         read:
             The paths of other files that the recipes have read.
@@ -120,69 +120,24 @@ def find_files(
         seen:
             Stamps that were taken a moment ago, and are not taken again.
     """
-    walk = _Walk(os.path.realpath(folder), deep=not suffix)
+    walk = FolderWalk(os.path.realpath(folder), below=not suffix, private=True)
     files: dict[str, Stamp | None] = {}
     real = []
-    for entry in walk.files():
-        if entry.name.endswith(suffix):
+    for _, entries in walk:
+        for entry in entries:
             path = entry.path
+            if not entry.name.endswith(suffix) or not _is_visible(entry.name) or is_folder(entry):
+                continue
             files[path] = seen[path] if path in seen else stamp_of(path)
             if entry.is_symlink():  # an edit changes the link's target
-                real.append(os.path.realpath(path))
-    outside = [path for path in dict.fromkeys((*real, *read)) if path not in files]
+                real.append(end_of(path))
+    outside = [path for path in dict.fromkeys((*real, *read)) if path and path not in files]
     files.update({path: stamp_of(path) for path in outside})
-    folders = {str(folder), *walk.scanned, *map(os.path.dirname, outside)}
+    folders = {str(folder), *walk.entered, *map(os.path.dirname, outside)}
     identities = {path: _identity(path) for path in folders}
-    return WatchedFiles(files, identities, frozenset(walk.scanned), suffix, tuple(walk.skipped))
-
-
-class _Walk:
-    """A walk through a folder and those below it. Links are followed, but no folder is visited twice."""
-
-    def __init__(self, folder: str, *, deep: bool) -> None:
-        self._folder = folder
-        self._deep = deep
-        self.scanned: set[str] = set()
-        self.skipped: list[str] = []
-
-    def files(self) -> Iterator["os.DirEntry[str]"]:
-        """Yield the visible files, and note the folders and what cannot be scanned."""
-        ahead = [self._folder]
-        while ahead:
-            folder = ahead.pop()
-            if folder in self.scanned:
-                continue
-            if len(self.scanned) == _MAX_FOLDERS:
-                self.skipped.append(f"{folder!a} and further folders: there are too many")
-                return
-            below = []
-            for entry in self._entries(folder):
-                if not _is_folder(entry):
-                    yield entry
-                elif self._deep:
-                    below.append(os.path.realpath(entry.path) if entry.is_symlink() else entry.path)
-            ahead += reversed(below)
-
-    def _entries(self, folder: str) -> list["os.DirEntry[str]"]:
-        try:
-            with os.scandir(folder) as found:
-                entries = [entry for entry in found if _is_visible(entry.name)]
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            self.skipped.append(f"{folder!a}: {error.strerror}")
-            return []
-        if not _is_text(folder):
-            self.skipped.append(f"{folder!a}: its name is not UTF-8")
-        self.scanned.add(folder)
-        return entries
-
-
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to itself, or into a folder that may not be read
-        return False
+    skipped = [f"{path!a}: {reason}" for path, reason in walk.skipped]
+    skipped += [f"{path!a}: its name is not UTF-8" for path in walk.entered if not _is_text(path)]
+    return WatchedFiles(files, identities, frozenset(walk.entered), suffix, tuple(skipped))
 
 
 def _is_text(path: str) -> bool:
@@ -195,16 +150,9 @@ def _is_text(path: str) -> bool:
 
 
 def _is_visible(name: str) -> bool:
-    if name.startswith((".", "#")) or name.endswith(_TEMPORARY_SUFFIXES) or name in _IGNORED_NAMES:
+    if name.startswith("#") or name.endswith(_TEMPORARY_SUFFIXES) or name == _TEMPORARY_NAME:
         return False
-    return not is_test(name)
-
-
-def is_test(name: str) -> bool:
-    """Return whether a file of that name belongs to pytest."""
-    return name.endswith(".py") and (
-        name.startswith("test_") or name.endswith("_test.py") or name == "conftest.py"
-    )
+    return may_enter(name) and not is_test(name)
 
 
 def stamp_of(path: str) -> Stamp | None:

@@ -29,8 +29,8 @@ _DEFAULT_REMEDY: Final = "correct the line; the other recipes are still served"
 
 def import_remedy(file: Path, error: BaseException) -> str:
     """Return what to do about *error*, which was raised while a recipe was imported."""
-    if "." in file.stem:
-        return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
+    if isinstance(error, ImportError) and (remedy := _misnamed(file, error)) is not None:
+        return remedy
     if isinstance(error, SyntaxError):
         return "correct the syntax; the line is where Python stopped understanding"
     if isinstance(error, SystemExit):
@@ -60,6 +60,22 @@ def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a
             return _unknown_option(found[1], found[2])
         case TypeError() if found := _MISCALLED.search(str(error)):
             return _call_remedy(found[1])
+    return None
+
+
+def _misnamed(file: Path, error: ImportError) -> str | None:
+    """What to do about a file, or its folder, that cannot be imported by its name."""
+    folder, name = file.parent, str(error.name)
+    if "beyond top-level package" in str(error):
+        return f"name the folder {folder.parent} in place of what is below it, or do not import from above it"
+    if "." in file.stem:
+        return f"rename the file: a module's name has no dot, as in {file.stem.replace('.', '_')}.py"
+    if error.path and Path(error.path).parent == file.with_suffix(""):
+        return f"rename the file, or the folder {file.stem!r} beside it"
+    if "." in folder.name and name.endswith(f".{folder.name.partition('.')[0]}"):
+        return f"rename the folder: a module's name has no dot, as in {folder.name.replace('.', '_')!r}"
+    if name.endswith(f".{folder.name}.{file.stem}") and folder.with_suffix(".py").is_file():
+        return f"rename the folder, or the file '{folder.name}.py' beside it"
     return None
 
 

@@ -43,8 +43,8 @@ _READING: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONB
 #: but once.
 _SPARE_BYTES: Final = 4096
 
-#: The suffixes of files that can be modules.
-_MODULES: Final = (".py", ".pyc", ".pyd", ".pyw", ".so")
+#: The suffixes of files that can be modules, or that keep a folder's files from being recipes.
+_MODULES: Final = (".py", ".pyc", ".pyd", ".pyw", ".so", "SKILL.md", "pyvenv.cfg")
 
 #: How long comparing may take: after that, importing the recipes is no slower.
 _MAX_COMPARING_S: Final = 2.0

@@ -96,7 +96,7 @@ class Index(Struct, frozen=True, array_like=True):
             The pages by `key_of`; empty if they turned out to depend on more than the inputs.
 
         names:
-            The names of the prompts that each recipe file declares, by its own name. It is decoded when
+            The names of the prompts that each recipe file declares, by its path. It is decoded when
             it is needed, as the first list does not need it.
 
         purpose:

@@ -15,6 +15,7 @@ from types import FrameType, ModuleType
 from typing import Any, Final
 
 import promptkit
+from promptkit.compiler.loading.recipe_files import FolderWalk
 from promptkit.transports.startup_cache.fingerprints import (
     ABSENT,
     MAX_READ_BYTES,
@@ -63,6 +64,9 @@ _RELATIVE: Final = frozenset({"absolute", "abspath", "realpath", "relpath", "res
 #: The suffixes of modules whose bytecode cannot be examined.
 _NO_BYTECODE: Final = (".pyc", ".pyd", ".so")
 
+#: What lists the folders in which there may be recipes.
+_LOOKING_FOR_RECIPES: Final = FolderWalk.entries_of.__code__
+
 #: Where installed modules lie. They are the same as long as their stamps are.
 _INSTALLED: Final = ("site-packages", "dist-packages")
 _LIBRARY: Final = os.path.dirname(os.path.abspath(os.__file__))
@@ -93,7 +97,7 @@ class ImportTrace:
         self._opened: set[str] = set()
         self._names: dict[str, bytes] = {}
         self._links: dict[str, str] = {}
-        self._recipes = modules_digest(folder)
+        self._walked = {folder: modules_digest(folder)}
         self._loaded = set(map(_file_of, list(sys.modules.values())))
         self.is_complete = True
         self._begun = time.time_ns()
@@ -122,6 +126,8 @@ class ImportTrace:
         """
         if event == "open":
             self._note_open(args[0], args[1], args[2], frame)
+        elif frame is not None and frame.f_code is _LOOKING_FOR_RECIPES and event == "os.scandir":
+            self._walked.setdefault(str(args[0]), modules_digest(str(args[0])))
         elif _is_importing(frame) or not self._is_authors(frame):
             return
         elif event == "_thread.start_new_thread" and _is_ours(frame):
@@ -139,7 +145,7 @@ class ImportTrace:
         """
         Fingerprint what was read; None if something is missing, or may have changed since.
         """
-        if not self.is_complete or modules_digest(self._folder) != self._recipes:
+        if not self.is_complete or {path: modules_digest(path) for path in self._walked} != self._walked:
             return None
         names = {path: folder_digest(path) for path in sorted(self._names)}
         modules = set(filter(None, map(_file_of, list(sys.modules.values()))))
@@ -160,7 +166,7 @@ class ImportTrace:
         if (used := self._names_used(own)) is None:
             return None
         # If a missing module is installed later, these folders change.
-        folders = sorted({self._folder, *map(os.path.abspath, list(sys.path_importer_cache))})
+        folders = sorted({*self._walked, *map(os.path.abspath, list(sys.path_importer_cache))})
         # Some of them are archives.
         stamps.update((f, file_stamp(f)) for f in folders if not self._is_own(f) or os.path.isfile(f))
         key = os.urandom(16)

@@ -1,0 +1,142 @@
+"""The modules of recipes in a run of pytest: tests and promptkit have the same."""
+
+from textwrap import dedent
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+RECIPE = '''
+    from promptkit import prompt
+    {shared}
+
+    def git() -> str:
+        return "the change"
+
+    @prompt
+    def review_diff() -> str:
+        """Review the change."""
+        return f"Review {{git()}}, {{TONE}}."
+'''
+
+#: Patches the module that it names, before it is imported by anybody or after.
+PATCHES = """
+    from promptkit.testing import Client
+
+    def test_patched(monkeypatch):
+        monkeypatch.setattr("{module}.git", lambda: "a fake")
+        with Client("prompts") as client:
+            assert str(client.get_prompt("review_diff")) == "[user]\\nReview a fake, kind."
+"""
+
+#: Has a client of the same recipes, and imports from them.
+HAS_A_CLIENT = """
+    import {module} as early
+    from promptkit.testing import Client
+
+    def test_client(promptkit_client):
+        import {module} as late
+        with Client("prompts") as client:
+            assert str(client.get_prompt("review_diff")) == "[user]\\nReview the change, kind."
+        assert promptkit_client.get_prompt("review_diff") == client_free("{module}")
+        assert early is late
+
+    def client_free(name):
+        import sys
+        return sys.modules[name].review_diff.render()
+"""
+
+
+@pytest.fixture
+def project(pytester):
+    """A function that writes a project with one recipe, which is a module of the given name."""
+
+    def project(module, *files):
+        folder = pytester.path.joinpath(*module.split(".")[:-1])
+        folder.mkdir(parents=True)
+        pytester.path.joinpath("pyproject.toml").touch()
+        pytester.path.joinpath("prompts", "_shared.py").write_text("TONE = 'kind'\n")
+        dots = "." * module.count(".")
+        recipe = RECIPE.format(shared=f"from {dots}_shared import TONE")
+        folder.joinpath("review_diff.py").write_text(dedent(recipe))
+        for number, text in enumerate(files):
+            path = pytester.path / f"test_{number}.py"
+            path.write_text(dedent(text.replace("{module}", module)))
+
+    return project
+
+
+MODULES = pytest.mark.parametrize("module", ["prompts.review_diff", "prompts.ops.review_diff"])
+
+
+@MODULES
+@pytest.mark.parametrize("files", [(PATCHES, HAS_A_CLIENT), (HAS_A_CLIENT, PATCHES)], ids=["first", "last"])
+@pytest.mark.parametrize("options", [(), ("--promptkit",)], ids=["tests", "prompts"])
+def test_what_a_test_patches_is_what_a_client_gets(module, files, options, project, run):
+    """
+    Alone or in a suite, in whatever order, beside tests of each prompt: there is one module.
+    """
+    project(module, *files)
+
+    ran = run(*options)
+
+    ran.assert_outcomes(passed=2 + len(options))
+
+
+def test_in_a_package(project, run, pytester):
+    """
+    The package itself is not executed anew either.
+    """
+    project("prompts.review_diff", PATCHES, HAS_A_CLIENT)
+    pytester.path.joinpath("prompts", "__init__.py").write_text(
+        "import sys\nassert not hasattr(sys, 'once')\nsys.once = True\n"
+    )
+
+    run().assert_outcomes(passed=2)
+
+
+def test_prompts_that_no_name_holds(project, run, pytester):
+    """
+    They are served, and a second one of a name is found, though a test has imported the module before.
+    """
+    tests = """
+        import prompts.loop, prompts.twice
+        import pytest
+        from promptkit.errors import CompileError
+        from promptkit.testing import Client
+
+        def test_loop():
+            found = Client("prompts/loop.py").list_prompts()
+            assert [one.name for one in found] == ["a", "b"]
+
+        def test_twice():
+            with pytest.raises(CompileError, match="PK202"):
+                Client("prompts/twice.py")
+    """
+    project("prompts.review_diff", tests)
+    make = "from promptkit import prompt\n"
+    folder = pytester.path / "prompts"
+    folder.joinpath("loop.py").write_text(f"{make}for name in 'ab':\n    prompt(name=name)(lambda: 'x')\n")
+    folder.joinpath("twice.py").write_text(make + "@prompt\ndef one(): return 'x'\n" * 2)
+
+    run().assert_outcomes(passed=2)
+
+
+def test_an_edit_is_seen(project, run, pytester):
+    """
+    Of a file that has changed since a client imported it, the next client has the new version, and so have
+    those that import from it.
+    """
+    edits = """
+        from pathlib import Path
+        from promptkit.testing import Client
+
+        def test_edit():
+            import prompts.review_diff
+            for tone in ("kind", "curt", "calm"):
+                Path("prompts/_shared.py").write_text(f"TONE = {tone!r}\\n")
+                assert str(Client("prompts").get_prompt("review_diff")).endswith(f"{tone}.")
+    """
+    project("prompts.review_diff", edits)
+
+    run().assert_outcomes(passed=1)
