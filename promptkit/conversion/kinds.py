@@ -25,6 +25,7 @@ __all__ = [
     "is_list",
     "is_literal",
     "is_mapping",
+    "is_own",
     "is_record",
     "is_sequence",
     "is_struct",
@@ -185,6 +186,11 @@ def is_closed(annotation: Any) -> bool:
     if members := members_of(annotation):
         return all(map(is_closed, members))
     return annotation is bool or is_enum(annotation) or is_literal(annotation)
+
+
+def is_own(annotation: Any) -> bool:
+    """Tell whether *annotation* is a class of promptkit's, such as `Image`, or inherits from one."""
+    return any(base.__module__.startswith("promptkit.") for base in getattr(annotation, "__mro__", ()))
 
 
 def has_parts(annotation: Any) -> bool:

@@ -24,6 +24,7 @@ from promptkit.conversion.kinds import (
     is_enum,
     is_list,
     is_literal,
+    is_own,
     is_union,
     parts_of,
     plain,
@@ -318,6 +319,8 @@ def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:
         return False
     if (kind := getattr(tree, "cls", None)) in seen:
         return True
+    if hasattr(tree, "fields") and is_own(kind):
+        return False
     return all(_is_readable(part, seen | {kind} if kind else seen) for part in parts_of(tree))
 
 

@@ -1,5 +1,6 @@
 import datetime as dt
 import json
+from collections.abc import Sequence
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -62,6 +63,7 @@ TYPES: dict[Any, st.SearchStrategy[Any]] = {
     set[int]: st.sets(st.integers()),
     frozenset[str]: st.frozensets(TEXT),
     tuple[int, ...]: st.lists(st.integers()).map(tuple),
+    Sequence[int]: st.lists(st.integers()).map(tuple),
     tuple[int, str]: st.tuples(st.integers(), TEXT),
     dict[str, int]: st.dictionaries(TEXT, st.integers()),
     dict[int, str]: st.dictionaries(st.integers(-(10**17), 10**17), TEXT),
@@ -215,7 +217,7 @@ def test_the_schema_is_a_schema(annotation):
 #: - Text at the top is read leniently, by every type: it is all that most clients send.
 #: - Items of a list of plain values may be text, as people write them in JSON too.
 #: - null means "not given" before the type is asked.
-LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...]}
+LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...], Sequence[int]}
 
 
 def lenient(annotation, value):
