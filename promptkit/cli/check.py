@@ -46,7 +46,8 @@ def run(options: Namespace, output: Output) -> int:
     else:
         notes = _notes(options, skipped, stale)
         (_print_annotations if options.format == "github" else _print_text)(catalog, notes, output)
-    return Exit.FINE if catalog.healthy and stale is None else Exit.FAULTY
+    is_fine = catalog.healthy if _fails_on(options) is Severity.ERROR else not catalog.diagnostics
+    return Exit.FINE if is_fine and stale is None else Exit.FAULTY
 
 
 def _linted(target: str) -> Catalog:
@@ -70,6 +71,11 @@ def _why_stale(options: Namespace) -> str | None:
         return str(stale)
     built.close()
     return None
+
+
+def _fails_on(options: Namespace) -> Severity:
+    """The least that ends with 1: what the command line says, or else the configuration."""
+    return Severity(options.fail_on or options.configuration.fail_on)
 
 
 def _checks(options: Namespace) -> Checks:

@@ -3,7 +3,7 @@
 from enum import Enum, unique
 from typing import Final, Self
 
-__all__ = ["WARNINGS", "Rule"]
+__all__ = ["IGNORABLE", "WARNINGS", "Rule"]
 
 
 @unique
@@ -75,16 +75,12 @@ class Rule(Enum):
         return rule
 
 
-#: The rules that are warnings: everything can still be served.
+#: The rules that are warnings: everything can still be served, and may be what its author means.
 WARNINGS: Final = frozenset(
     {
-        Rule.NO_PROMPTS,
-        Rule.UNDEFINED_NAME,
         Rule.FAILING_IMPORT,
         Rule.RELATIVE_PATH,
         Rule.BAD_SUPPRESSION,
-        Rule.SAYS_NOTHING,
-        Rule.UNSENDABLE_VALUE,
         Rule.FORGOTTEN_F,
         Rule.TEMPLATE_SYNTAX,
         Rule.OBJECT_IN_TEXT,
@@ -103,3 +99,11 @@ WARNINGS: Final = frozenset(
         Rule.TITLE_AS_COMMAND,
     },
 )
+
+#: The rules that keep nothing from being served. They may be ignored, as sources do not always show all.
+IGNORABLE: Final = WARNINGS | {
+    Rule.NO_PROMPTS,
+    Rule.UNDEFINED_NAME,
+    Rule.SAYS_NOTHING,
+    Rule.UNSENDABLE_VALUE,
+}

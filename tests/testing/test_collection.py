@@ -274,7 +274,7 @@ class TestBesideCheck:
         ("setting", "says"),
         [
             ("ignore = ['PK998']", "[tool.promptkit] ignore: there is no code 'PK998'"),
-            ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error, and only warnings can be"),
+            ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error that cannot be"),
             (
                 "clients = ['zde']",
                 "[tool.promptkit] clients: there is no client 'zde': did you mean 'zed'?",
