@@ -235,7 +235,8 @@ class TestGitHub:
 class TestRender:
     def test_each_prompt_is_rendered_for_its_examples(self, recipes, folder, capsys):
         """
-        What fails is an error at the line that raised; what has no examples is named.
+        What fails is an error at the line that raised; what has no examples is named, and what refuses its
+        defaults, with what it says.
         """
         recipes(examples=EXAMPLES)
 
@@ -245,14 +246,14 @@ class TestRender:
             one["message"].split("'")[1]: (one["line"], one["message"].partition(": ")[2])
             for one in found["diagnostics"]
         }
-        assert (code, found["not_rendered"]) == (1, ["needs"])
+        assert code == 1
+        assert found["not_rendered"] == {
+            "defaults": "prompt 'defaults' has nothing to say for these arguments",
+            "needs": "it needs examples",
+            "refuses": "not today",
+        }
         assert told == {
-            "defaults": (
-                10,
-                "it fails for its defaults: prompt 'defaults' has nothing to say for these arguments",
-            ),
             "hides": (32, "it fails for key=<secret>: ValueError: bad key <secret>"),
-            "refuses": (23, "it fails for its defaults: not today"),
             "second": (15, "it fails for n='0': ZeroDivisionError: integer division or modulo by zero"),
             "slow": (26, "it fails for its defaults: it took longer than its limit of 0.05 s"),
         }
@@ -280,6 +281,44 @@ class TestRender:
 
         assert code == 0
         assert sorted(one["code"] for one in found) == ["PK211", "PK502"]
+
+    def test_what_refuses_its_defaults_is_said(self, recipes, folder, capsys):
+        """
+        It is no failure: nobody has asked for it. For its author's examples it is one.
+        """
+        source = """
+            from typing import Annotated
+            from promptkit import Arg, PromptError, prompt, resource
+
+            @prompt
+            def review() -> str:
+                raise PromptError("there is no difference to HEAD")
+
+            @prompt
+            def both(n: Annotated[int, Arg(examples=[1])] = 0) -> str:
+                if n == 0:
+                    raise PromptError("say a number")
+                return str(n)
+
+            @resource("diff://staged")
+            def staged() -> str:
+                raise PromptError("nothing is staged")
+        """
+        recipes(refusing=source)
+
+        code = main(["check", "--render"])
+
+        assert (code, capsys.readouterr().out.splitlines()) == (
+            0,
+            [
+                "2 prompts and 1 resource can be served",
+                "not rendered for its defaults: both: say a number",
+                "not rendered for its defaults: review: there is no difference to HEAD",
+                "not rendered for its defaults: diff://staged: nothing is staged",
+            ],
+        )
+        recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
+        assert main(["check", "--render"]) == 1
 
     def test_only_if_it_is_asked_for(self, recipes, folder, capsys):
         """
@@ -400,13 +439,16 @@ class TestResources:
         told = {
             one["message"].split("'")[1]: one["message"].partition(": ")[2] for one in found["diagnostics"]
         }
-        assert (code, found["not_rendered"]) == (1, ["docs://needs/{text}"])
+        assert code == 1
+        assert found["not_rendered"] == {
+            "docs://late": "not today",
+            "docs://needs/{text}": "it needs examples",
+        }
         assert "recipes/shelf.py:18) returned None: return str or bytes" in told.pop("nothing")
         assert told == {
             "half": "it fails for docs://half: UnicodeEncodeError: 'utf-8' codec can't encode character "
             "'\\ud800' in position 1: surrogates not allowed",
             "key": "it fails for docs://keys/<secret>: ValueError: bad key <secret>",
-            "late": "it fails for docs://late: not today",
             "page": "it fails for docs://pages/0?tags=a&tags=b%2Cc: ZeroDivisionError: integer division or "
             "modulo by zero",
             "part": "it fails for docs://parts: ValueError: no part ''",
