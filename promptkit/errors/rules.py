@@ -38,6 +38,7 @@ class Rule(Enum):
     FIRST_MESSAGE = "PK211", "a first message that is no text of the user"
     UNSENDABLE_FILE = "PK212", "an image or recording that cannot be read, or is larger than clients take"
     BAD_SCOPE = "PK213", "scopes that no caller can have"
+    BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line"
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
@@ -87,6 +88,7 @@ WARNINGS: Final = frozenset(
         Rule.NAMES_DIFFER_IN_CASE,
         Rule.FIRST_MESSAGE,
         Rule.UNSENDABLE_FILE,
+        Rule.BLOCK_IN_LINE,
         Rule.STRAY_DESCRIPTION,
         Rule.FOREIGN_NOTE,
         Rule.BAD_EXAMPLE,

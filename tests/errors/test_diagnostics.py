@@ -53,6 +53,7 @@ MENDED = {
     "PK212": ('Image.from_path("diagram.png")', '"It shows two boxes."'),
     "PK404": ('"answered://{name}"', '"answered://{name}", scopes=["oncall"]'),
     "PK213": ('scopes="oncall"', 'scopes=["oncall"]'),
+    "PK214": ("The diff: {", "The diff:\\n\\n{"),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),
     "PK303": (", /", ""),
