@@ -243,8 +243,11 @@ def _decode(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, ValueError) as error:
-        raise ConversionError(reason=_unreadable(text, error)) from None
+        reason = _unreadable(text, error)
+        raise ConversionError(_READABLE if reason else None, reason=reason) from None
 
+
+_READABLE: Final = "JSON that can be read"
 
 #: What msgspec says of text that is not JSON, and after how many bytes.
 _MALFORMED: Final = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
