@@ -139,8 +139,10 @@ def _reason(part: ConversionError, value: Any, expected: str, *, secret: bool) -
     """What an error says after the argument's name, such as ``is missing``."""
     if part.got is ABSENT:
         return "is missing"
-    if part.reason is not None:
-        return "is refused" if secret else part.reason
+    if part.reason is not None and not secret:
+        return part.reason
+    if part.reason is not None and part.expected is None:
+        return "is refused"
     got = _got(part, value)
     shown = _JSON_NAMES[got] if got is None or isinstance(got, bool) else short.repr(got)
     return f"is not {expected}" if secret else f"is {shown}, not {expected}"

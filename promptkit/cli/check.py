@@ -2,7 +2,7 @@
 
 import gc
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ def run(options: Namespace, output: Output) -> int:
     checks = _checks(options)
     catalog = _linted(options.target)
     found = [*checks.of_catalog(catalog)]
-    skipped: Sequence[str] = ()
+    skipped: Mapping[str, str] = {}
     if options.render:
         from promptkit.cli.examples import render_examples
 
@@ -46,7 +46,8 @@ def run(options: Namespace, output: Output) -> int:
     else:
         notes = _notes(options, skipped, stale)
         (_print_annotations if options.format == "github" else _print_text)(catalog, notes, output)
-    return Exit.FINE if catalog.healthy and stale is None else Exit.FAULTY
+    is_fine = catalog.healthy if _fails_on(options) is Severity.ERROR else not catalog.diagnostics
+    return Exit.FINE if is_fine and stale is None else Exit.FAULTY
 
 
 def _linted(target: str) -> Catalog:
@@ -72,6 +73,11 @@ def _why_stale(options: Namespace) -> str | None:
     return None
 
 
+def _fails_on(options: Namespace) -> Severity:
+    """The least that ends with 1: what the command line says, or else the configuration."""
+    return Severity(options.fail_on or options.configuration.fail_on)
+
+
 def _checks(options: Namespace) -> Checks:
     """What the configuration wants checked, for the clients that the command line names."""
     checks = configured_checks(options.configuration)
@@ -83,7 +89,9 @@ def _checks(options: Namespace) -> Checks:
     return structs.replace(checks, clients=named) if named else checks
 
 
-def _data(options: Namespace, catalog: Catalog, skipped: Sequence[str], stale: str | None) -> dict[str, Any]:
+def _data(
+    options: Namespace, catalog: Catalog, skipped: Mapping[str, str], stale: str | None
+) -> dict[str, Any]:
     data: dict[str, Any] = {
         "prompts": list(catalog),
         "resources": [resource.uri_template for resource in catalog.resources],
@@ -96,29 +104,33 @@ def _data(options: Namespace, catalog: Catalog, skipped: Sequence[str], stale: s
     return data
 
 
-def _notes(options: Namespace, skipped: Sequence[str], stale: str | None) -> Mapping[str, str]:
-    """What is said beside the diagnostics, by how serious GitHub is to take it."""
-    notes = {}
+def _notes(options: Namespace, skipped: Mapping[str, str], stale: str | None) -> Iterator[tuple[str, str]]:
+    """What is said beside the diagnostics, each with how serious GitHub is to take it."""
     if (other := other_package()) is not None:
-        notes["warning"] = other
+        yield "warning", other
     if skipped:
-        notes["notice"] = f"not rendered, as they need examples: {', '.join(skipped)}"
+        from promptkit.cli.examples import NEEDS_EXAMPLES
+
+        if needing := [name for name, reason in skipped.items() if reason == NEEDS_EXAMPLES]:
+            yield "notice", f"not rendered, as they need examples: {', '.join(needing)}"
+        for name, reason in skipped.items():
+            if reason != NEEDS_EXAMPLES:
+                yield "notice", f"not rendered for its defaults: {name}: {reason}"
     if stale is not None:
-        notes["error"] = f"{options.compiled} is stale, so run promptkit build again: {stale}"
-    return notes
+        yield "error", f"{options.compiled} is stale, so run promptkit build again: {stale}"
 
 
-def _print_text(catalog: Catalog, notes: Mapping[str, str], output: Output) -> None:
+def _print_text(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
     print_diagnostics(catalog.diagnostics, output)
-    for line in (_summary(catalog), *notes.values()):
+    for line in (_summary(catalog), *(text for _, text in notes)):
         print(escape_invisible(line), file=output)
 
 
-def _print_annotations(catalog: Catalog, notes: Mapping[str, str], output: Output) -> None:
+def _print_annotations(catalog: Catalog, notes: Iterable[tuple[str, str]], output: Output) -> None:
     from promptkit.cli.github import print_annotation, print_annotations
 
     print_annotations(catalog.diagnostics, output)
-    for level, text in notes.items():
+    for level, text in notes:
         print_annotation(level, text, output)
 
 

@@ -71,6 +71,11 @@ def _add_check(check: ArgumentParser) -> None:
         action="store_true",
         help="also render every prompt, and read every resource, for its examples",
     )
+    check.add_argument(
+        "--fail-on",
+        choices=("error", "warning"),
+        help="the least that ends with 1 (default: that of the configuration, else error)",
+    )
     check.add_argument("--compiled", metavar="FILE", help="also report if what build wrote is stale")
 
 

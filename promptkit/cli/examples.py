@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.examples import example_arguments, example_uris
@@ -19,13 +19,19 @@ from promptkit.protocol.lowering import lowering_for
 from promptkit.protocol.revisions import LATEST_HANDSHAKE
 from promptkit.server.author_calls import HangsError
 
-__all__ = ["failure_reason", "render_examples", "shown_arguments"]
+__all__ = ["NEEDS_EXAMPLES", "failure_reason", "refusal", "render_examples", "shown_arguments"]
 
 #: What returns all that is wrong with a rendering.
 Findings: TypeAlias = Callable[[CompiledPrompt, Workflow], Iterable[Diagnostic]]
 
 
-def render_examples(catalog: Catalog, findings_in: Findings) -> tuple[Sequence[Diagnostic], Sequence[str]]:
+#: Why a prompt or a resource is not tried.
+NEEDS_EXAMPLES: Final = "it needs examples"
+
+
+def render_examples(
+    catalog: Catalog, findings_in: Findings
+) -> tuple[Sequence[Diagnostic], Mapping[str, str]]:
     """
     Render every prompt and read every resource, for its examples, or for its defaults if it requires nothing.
 
@@ -37,31 +43,54 @@ def render_examples(catalog: Catalog, findings_in: Findings) -> tuple[Sequence[D
             Returns what is wrong with a rendering.
 
     Returns:
-        A diagnostic for each prompt or resource that fails, and for all that is found in renderings; and the
-        names of the prompts, and the templates of the resources, that have no examples for what they require.
+        A diagnostic for each prompt or resource that fails, and for all that is found in renderings; and why
+        others are not rendered, by the names of prompts and the templates of resources: they have no examples
+        for what they require, or refuse their defaults with a `PromptError`.
 
     Raises:
         KeyboardInterrupt: On Ctrl-C.
     """
     found: list[Diagnostic] = []
-    skipped: list[str] = []
+    skipped: dict[str, str] = {}
     for prompt in catalog.prompts:
         rounds = example_arguments(prompt.arguments)
-        skipped += () if rounds else (prompt.name,)
-        found += _rendered(prompt, rounds, findings_in)
+        if not rounds:
+            skipped[prompt.name] = NEEDS_EXAMPLES
+        found += _rendered(prompt, rounds, findings_in, skipped)
     for resource in catalog.resources:
         uris = example_uris(resource)
-        skipped += () if uris else (resource.uri_template,)
-        found += _read(catalog, resource, uris)
+        if not uris:
+            skipped[resource.uri_template] = NEEDS_EXAMPLES
+        found += _read(catalog, resource, uris, skipped)
     return found, skipped
 
 
+def refusal(given: Mapping[str, object] | None, outcome: object) -> str | None:
+    """
+    Return why what nobody has asked for is refused; None if it is not, or if that is a failure.
+
+    Args:
+        given:
+            What an author's example gives; nothing if the defaults are tried.
+
+        outcome:
+            What came of it.
+    """
+    return str(outcome) if isinstance(outcome, PromptError) and not given else None
+
+
 def _rendered(
-    prompt: CompiledPrompt, rounds: Sequence[Mapping[str, str]], findings_in: Findings
+    prompt: CompiledPrompt,
+    rounds: Sequence[Mapping[str, str]],
+    findings_in: Findings,
+    skipped: dict[str, str],
 ) -> Sequence[Diagnostic]:
     found: dict[Diagnostic, None] = {}  # examples that differ often have the same findings
     for arguments in rounds:
         outcome = render_within_limit(prompt, arguments)
+        if (reason := refusal(arguments, outcome)) is not None:
+            skipped[prompt.name] = reason
+            continue
         if not isinstance(outcome, Workflow):
             return [*found, _failed_prompt(prompt, arguments, outcome)]
         if (unsent := _refusal(partial(lowering_for(LATEST_HANDSHAKE).result, prompt, outcome))) is not None:
@@ -70,9 +99,14 @@ def _rendered(
     return list(found)
 
 
-def _read(catalog: Catalog, resource: CompiledResource, uris: Sequence[str]) -> Sequence[Diagnostic]:
+def _read(
+    catalog: Catalog, resource: CompiledResource, uris: Sequence[str], skipped: dict[str, str]
+) -> Sequence[Diagnostic]:
     for uri in uris:
         outcome = call_within_limit(partial(catalog.read, uri))
+        if (reason := refusal(resource.match(uri), outcome)) is not None:
+            skipped[resource.uri_template] = reason
+            continue
         if not isinstance(outcome, EmbeddedResource):
             return [_failed_resource(resource, uri, outcome)]
         if (unsent := _refusal(partial(lowering_for(LATEST_HANDSHAKE).contents, outcome))) is not None:

@@ -24,7 +24,7 @@ class Checks(Struct, frozen=True):
             The clients that the prompts are meant for, by the names that commands take.
 
         ignore:
-            The rules of warnings that are not reported.
+            The rules of findings that are not reported.
     """
 
     clients: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.loading.targets import display_path, recipes_near
 from promptkit.compiler.prompts import Prompt
-from promptkit.errors.diagnostics import Diagnostic, Location, Severity
+from promptkit.errors.diagnostics import Diagnostic, Location
 
 if TYPE_CHECKING:  # most recipes hold no resources
     from promptkit.catalog.resources import CompiledResource
@@ -156,7 +156,7 @@ def compose(
         resources = [item for file in files for item in file.resources]
     diagnostics = [found for file in files for found in file.diagnostics]
     diagnostics += [found for _, found in duplicates]
-    if not any(file.declarations for file in files) and not diagnostics:
+    if not any(file.declarations for file in files) and is_sound(diagnostics):
         diagnostics.append(_no_prompts(root or next((file.file for file in files), None)))
     diagnostics.sort(key=lambda found: (found.location, found.rule.value, found.message))
     return Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources)
@@ -200,8 +200,8 @@ def _with_faults(file: CompiledFile, faults: Iterable[Diagnostic]) -> CompiledFi
 
 
 def is_sound(diagnostics: Iterable[Diagnostic]) -> bool:
-    """Return whether none of the diagnostics is an error."""
-    return all(found.severity is not Severity.ERROR for found in diagnostics)
+    """Return whether none of the diagnostics keeps something from being served."""
+    return all(found.is_ignorable for found in diagnostics)
 
 
 def _find_winners(

@@ -2,27 +2,30 @@
 JSON values to values of a type, quickly: msgspec converts what it converts as structuring does.
 
 For each dataclass and attrs class, msgspec fills a struct of the same members, and the class is called with
-them: left alone, msgspec would set its attributes and not call ``__init__``. Where values might differ there
-is no fast path, as for sets of what a client can make collide. What does not fit is refused without a place:
+them: left alone, msgspec would set its attributes and not call ``__init__``. As an author's struct drops what
+it does not know, another is filled first, which does not. Where values might differ there is no fast path, as
+for sets of what a client can make collide. What does not fit is refused without a place:
 `promptkit.conversion.structuring` finds all faults.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import GenericAlias, NoneType
-from typing import Annotated, Any, Final, TypeAlias, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, Final, TypeAlias, Union, get_args, get_origin, is_typeddict
 
-import attrs
 import msgspec
 from msgspec import UNSET, Struct
 
 from promptkit.conversion.kinds import (
     SEQUENCES,
-    hints_of,
+    Member,
     is_constrained,
+    is_literal,
     is_mapping,
     is_record,
     is_sequence,
+    is_struct,
     is_union,
+    members_of_record,
     plain,
 )
 from promptkit.conversion.leaves import has_salted_hash, is_leaf, is_registered, leaf, registered_leaf
@@ -53,21 +56,62 @@ def fast_path(annotation: Any) -> Read | None:
     if plan is None:
         return None
     convert, build = _converter(plan.model), plan.build
+    if (closed := _closed(plan.model)) != plan.model:
+        convert = _checked(_converter(closed), convert)
     return convert if build is None else lambda value: build(convert(value))
+
+
+def _checked(check: Read, convert: Read) -> Read:
+    def checked(value: Any) -> Any:
+        check(value)
+        return convert(value)
+
+    return checked
+
+
+def _closed(model: Any) -> Any:
+    """Return *model*, or one in its place whose structs refuse members that they do not have."""
+    model = plain(model)
+    if is_struct(model):
+        return _closed_struct(model)
+    if is_constrained(model):
+        return Annotated[_closed(model.__origin__), *model.__metadata__]
+    parts = () if is_literal(model) else get_args(model)
+    if not parts:
+        return model
+    closed = tuple(part if part is Ellipsis else _closed(part) for part in parts)
+    return Union[closed] if is_union(model) else GenericAlias(get_origin(model), closed)  # noqa: UP007
+
+
+def _closed_struct(struct: Any) -> Any:
+    members = members_of_record(struct)
+    closed = [_closed(member.type) for member in members]
+    is_open = not struct.__struct_config__.forbid_unknown_fields
+    if is_open or closed != [member.type for member in members]:
+        return _struct_of(struct, zip(members, closed, strict=True))
+    return struct
+
+
+def _struct_of(record: Any, members: Iterable[tuple[Member, Any]]) -> Any:
+    """Make a struct with the members of a record, each with a type, and no others."""
+    members = list(members)
+    return msgspec.defstruct(
+        record.__name__,
+        [(each.parameter, kind, *([] if each.required else [UNSET])) for each, kind in members],
+        kw_only=True,
+        rename={each.parameter: each.name for each, _ in members},
+        forbid_unknown_fields=True,
+    )
 
 
 def _converter(model: Any) -> Read:
     """Make the function that has msgspec convert JSON values."""
     # msgspec keeps what it knows of a struct, and finds out again what it knows of any other type.
     convert = msgspec.convert
-    if _is_struct(model):
+    if is_struct(model):
         return lambda value: convert(value, model)
     holder: Any = msgspec.defstruct("Holder", [("held", model)])
     return lambda value: convert({"held": value}, holder).held
-
-
-def _is_struct(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Struct)
 
 
 def _plan(annotation: Any, around: _Around) -> _Plan | None:
@@ -103,14 +147,15 @@ def _constrained_plan(annotation: Any, around: _Around) -> _Plan | None:
 
 
 def _sequence_plan(annotation: Any, around: _Around) -> _Plan | None:
-    make = SEQUENCES[get_origin(annotation) or annotation]
+    kind = get_origin(annotation) or annotation
+    make = SEQUENCES[kind]
     item = (*get_args(annotation), Any)[0]
     plan = _plan(item, around)
     if plan is None or (make in (set, frozenset) and not has_salted_hash(item)):
         return None
     build = plan.build
-    if build is None:
-        return _Plan(annotation)
+    if build is None:  # msgspec makes lists of what is read as a tuple, but for a tuple itself
+        return _Plan(annotation, tuple if make is tuple and kind is not tuple else None)
     if make is list:
         return _Plan(GenericAlias(list, plan.model), lambda found: [build(part) for part in found])
     return _Plan(GenericAlias(list, plan.model), lambda found: make([build(part) for part in found]))
@@ -154,58 +199,25 @@ def _struct_plan(annotation: Any, around: _Around) -> _Plan | None:
     return _Plan(annotation) if _are_exact(types, around | {annotation}) else None
 
 
-class _Member(Struct, frozen=True):
-    """A member of a record: its name in JSON, its name in ``__init__``, and how its value is made."""
-
-    name: str
-    parameter: str
-    required: bool
-    plan: _Plan
-
-
 def _record_plan(annotation: Any, around: _Around) -> _Plan | None:
-    """Return the plan of a dataclass or an attrs class. A TypedDict keeps members that it does not name."""
+    """Return the plan of a dataclass or an attrs class. A TypedDict is in the order of what was sent."""
     if is_typeddict(annotation) or annotation in around:
         return None
-    hints = hints_of(annotation)
-    members = []
-    for name, parameter, required in _parameters(annotation):
-        plan = _plan(hints[name], around | {annotation})
+    planned = []
+    for member in members_of_record(annotation):
+        plan = _plan(member.type, around | {annotation})
         if plan is None:
             return None
-        members.append(_Member(name, parameter, required, plan))
-    model = msgspec.defstruct(
-        annotation.__name__,
-        [(each.parameter, each.plan.model, *([] if each.required else [UNSET])) for each in members],
-        kw_only=True,
-        rename={each.parameter: each.name for each in members},
-    )
-    return _Plan(model, _constructor(annotation, members))
+        planned.append((member, plan))
+    model = _struct_of(annotation, ((member, plan.model) for member, plan in planned))
+    return _Plan(model, _constructor(annotation, planned))
 
 
-def _parameters(annotation: Any) -> list[tuple[str, str, bool]]:
-    """Return each member that ``__init__`` takes: its name, that of its parameter, whether it is required."""
-    if attrs.has(annotation):
-        return [
-            (field.name, field.alias or field.name, field.default is attrs.NOTHING)
-            for field in attrs.fields(annotation)
-            if field.init
-        ]
-    import dataclasses  # whoever declares one has imported it
-
-    missing = dataclasses.MISSING
-    return [
-        (field.name, field.name, field.default is missing and field.default_factory is missing)
-        for field in dataclasses.fields(annotation)
-        if field.init
-    ]
-
-
-def _constructor(annotation: Callable[..., Any], members: list[_Member]) -> Read:
+def _constructor(annotation: Callable[..., Any], planned: list[tuple[Member, _Plan]]) -> Read:
     """Make the function that calls a class with the members that were sent."""
     asdict = msgspec.structs.asdict
-    optional = [each.parameter for each in members if not each.required]
-    built = [(each.parameter, each.plan.build) for each in members if each.plan.build is not None]
+    optional = [each.parameter for each, _ in planned if not each.required]
+    built = [(each.parameter, plan.build) for each, plan in planned if plan.build is not None]
 
     def build(found: Any) -> Any:
         values = asdict(found)
@@ -231,5 +243,5 @@ _PLANS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, _Around], _Plan 
     (is_mapping, _mapping_plan),
     (is_union, _optional_plan),
     (is_record, _record_plan),
-    (_is_struct, _struct_plan),
+    (is_struct, _struct_plan),
 )

@@ -13,6 +13,7 @@ from msgspec import inspect as mi
 
 __all__ = [
     "SEQUENCES",
+    "Member",
     "bare",
     "core_of",
     "fits",
@@ -24,10 +25,13 @@ __all__ = [
     "is_list",
     "is_literal",
     "is_mapping",
+    "is_own",
     "is_record",
     "is_sequence",
+    "is_struct",
     "is_union",
     "members_of",
+    "members_of_record",
     "parts_of",
     "plain",
     "type_name",
@@ -37,7 +41,8 @@ __all__ = [
 #: What a JSON array becomes, by the type that an author has written.
 SEQUENCES: Final[dict[Any, Callable[[list[Any]], Any]]] = {
     **{kind: kind for kind in (list, set, frozenset, tuple)},
-    **dict.fromkeys((abc.Collection, abc.Sequence, abc.MutableSequence), list),
+    **dict.fromkeys((abc.Collection, abc.Sequence), tuple),
+    abc.MutableSequence: list,
     **dict.fromkeys((abc.Set, abc.MutableSet), set),
 }
 _MAPPINGS: Final = (dict, abc.Mapping, abc.MutableMapping)
@@ -69,7 +74,7 @@ def is_list(annotation: Any) -> bool:
     arguments = get_args(annotation)
     if get_origin(annotation) is tuple:
         return len(arguments) == 2 and arguments[1] is Ellipsis
-    return get_origin(annotation) in (list, set, frozenset) and len(arguments) == 1
+    return get_origin(annotation) in SEQUENCES and len(arguments) == 1
 
 
 def is_sequence(annotation: Any) -> bool:
@@ -91,6 +96,58 @@ def is_record(annotation: Any) -> bool:
     return typing.is_typeddict(annotation) or (
         is_class and (hasattr(annotation, "__dataclass_fields__") or attrs.has(annotation))
     )
+
+
+def is_struct(annotation: Any) -> bool:
+    """Tell whether *annotation* is a `msgspec.Struct`."""
+    return isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)
+
+
+class Member(msgspec.Struct, frozen=True):
+    """
+    A member of a record.
+
+    Args:
+        name:
+            Its name in JSON.
+
+        parameter:
+            Its name in ``__init__``.
+
+        type:
+            Its type, evaluated.
+
+        required:
+            Whether it has no default.
+    """
+
+    name: str
+    parameter: str
+    type: Any
+    required: bool
+
+
+def members_of_record(kind: Any) -> list[Member]:
+    """Return the members of a record, or of a struct, that can be sent."""
+    if is_struct(get_origin(kind) or kind):
+        return [Member(f.encode_name, f.name, f.type, f.required) for f in msgspec.structs.fields(kind)]
+    hints = hints_of(kind)
+    if typing.is_typeddict(kind):
+        return [Member(name, name, hint, name in kind.__required_keys__) for name, hint in hints.items()]
+    if attrs.has(kind):
+        return [
+            Member(f.name, f.alias or f.name, hints[f.name], f.default is attrs.NOTHING)
+            for f in attrs.fields(kind)
+            if f.init
+        ]
+    import dataclasses  # whoever declares one has imported it
+
+    missing = dataclasses.MISSING
+    return [
+        Member(f.name, f.name, hints[f.name], f.default is missing and f.default_factory is missing)
+        for f in dataclasses.fields(kind)
+        if f.init
+    ]
 
 
 def hints_of(kind: Any) -> dict[str, Any]:
@@ -131,11 +188,17 @@ def is_closed(annotation: Any) -> bool:
     return annotation is bool or is_enum(annotation) or is_literal(annotation)
 
 
+def is_own(annotation: Any) -> bool:
+    """Tell whether *annotation* is a class of promptkit's, such as `Image`, or inherits from one."""
+    return any(base.__module__.startswith("promptkit.") for base in getattr(annotation, "__mro__", ()))
+
+
 def has_parts(annotation: Any) -> bool:
     """Tell whether values of *annotation* have parts, so that they are written as JSON."""
     kind = get_origin(annotation) or annotation
     return isinstance(kind, type) and (
-        kind in (list, tuple, set, frozenset, dict)
+        kind in SEQUENCES
+        or kind in _MAPPINGS
         or typing.is_typeddict(kind)
         or issubclass(kind, tuple | msgspec.Struct)
         or attrs.has(kind)

@@ -5,6 +5,7 @@ On the wire every argument is a string. A reader is chosen once for each paramet
 only some types need is imported for the first parameter of such a type: a server starts sooner.
 """
 
+import re
 import types
 from collections.abc import Callable
 from datetime import tzinfo
@@ -16,12 +17,14 @@ from msgspec import inspect as mi
 
 from promptkit.conversion.errors import MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
 from promptkit.conversion.kinds import (
+    SEQUENCES,
     bare,
     has_parts,
     is_constrained,
     is_enum,
     is_list,
     is_literal,
+    is_own,
     is_union,
     parts_of,
     plain,
@@ -152,7 +155,7 @@ def _zoned_reader(inner: Reader, zone: tzinfo) -> Reader:
 
 def _list_reader(annotation: Any) -> Reader | None:
     """Make a reader of a list, set or tuple of any length: a JSON array, or plain values separated."""
-    make = get_origin(annotation)
+    make: Any = SEQUENCES[get_origin(annotation)]
     item = get_args(annotation)[0]
     member = reader_of(item)
     if member is None or member.is_json or is_list(item):
@@ -239,8 +242,26 @@ def _is_by_line(text: str, *, one_a_line: bool) -> bool:
 def _decode(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, ValueError):
-        raise ConversionError from None
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        reason = _unreadable(text, error)
+        raise ConversionError(_READABLE if reason else None, reason=reason) from None
+
+
+_READABLE: Final = "JSON that can be read"
+
+#: What msgspec says of text that is not JSON, and after how many bytes.
+_MALFORMED: Final = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
+
+
+def _unreadable(text: str, error: Exception) -> str | None:
+    """Return why, and where, text that was meant as JSON cannot be read; None if it was not meant so."""
+    if not text.lstrip().startswith(("[", "{")) or type(error) is not msgspec.DecodeError:
+        return None
+    found = _MALFORMED.fullmatch(str(error))
+    why, at = (found[1], int(found[2])) if found else ("it ends too early", None)
+    before = text.encode()[:at].decode(errors="ignore")
+    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+    return f"is JSON that cannot be read at line {line}, column {column}: {why}"
 
 
 def _json_reader(annotation: Any) -> Reader | None:
@@ -301,6 +322,8 @@ def _is_readable(tree: mi.Type, seen: frozenset[type]) -> bool:
         return False
     if (kind := getattr(tree, "cls", None)) in seen:
         return True
+    if hasattr(tree, "fields") and is_own(kind):
+        return False
     return all(_is_readable(part, seen | {kind} if kind else seen) for part in parts_of(tree))
 
 

@@ -6,14 +6,16 @@ what people write instead. Importing this module imports cattrs, so it is import
 has parts.
 """
 
+import heapq
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import NoneType
 from typing import Any, Final, get_args, get_origin, is_typeddict
 
-import attrs
 import msgspec
 from cattrs import ClassValidationError, Converter
 from cattrs.cols import is_namedtuple
+from cattrs.errors import ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, override
 from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_structure_fn
 from cattrs.preconf.msgspec import make_converter
@@ -28,7 +30,9 @@ from promptkit.conversion.kinds import (
     is_mapping,
     is_record,
     is_sequence,
+    is_struct,
     is_union,
+    members_of_record,
     type_tree,
 )
 from promptkit.conversion.leaves import (
@@ -43,11 +47,12 @@ from promptkit.conversion.leaves import (
     step,
 )
 from promptkit.conversion.scalars import BUILT_IN
-from promptkit.errors.exceptions import shortened
+from promptkit.errors.exceptions import nearest, shortened
 
 __all__ = ["forget_types", "structurer"]
 
 _TOO_DEEP: Final = "is nested too deeply"
+_NO_MEMBER: Final = "is not a member of this object"
 
 
 def structurer(annotation: Any) -> Callable[[Any], Any]:
@@ -75,6 +80,8 @@ def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
         return (part.at(path) for part in error.parts)
     if isinstance(error, RecursionError):
         return [ConversionError(path=path, reason=_TOO_DEEP)]
+    if isinstance(error, ForbiddenExtraKeysError):
+        return [part.at(path) for part in _unknown(error.extra_fields, error.cl)]
     if isinstance(error, ClassValidationError):
         named, others = error.group_exceptions()
         found = [
@@ -88,6 +95,15 @@ def _parts(error: BaseException, path: str) -> Iterable[ConversionError]:
         ]
         return [*found, *(part for inner in others for part in _parts(inner, path))]
     return [ConversionError(path=path, reason=f"is refused: {error}")]
+
+
+def _unknown(names: Iterable[str], record: Any) -> list[ConversionError]:
+    """A fault for each member that was sent and that *record* does not have."""
+    known = [member.name for member in members_of_record(record)]
+    return [
+        ConversionError(path=f".{shortened(name)}", reason=_NO_MEMBER, nearest=partial(nearest, name, known))
+        for name in heapq.nsmallest(MAX_FAULTS, names)
+    ]
 
 
 def _collect(items: Iterable[tuple[Any, Any, str]]) -> list[Any]:
@@ -230,9 +246,10 @@ def _of(annotation: Any, converter: Converter) -> Structure:
 
 def _members(annotation: Any, converter: Converter) -> dict[str, Any]:
     """Return how each field of a class is structured, with the names in its types resolved."""
-    fields = attrs.fields_dict(annotation) if attrs.has(annotation) else annotation.__dataclass_fields__
-    hints = hints_of(annotation)
-    return {name: override(struct_hook=_of(hints[name], converter)) for name in fields}
+    return {
+        member.name: override(struct_hook=_of(member.type, converter))
+        for member in members_of_record(annotation)
+    }
 
 
 def _record(annotation: Any, converter: Converter) -> Structure:
@@ -252,33 +269,33 @@ def _record(annotation: Any, converter: Converter) -> Structure:
 
 def _struct(value: Any, annotation: Any) -> Any:
     """Structure a JSON object, or array, as a `msgspec.Struct`."""
-    config = annotation.__struct_config__
+    config = (get_origin(annotation) or annotation).__struct_config__
     if config.array_like:
         return _struct_of_array(value, annotation)
     if not isinstance(value, dict) or (config.tag_field and value.get(config.tag_field) != config.tag):
         raise ConversionError(expected_of(annotation), got=value)
-    fields = msgspec.structs.fields(annotation)
-    missing = [
-        ConversionError(expected_of(field.type), got=ABSENT, path=f".{field.encode_name}")
-        for field in fields
-        if field.required and field.encode_name not in value
+    members = members_of_record(annotation)
+    faults = [
+        ConversionError(expected_of(member.type), got=ABSENT, path=f".{member.name}")
+        for member in members
+        if member.required and member.name not in value
     ]
-    known = [field for field in fields if field.encode_name in value]
-    unknown = value.keys() - {field.encode_name for field in fields} - {config.tag_field}
-    if config.forbid_unknown_fields and unknown:
-        missing.append(ConversionError(reason=f"has no member {shortened(min(unknown))!r}"))
+    unknown = value.keys() - {member.name for member in members} - {config.tag_field}
+    faults += _unknown(unknown, annotation)
+    known = [member for member in members if member.name in value]
     try:
-        found = _collect((value[f.encode_name], f.type, f".{f.encode_name}") for f in known)
+        found = _collect((value[member.name], member.type, f".{member.name}") for member in known)
     except ConversionError as error:
-        raise ConversionErrors((*missing, *error.parts)) from None
-    if missing:
-        raise ConversionErrors(tuple(missing))
-    return annotation(**dict(zip((field.name for field in known), found, strict=True)))
+        raise ConversionErrors((*faults, *error.parts)) from None
+    if faults:
+        raise ConversionErrors(tuple(faults))
+    return annotation(**dict(zip((member.parameter for member in known), found, strict=True)))
 
 
 def _struct_of_array(value: Any, annotation: Any) -> Any:
     """Structure a JSON array as an ``array_like`` struct: its tag, if it has one, then its fields."""
-    config, fields = annotation.__struct_config__, msgspec.structs.fields(annotation)
+    config = (get_origin(annotation) or annotation).__struct_config__
+    fields = msgspec.structs.fields(annotation)
     if not isinstance(value, list):
         raise ConversionError(expected_of(annotation), got=value)
     if config.tag_field:
@@ -286,7 +303,7 @@ def _struct_of_array(value: Any, annotation: Any) -> Any:
             raise ConversionError(expected_of(annotation), got=value)
         value = value[1:]
     least = max((at for at, field in enumerate(fields, start=1) if field.required), default=0)
-    if len(value) < least or (config.forbid_unknown_fields and len(value) > len(fields)):
+    if not least <= len(value) <= len(fields):
         raise ConversionError(expected_of(annotation), got=value)
     known = fields[: len(value)]
     found = _collect((part, f.type, f".{f.name}") for part, f in zip(value, known, strict=False))
@@ -303,9 +320,10 @@ _HOOKS: Final[tuple[tuple[Callable[[Any], bool], Callable[[Any, Converter], Stru
     (is_mapping, _mapping),
     (is_union, _union),
     (is_record, _record),
+    (lambda t: is_struct(get_origin(t)), lambda *_: _struct),
 )
 
-_converter: Final = make_converter(detailed_validation=True)
+_converter: Final = make_converter(detailed_validation=True, forbid_extra_keys=True)
 # Where the converter has a hook for the very type, it asks no factory.
 for _kind in (*BUILT_IN, NoneType):
     _converter.register_structure_hook(_kind, _scalar(_kind, _converter))

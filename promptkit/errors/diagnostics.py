@@ -39,7 +39,7 @@ def __getattr__(name: str) -> Any:
 
 class Severity(Enum):
     """
-    How serious a diagnostic is. With a warning, the prompt or recipe can still be served.
+    How serious a diagnostic is. With a warning, the prompt or recipe may be what its author means.
     """
 
     ERROR = "error"
@@ -114,11 +114,20 @@ class Diagnostic(Struct, frozen=True):
     @property
     def severity(self) -> Severity:
         """
-        An error if something cannot be served, else a warning.
+        An error if something cannot be served, or would fail whenever it is; else a warning.
         """
         from promptkit.errors.rules import WARNINGS
 
         return Severity.WARNING if self.rule in WARNINGS else Severity.ERROR
+
+    @property
+    def is_ignorable(self) -> bool:
+        """
+        Whether it keeps nothing from being served.
+        """
+        from promptkit.errors.rules import IGNORABLE
+
+        return self.rule in IGNORABLE
 
     def __str__(self) -> str:
         head = f"{self.location}: {self.severity.value} {self.rule.value}: {self.message}"

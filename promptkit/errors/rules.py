@@ -3,7 +3,7 @@
 from enum import Enum, unique
 from typing import Final, Self
 
-__all__ = ["WARNINGS", "Rule"]
+__all__ = ["IGNORABLE", "WARNINGS", "Rule"]
 
 
 @unique
@@ -39,6 +39,7 @@ class Rule(Enum):
     FIRST_MESSAGE = "PK211", "a first message that is no text of the user"
     UNSENDABLE_FILE = "PK212", "an image or recording that cannot be read, or is larger than clients take"
     BAD_SCOPE = "PK213", "scopes that no caller can have"
+    BLOCK_IN_LINE = "PK214", "a block of Markdown, such as a code fence, in the middle of a line"
     EXAMPLE_FAILS = "PK220", "a prompt that fails for its author's examples"
     MISSING_ANNOTATION = "PK301", "a parameter without an annotation"
     VARIADIC_PARAMETER = "PK302", "`*args` or `**kwargs`"
@@ -76,23 +77,20 @@ class Rule(Enum):
         return rule
 
 
-#: The rules that are warnings: everything can still be served.
+#: The rules that are warnings: everything can still be served, and may be what its author means.
 WARNINGS: Final = frozenset(
     {
-        Rule.NO_PROMPTS,
-        Rule.UNDEFINED_NAME,
         Rule.FAILING_IMPORT,
         Rule.RELATIVE_PATH,
         Rule.BAD_SUPPRESSION,
         Rule.NOT_SERVED,
-        Rule.SAYS_NOTHING,
-        Rule.UNSENDABLE_VALUE,
         Rule.FORGOTTEN_F,
         Rule.TEMPLATE_SYNTAX,
         Rule.OBJECT_IN_TEXT,
         Rule.NAMES_DIFFER_IN_CASE,
         Rule.FIRST_MESSAGE,
         Rule.UNSENDABLE_FILE,
+        Rule.BLOCK_IN_LINE,
         Rule.STRAY_DESCRIPTION,
         Rule.FOREIGN_NOTE,
         Rule.BAD_EXAMPLE,
@@ -105,3 +103,11 @@ WARNINGS: Final = frozenset(
         Rule.TITLE_AS_COMMAND,
     },
 )
+
+#: The rules that keep nothing from being served. They may be ignored, as sources do not always show all.
+IGNORABLE: Final = WARNINGS | {
+    Rule.NO_PROMPTS,
+    Rule.UNDEFINED_NAME,
+    Rule.SAYS_NOTHING,
+    Rule.UNSENDABLE_VALUE,
+}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -20,7 +20,7 @@ from promptkit.fragments._parts import (
 )
 from promptkit.language.content import Text
 
-__all__ = ["bullets", "code_block", "json_block", "numbered", "quote", "section", "table"]
+__all__ = ["BLOCKS", "bullets", "code_block", "json_block", "numbered", "quote", "section", "table"]
 
 
 def section(title: str | Text, *parts: Part) -> Text:
@@ -238,3 +238,8 @@ def json_block(value: Any) -> Text:
         msg = f"json_block(value): {error}; make a dict, a list, a number or text of it first"
         raise TypeError(msg) from error
     return code_block(msgspec.json.format(encoded, indent=2).decode(), "json")
+
+
+#: The fragments that Markdown knows by the beginning of a line, and ends with one: `promptkit check` looks at
+#: where they stand.
+BLOCKS: Final = (bullets, code_block, json_block, numbered, quote, section, table)

@@ -14,7 +14,7 @@ import attrs
 from promptkit.catalog.arguments import short
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.errors.diagnostics import Diagnostic, Severity
+from promptkit.errors.diagnostics import Diagnostic
 
 __all__ = ["Change", "Live", "Published", "change_between"]
 
@@ -186,7 +186,7 @@ def change_between(before: Catalog, after: Catalog, version: int) -> Change:
             The number of the newer one.
     """
     old, new = _by_name(before), _by_name(after)
-    errors = [one for one in after.diagnostics if one.severity is Severity.ERROR]
+    errors = [one for one in after.diagnostics if not one.is_ignorable]
     files = tuple(dict.fromkeys(one.location.file for one in errors))
     # Of a file with an error, no warnings are known.
     faults, left = (

@@ -12,7 +12,7 @@ from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
-from promptkit.errors.exceptions import ArgumentErrors, Fault, UnknownResource
+from promptkit.errors.exceptions import ArgumentErrors, Fault, PromptError, UnknownResource
 from promptkit.errors.tracebacks import format_exception
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow
@@ -70,6 +70,9 @@ class Rendering:
         error:
             Why it failed, for people; None if it did not, or its arguments are why.
 
+        refusal:
+            What it says to the person in place of a rendering, of its defaults alone: nobody has asked yet.
+
         question:
             What a client would ask for, if the prompt lets it.
 
@@ -83,6 +86,7 @@ class Rendering:
     workflow: Workflow | None = None
     faults: tuple[Fault, ...] = ()
     error: str | None = None
+    refusal: str | None = None
     question: Question | None = None
     uploads: Mapping[str, Upload] = MappingProxyType({})
 
@@ -112,6 +116,8 @@ async def render(
     except ArgumentErrors as errors:
         return attrs.evolve(rendering, faults=errors.faults, question=_question(prompt, errors))
     except BaseException as error:  # noqa: BLE001 (authors raise anything)
+        if isinstance(error, PromptError) and not given:
+            return attrs.evolve(rendering, refusal=str(error))
         return attrs.evolve(rendering, error=rendering.redacted(said(f"prompt {prompt.name!r}", error)))
     return attrs.evolve(rendering, workflow=workflow)
 

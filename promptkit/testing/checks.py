@@ -36,23 +36,33 @@ class RenderingError(Exception):
 
 def check_examples(prompt: CompiledPrompt) -> list[Workflow]:
     """
-    Check that *prompt* renders for its author's examples, if they are all that it needs.
+    Check that *prompt* renders for its author's examples, if they are all that it needs, and its defaults.
 
     Returns:
-        What it has rendered to.
+        What it has rendered to. It may refuse its defaults with a `PromptError`: nobody has asked for them.
 
     Raises:
         RenderingError: For the first that it does not render for.
     """
-    return [_render(prompt, arguments) for arguments in example_arguments(prompt.arguments)]
+    rendered = []
+    for arguments in example_arguments(prompt.arguments):
+        try:
+            rendered.append(_render(prompt, arguments))
+        except RenderingError as error:
+            if arguments or not isinstance(error.__cause__, PromptError):
+                raise
+    return rendered
 
 
-def check_generated(prompt: CompiledPrompt) -> None:
+def check_generated(prompt: CompiledPrompt) -> str | None:
     """
     Check that *prompt* renders for arguments that hypothesis makes up, or tells people what is wrong.
 
     How many are tried is for hypothesis's profile to say. Where continuous integration runs (``CI`` is
     set) they are the same each time.
+
+    Returns:
+        What it has told people last, if it has rendered for none; None if it has rendered.
 
     Raises:
         RenderingError: For the simplest that it does not render for.
@@ -64,12 +74,17 @@ def check_generated(prompt: CompiledPrompt) -> None:
     strategy = wire_arguments(prompt)
     from hypothesis import HealthCheck, given, settings
 
+    rendered, told = False, None
+
     def renders(sent: dict[str, str]) -> None:
+        nonlocal rendered, told
         try:
             _render(prompt, sent)
+            rendered = True
         except RenderingError as error:
             if not isinstance(error.__cause__, PromptError):
                 raise
+            told = str(error.__cause__)
 
     renders.__name__ = prompt.name  # hypothesis keeps failures by it, and seeds chance with it
     checks = settings(
@@ -80,6 +95,7 @@ def check_generated(prompt: CompiledPrompt) -> None:
         suppress_health_check=list(HealthCheck),
     )
     checks(given(strategy)(renders))()
+    return None if rendered else told
 
 
 def _render(prompt: CompiledPrompt, arguments: Mapping[str, str]) -> Workflow:

@@ -1,4 +1,5 @@
 import enum
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -449,13 +450,31 @@ class TestCompile:
             (Tone, "#f80", "the default '#f80', which is not Tone", CORRECT),
             (int | None, "", "the default '', which is not int | None", CORRECT),
             (
+                list[str],
+                (),
+                "the default (), which is not list[str]",
+                "write 'tuple[str, ...]', or give a default that is a list",
+            ),
+            (
+                tuple[int, ...],
+                [1],
+                "the default [1], which is not tuple[int, ...]",
+                "write 'list[int]', or give a default that is a tuple",
+            ),
+            (
+                Sequence[str],
+                {"a"},
+                "the default {'a'}, which is not ",
+                "write 'set[str]', or give a default that is a Sequence",
+            ),
+            (
                 str,
                 Arg("The code"),
                 "the default Arg(",
                 "write it inside the annotation, as in Annotated[str, Arg('...')]",
             ),
         ],
-        ids=["int", "None", "Literal", "Enum", "optional", "Arg"],
+        ids=["int", "None", "Literal", "Enum", "optional", "list", "tuple", "sequence", "Arg"],
     )
     def test_a_default_that_does_not_fit_is_reported(self, annotation, default, message, remedy):
         """

@@ -48,7 +48,7 @@ def ask():
 CATALOG = Catalog((review.compiled, plan.compiled, ask.compiled))
 
 ERROR = Diagnostic(Rule.BAD_NAME, "bad", "change it", Location("a.py", 1))
-WARNING = Diagnostic(Rule.NO_PROMPTS, "empty", "add one", Location("b.py"))
+WARNING = Diagnostic(Rule.FORGOTTEN_F, "it is sent", "write f", Location("b.py"))
 
 
 def called(name):

@@ -27,6 +27,9 @@ SHOWN = {
 
 BROKEN = 'from promptkit import prompt\n\n@prompt\ndef broken(diff, tone: str = "x"):\n    return diff\n'
 
+#: A prompt with a warning.
+FORGOTTEN = 'from promptkit import prompt\n\n@prompt\ndef greet(name: str):\n    return "Hello {name}."\n'
+
 EXAMPLES = """
 import time
 from typing import Annotated
@@ -75,6 +78,91 @@ def checked(capsys, *argv):
     """Run `check`; return its exit code, and what it found as data."""
     code = main(["check", "--json", *argv])
     return code, json.loads(capsys.readouterr().out)
+
+
+class TestFailOn:
+    @pytest.fixture
+    def warned(self, recipes, folder):
+        """The current folder, whose recipes have a warning."""
+        recipes(greet=FORGOTTEN)
+        return folder
+
+    @pytest.mark.parametrize(
+        ("argv", "configured", "code"),
+        [
+            ([], "", 0),
+            (["--fail-on", "error"], "", 0),
+            (["--fail-on", "warning"], "", 1),
+            ([], "error", 0),
+            ([], "warning", 1),
+            (["--fail-on", "error"], "warning", 0),
+        ],
+    )
+    def test_a_warning_ends_with_1_where_that_is_asked_for(self, argv, configured, code, warned, capsys):
+        """
+        By the command line, or else by the configuration.
+        """
+        setting = f'fail-on = "{configured}"' if configured else ""
+        (warned / "pyproject.toml").write_text(f"[tool.promptkit]\n{setting}\n")
+
+        found = checked(capsys, *argv)
+
+        assert (found[0], [one["code"] for one in found[1]["diagnostics"]]) == (code, ["PK207"])
+
+    def test_what_is_fine_is_fine(self, recipes, folder, capsys):
+        """
+        Without a finding, and with one that is ignored.
+        """
+        recipes(greet=FORGOTTEN.rstrip() + "  # promptkit: ignore[PK207]\n")
+
+        assert main(["check", "--fail-on", "warning"]) == 0
+
+
+class TestGreenAndWrong:
+    @pytest.mark.parametrize(
+        ("body", "code"),
+        [
+            ('return {"role": "user", "content": name}', "PK206"),
+            ("return dict(content=name)", "PK206"),
+            ("answer = {n: n for n in name}\n    return answer", "PK206"),
+            ("return fetch(name)", "PK206"),
+            ("found = fetch(name)\n    return found", "PK206"),
+            ("return user(fetch(name))", "PK206"),
+            ('yield {"text": name}', "PK206"),
+            ("user(name)", "PK205"),
+            ("text = name\n    if text:\n        return", "PK205"),
+            ("return nmae", "PK103"),
+        ],
+        ids=range(10),
+    )
+    def test_what_fails_for_everybody_is_an_error(self, body, code, recipes, folder, capsys):
+        """
+        A prompt that returns what no message can hold, that returns nothing, or that names what is not there.
+        """
+        head = "from promptkit import prompt, user\n\nasync def fetch(name):\n    return name\n\n"
+        recipes(wrong=f"{head}@prompt\ndef wrong(name: str):\n    {body}\n")
+
+        ended, data = checked(capsys)
+
+        assert (ended, [(one["code"], one["severity"]) for one in data["diagnostics"]]) == (
+            1,
+            [(code, "error")],
+        )
+        assert data["prompts"] == ["wrong"]  # it is served all the same: sources do not show all
+
+    @pytest.mark.parametrize(
+        "source", ["", "import os\n\ndef helper():\n    return open('style.md').read()\n"]
+    )
+    def test_a_folder_without_prompts_is_an_error(self, source, recipes, folder, capsys):
+        """
+        Also where something less is found in it.
+        """
+        recipes(nothing=source)
+
+        ended, data = checked(capsys)
+
+        assert ended == 1
+        assert "PK102" in [one["code"] for one in data["diagnostics"]]
 
 
 class TestGitHub:
@@ -138,16 +226,17 @@ class TestGitHub:
         """
         Sound recipes print nothing, and a warning is one.
         """
-        recipes(silent="from promptkit import prompt\n\n@prompt\ndef silent():\n    pass\n")
+        recipes(greet=FORGOTTEN)
 
         assert main(["check", "--format", "github"]) == 0
-        assert capsys.readouterr().out.startswith("::warning file=recipes/silent.py,line=4,")
+        assert capsys.readouterr().out.startswith("::warning file=recipes/greet.py,line=5,")
 
 
 class TestRender:
     def test_each_prompt_is_rendered_for_its_examples(self, recipes, folder, capsys):
         """
-        What fails is an error at the line that raised; what has no examples is named.
+        What fails is an error at the line that raised; what has no examples is named, and what refuses its
+        defaults, with what it says.
         """
         recipes(examples=EXAMPLES)
 
@@ -157,14 +246,14 @@ class TestRender:
             one["message"].split("'")[1]: (one["line"], one["message"].partition(": ")[2])
             for one in found["diagnostics"]
         }
-        assert (code, found["not_rendered"]) == (1, ["needs"])
+        assert code == 1
+        assert found["not_rendered"] == {
+            "defaults": "prompt 'defaults' has nothing to say for these arguments",
+            "needs": "it needs examples",
+            "refuses": "not today",
+        }
         assert told == {
-            "defaults": (
-                10,
-                "it fails for its defaults: prompt 'defaults' has nothing to say for these arguments",
-            ),
             "hides": (32, "it fails for key=<secret>: ValueError: bad key <secret>"),
-            "refuses": (23, "it fails for its defaults: not today"),
             "second": (15, "it fails for n='0': ZeroDivisionError: integer division or modulo by zero"),
             "slow": (26, "it fails for its defaults: it took longer than its limit of 0.05 s"),
         }
@@ -192,6 +281,44 @@ class TestRender:
 
         assert code == 0
         assert sorted(one["code"] for one in found) == ["PK211", "PK502"]
+
+    def test_what_refuses_its_defaults_is_said(self, recipes, folder, capsys):
+        """
+        It is no failure: nobody has asked for it. For its author's examples it is one.
+        """
+        source = """
+            from typing import Annotated
+            from promptkit import Arg, PromptError, prompt, resource
+
+            @prompt
+            def review() -> str:
+                raise PromptError("there is no difference to HEAD")
+
+            @prompt
+            def both(n: Annotated[int, Arg(examples=[1])] = 0) -> str:
+                if n == 0:
+                    raise PromptError("say a number")
+                return str(n)
+
+            @resource("diff://staged")
+            def staged() -> str:
+                raise PromptError("nothing is staged")
+        """
+        recipes(refusing=source)
+
+        code = main(["check", "--render"])
+
+        assert (code, capsys.readouterr().out.splitlines()) == (
+            0,
+            [
+                "2 prompts and 1 resource can be served",
+                "not rendered for its defaults: both: say a number",
+                "not rendered for its defaults: review: there is no difference to HEAD",
+                "not rendered for its defaults: diff://staged: nothing is staged",
+            ],
+        )
+        recipes(refusing=source.replace("examples=[1]", "examples=[0]"))
+        assert main(["check", "--render"]) == 1
 
     def test_only_if_it_is_asked_for(self, recipes, folder, capsys):
         """
@@ -312,13 +439,16 @@ class TestResources:
         told = {
             one["message"].split("'")[1]: one["message"].partition(": ")[2] for one in found["diagnostics"]
         }
-        assert (code, found["not_rendered"]) == (1, ["docs://needs/{text}"])
+        assert code == 1
+        assert found["not_rendered"] == {
+            "docs://late": "not today",
+            "docs://needs/{text}": "it needs examples",
+        }
         assert "recipes/shelf.py:18) returned None: return str or bytes" in told.pop("nothing")
         assert told == {
             "half": "it fails for docs://half: UnicodeEncodeError: 'utf-8' codec can't encode character "
             "'\\ud800' in position 1: surrogates not allowed",
             "key": "it fails for docs://keys/<secret>: ValueError: bad key <secret>",
-            "late": "it fails for docs://late: not today",
             "page": "it fails for docs://pages/0?tags=a&tags=b%2Cc: ZeroDivisionError: integer division or "
             "modulo by zero",
             "part": "it fails for docs://parts: ValueError: no part ''",
@@ -456,4 +586,4 @@ def test_locations_without_a_file(capsys):
 
     print_annotations([Diagnostic(Rule.NO_PROMPTS, "nothing", "add", Location(""))], sys.stdout)
 
-    assert capsys.readouterr().out == "::warning title=promptkit PK102::nothing%0Aadd\n"
+    assert capsys.readouterr().out == "::error title=promptkit PK102::nothing%0Aadd\n"

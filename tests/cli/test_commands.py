@@ -159,19 +159,26 @@ class TestCheck:
 
     def test_what_is_probably_wrong(self, recipes, tmp_path, monkeypatch, capsys):
         """
-        Warnings are shown, and the exit code is 0; serving and listing do not look for them.
+        It is shown, and the exit code tells errors from warnings; serving and listing do not look for it.
         """
-        recipes(silent="from promptkit import prompt\n\n@prompt\ndef silent():\n    'Only a docstring.'\n")
+        recipes(
+            silent="from promptkit import prompt\n\n@prompt\ndef silent():\n    'Only a docstring.'\n",
+            twin="from promptkit import prompt\n\n@prompt\ndef Silent():\n    return 'x'\n",
+        )
         monkeypatch.chdir(tmp_path)
+
+        twin = "'silent', at recipes/silent.py:3"
 
         code, out, _ = run(capsys, "check")
 
         assert (code, out.splitlines()) == (
-            0,
+            1,
             [
-                "recipes/silent.py:4: warning PK205: prompt 'silent': it never returns or yields anything",
+                "recipes/silent.py:4: error PK205: prompt 'silent': it never returns or yields anything",
                 "    return text or messages, or yield them",
-                "1 prompt can be served, 1 warning",
+                f"recipes/twin.py:4: warning PK210: prompt 'Silent': {twin}, differs in case alone",
+                "    rename one of the two, so that people find the one they mean",
+                "2 prompts can be served, 1 error, 1 warning",
             ],
         )
         assert run(capsys, "list")[2] == ""
@@ -191,8 +198,8 @@ def review(diff, tone: str = "plain"):
     return diff
 
 @prompt
-def quiet():
-    pass
+def greet(name: str):
+    return "Hello {name}."
 """
 
 SHOWN = """\
@@ -221,7 +228,7 @@ class TestDiagnosticsAreShown:
             "\x1b[1mrecipes/changed.py:4: \x1b[0m\x1b[1;31merror\x1b[0m\x1b[2m PK301\x1b[0m: "
         )
         assert "\x1b[1;31m^^^^\x1b[0m\n    write its type" in shown
-        assert "\x1b[1;33mwarning\x1b[0m\x1b[2m PK205\x1b[0m: " in shown
+        assert "\x1b[1;33mwarning\x1b[0m\x1b[2m PK207\x1b[0m: " in shown
         assert shown.endswith("\n1 prompt can be served, 1 error, 1 warning\n")
 
     def test_without_colour(self, changed):
@@ -300,7 +307,7 @@ class TestDiagnosticsAreShown:
         shown = on_terminal("check", cwd=tmp_path, NO_COLOR="1")
 
         assert shown.splitlines()[:2] == [
-            "recipes: warning PK102: there is no prompt here",
+            "recipes: error PK102: there is no prompt here",
             "    decorate a function with @prompt, in a *.py file that begins with neither '_' nor 'test_'",
         ]
 

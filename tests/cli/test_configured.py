@@ -112,11 +112,11 @@ class TestTarget:
 class TestIgnore:
     def test_a_code_is_switched_off_everywhere(self, project, recipes, capsys):
         """
-        With the code there is no warning left, without it there is one.
+        With the code there is no finding left, without it there is one.
         """
         recipes("mine", silent=SILENT)
         project('[tool.promptkit]\ntarget = "mine"\n')
-        assert main(["check", "--json"]) == 0
+        assert main(["check", "--json"]) == 1
         before = json.loads(capsys.readouterr().out)["diagnostics"]
         project('[tool.promptkit]\ntarget = "mine"\nignore = ["PK205"]\n')
         assert main(["check", "--json"]) == 0
@@ -195,7 +195,7 @@ MISTAKES = [
     ),
     (
         "[tool.promptkit]\nignore = ['PK301']",
-        "[tool.promptkit] ignore: PK301 is an error, and only warnings can be ignored: mend what it is about",
+        "[tool.promptkit] ignore: PK301 is an error that cannot be ignored: mend what it is about",
     ),
     (
         "[tool.promptkit.serve]\ntimeot = 5",

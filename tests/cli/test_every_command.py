@@ -66,7 +66,7 @@ SOUND = [
         ["check", "--render"],
         0,
         f"{SERVED}{NEEDS}\n",
-        {**CHECKED, "not_rendered": ["style://{language}"]},
+        {**CHECKED, "not_rendered": {"style://{language}": "it needs examples"}},
     ),
     (
         ["check", "--compiled", "nofile"],

@@ -77,14 +77,14 @@ def test_a_name_is_taken_also_by_a_prompt_at_fault(recipes):
     assert list(catalog) == []
 
 
-def test_no_prompts_is_a_warning(recipes):
+def test_no_prompts_is_an_error(recipes):
     """
-    A folder without prompts is served, with a warning.
+    Nobody means to serve nothing.
     """
     catalog = compile(load(recipes(nothing="")))
 
     assert [diagnostic.rule for diagnostic in catalog.diagnostics] == [Rule.NO_PROMPTS]
-    assert catalog.healthy
+    assert not catalog.healthy
 
 
 @pytest.mark.parametrize("future", ["", "from __future__ import annotations\n"], ids=["plain", "future"])

@@ -113,7 +113,7 @@ class TestFaults:
             ),
             (
                 "tool.promptkit.zzz = 1",
-                "[tool.promptkit] has no setting 'zzz': there are target, clients, ignore, serve",
+                "[tool.promptkit] has no setting 'zzz': there are target, clients, ignore, fail-on, serve",
             ),
             (
                 "tool.promptkit.target = ''",

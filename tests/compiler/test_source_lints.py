@@ -6,6 +6,8 @@ from markdown_it import MarkdownIt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import load
 from promptkit.errors.rules import WARNINGS, Rule
+from promptkit.fragments import markdown
+from promptkit.fragments.markdown import BLOCKS
 
 HEAD = """
 import asyncio
@@ -262,6 +264,63 @@ class TestTemplates:
         A prompt may speak of templates.
         """
         assert rules(body) == []
+
+
+class TestBlocks:
+    @pytest.mark.parametrize(
+        ("body", "block"),
+        [
+            ('return f"The diff: {code_block(text)}"', "code_block"),
+            ('return f"{name}: {code_block(text)}"', "code_block"),
+            ('return f"{code_block(text)}."', "code_block"),
+            ('return f"{code_block(text)} ends {name}"', "code_block"),
+            ('return f"A\\n- {code_block(text)}"', "code_block"),
+            ('return f"Tags: {bullets(tags)}\\n"', "bullets"),
+            ('return f"{bullets(tags)}{section(name, text)}"', "bullets"),
+            ('return f"Look: {promptkit.fragments.quote(text)}"', "quote"),
+            ('shown = code_block(text)\nreturn f"The diff: {shown}"', "code_block"),
+            ('return user(textwrap.dedent(f"""\n    The diff: {code_block(text)}\n    """))', "code_block"),
+        ],
+        ids=range(10),
+    )
+    def test_a_block_in_a_line_is_none(self, body, block, rules):
+        """
+        In Markdown, a fence, a list or a table begins its line, and nothing stands behind it.
+        """
+        found = rules(body)
+
+        assert found[0] == (
+            Rule.BLOCK_IN_LINE,
+            f"write a blank line between them, or user('...', {block}(...)), which does",
+        )
+        assert {rule for rule, _ in found} == {Rule.BLOCK_IN_LINE}
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            'return f"The diff:\\n\\n{code_block(text)}\\n\\nReview it."',
+            'return f"{code_block(text)}"',
+            'return f"{name}{code_block(text)}{name}"',
+            'return f"  {code_block(text)}  \\n"',
+            'return f"table: {name} {helper(text)}"',
+            'return "The diff:" + code_block(text)',
+            'return user("The diff:", code_block(text))',
+            'return user(textwrap.dedent(f"""\n    The diff:\n\n    {code_block(text)}\n    """))',
+            'shown = code_block(text)\nshown = name\nreturn f"The name: {shown}"',
+        ],
+        ids=range(9),
+    )
+    def test_a_block_on_its_own_lines_is_fine(self, body, rules):
+        """
+        So is one beside a value that may hold a line end, and one that is joined by a blank line.
+        """
+        assert rules(body) == []
+
+    def test_what_is_a_block(self):
+        """
+        Each fragment of Markdown is one, and those that are not stand in no such list.
+        """
+        assert {block.__name__ for block in BLOCKS} == {*markdown.__all__} - {"BLOCKS"}
 
 
 class TestObjects:

@@ -35,7 +35,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from promptkit import register_type
-from promptkit.conversion.errors import ABSENT, ConversionError
+from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError
 from promptkit.conversion.fast_path import fast_path
 from promptkit.conversion.kinds import (
     is_constrained,
@@ -142,6 +142,12 @@ class Closed(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     name: Slug
 
 
+class Drawing(msgspec.Struct):
+    first: Circle
+    others: dict[str, list[Circle]] = {}
+    size: tuple[int, Closed] | None = None
+
+
 @dataclass
 class Scalars:
     whole: int = 0
@@ -177,6 +183,7 @@ class Containers:
     bare: list = field(default_factory=list)
     table: dict = field(default_factory=dict)
     nothing: None = None
+    shapes: "Sequence[Circle]" = ()
 
 
 #: Types that have a fast path.
@@ -194,6 +201,9 @@ FAST: dict[str, Any] = {
     "dict": dict,
     "set of text in a list": list[set[str]],
     "tuple of structs": tuple[Circle, ...],
+    "structs in a struct": Drawing,
+    "sequence": Sequence[str],
+    "sequence of records": Sequence[Point],
 }
 
 
@@ -212,6 +222,14 @@ class Row(msgspec.Struct, array_like=True):
 
 class Tagged(msgspec.Struct, tag=True):
     number: int
+
+
+class Labelled(msgspec.Struct, Generic[T]):
+    held: T
+
+
+class Steps(msgspec.Struct):
+    names: Sequence[str]
 
 
 class Holds(msgspec.Struct):
@@ -244,6 +262,8 @@ SLOW: dict[str, Any] = {
     "named tuple": Pair,
     "array": Row,
     "tag": Tagged,
+    "struct with a type parameter": Labelled[int],
+    "struct of a sequence, of which msgspec makes a list": Steps,
     "struct of a record": Holds,
     "type parameter": Box,
     "bound on depth": Tree,
@@ -410,13 +430,68 @@ def test_of_members_with_one_name_the_last_counts(first, second):
 )
 def test_what_nobody_asks_for_has_to_be_json_too(other):
     """
-    A member that the record does not have is still a part of the text.
+    A member of no certain type is still a part of the text.
     """
-    assert reader_of(Point).read('{"x": 1, "unknown": [1, null]}') == Point(1)
+    assert reader_of(Containers).read('{"anything": [1, null]}').anything == [1, None]
     with pytest.raises(ConversionError) as refused:
-        reader_of(Point).read(f'{{"x": 1, "unknown": {other}}}')
+        reader_of(Containers).read(f'{{"anything": {other}}}')
 
     assert refused.value.parts == (refused.value,)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "place", "near"),
+    [
+        (Point, {"x": 1, "yy": 2}, ".yy", "y"),
+        (Mark, {"at": 1, "tune": "warm"}, ".tune", "tone"),
+        (Circle, {"radiusSize": 1, "title ": ""}, ".title ", "title"),
+        (Drawing, {"first": {"radiusSize": 1, "part": []}}, ".first.part", "parts"),
+        (Containers, {"shapes": [{"radiusSize": 1, "part": []}]}, ".shapes[0].part", "parts"),
+        (dict[str, list[Point | None]], {"a": [None, {"x": 1, "X": 1}]}, "['a'][1].X", "x"),
+        (Options, {"dept": 1}, ".dept", "depth"),
+        (Tagged, {"type": "Tagged", "number": 1, "numbr": 1}, ".numbr", "number"),
+        (Holds, {"point": {"x": 1, "yy": 2}}, ".point.yy", "y"),
+        (Box[int], {"held": 1, "hold": 1}, ".hold", "held"),
+        (Labelled[int], {"held": 1, "hold": 1}, ".hold", "held"),
+        (tuple[int, Point], [1, {"x": 1, "yy": 2}], "[1].yy", "y"),
+        (Strict, {"_n": 1, "twice": 2}, ".twice", None),  # which ``__init__`` does not take
+        (int | Point, {"x": 1, "yy": 2}, ".yy", "y"),
+    ],
+    ids=lambda part: getattr(part, "__name__", None) or str(part)[:40],
+)
+def test_no_member_is_dropped(annotation, value, place, near):
+    """
+    What a record does not have is refused wherever it lies, with its place and the nearest name.
+    """
+    with pytest.raises(ConversionError) as refused:
+        reader_of(annotation).read(value)
+
+    assert [(part.path, part.nearest) for part in refused.value.parts] == [(place, near)]
+
+
+def test_no_item_is_dropped():
+    """
+    Neither is one behind the last member of a struct that is written as a list.
+    """
+    with pytest.raises(ConversionError):
+        reader_of(Row).read([1, 2])
+
+
+def test_of_many_unknown_members_some_are_told():
+    """
+    A client may send millions.
+    """
+    with pytest.raises(ConversionError) as refused:
+        reader_of(Point).read({"x": 1} | {f"more {number}": 0 for number in range(2 * MAX_FAULTS)})
+
+    assert len(refused.value.parts) == MAX_FAULTS
+
+
+def test_a_struct_with_a_type_parameter_is_read():
+    """
+    As the same class without one is.
+    """
+    assert reader_of(Labelled[int]).read({"held": 1}) == Labelled(1)
 
 
 #: What fits, for each type that has a fast path.
@@ -441,6 +516,9 @@ FITS: dict[str, Any] = {
     "dict": {"a": [1]},
     "set of text in a list": [["a"]],
     "tuple of structs": [{"radiusSize": 1}],
+    "structs in a struct": {"first": {"radiusSize": 1}, "others": {"a": []}, "size": [1, {"name": "ab"}]},
+    "sequence": ["a"],
+    "sequence of records": [{"x": 1}],
 }
 
 

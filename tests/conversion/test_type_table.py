@@ -1,5 +1,8 @@
 # ruff: noqa: UP007, UP045 (people write types in every spelling)
 import datetime as dt
+import typing
+from collections.abc import Collection, Mapping, MutableMapping, MutableSequence, MutableSet, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -161,6 +164,20 @@ VALUES = [
     (float | Literal["auto"], "1.5", 1.5),
     (dt.date | Literal["today"], "today", "today"),
     (dt.date | Literal["today"], "2026-01-31", dt.date(2026, 1, 31)),
+    (Sequence[str], "a, b", ("a", "b")),
+    (Sequence[int], "[1, 2]", (1, 2)),
+    (typing.Sequence[Tone], "warm", (Tone.WARM,)),
+    (Collection[int], "1, 2", (1, 2)),
+    (MutableSequence[int], "1, 2", [1, 2]),
+    (AbstractSet[int], "1, 2, 1", {1, 2}),
+    (MutableSet[str], "a", {"a"}),
+    (Sequence[Point], '[{"x": 1}]', (Point(1),)),
+    (Sequence[Sequence[int]], "[[1], []]", ((1,), ())),
+    (Optional[Sequence[str]], "a", ("a",)),
+    (Sequence, '["a", 1]', ("a", 1)),
+    (Mapping[str, int], '{"a": 1}', {"a": 1}),
+    (MutableMapping[str, Sequence[int]], '{"a": [1]}', {"a": (1,)}),
+    (Mapping, '{"a": 1}', {"a": 1}),
     (Union[Point, Pair], '{"x": 1}', Point(1)),
     (Union[Point, Pair], '[1, "b"]', Pair(1, "b")),
     (Circle | Square, '{"type": "circle", "radius": 2}', Circle(2)),
@@ -255,7 +272,19 @@ FAULTS = [
         "'value' is '1, 2, 3', not a list of at most 2 items, each a whole number",
     ),
     (list[int], "1, x", "'value[1]' is 'x', not a whole number"),
-    (list[int], "[1", "'value' is '[1', not a list, each a whole number"),
+    (list[int], "[1", "'value' is JSON that cannot be read at line 1, column 3: it ends too early"),
+    (list[str], "[draft] a", "'value' is JSON that cannot be read at line 1, column 2: invalid character"),
+    (
+        list[Point],
+        "[{x: 1}]",
+        "'value' is JSON that cannot be read at line 1, column 3: object keys must be strings",
+    ),
+    (
+        Point,
+        '{"x": 1,\n "ä": "é",\n}',
+        "'value' is JSON that cannot be read at line 3, column 1: trailing comma in object",
+    ),
+    (int | list[int], "[1,", "'value' is JSON that cannot be read at line 1, column 4: it ends too early"),
     (list[Depth], "1, 99", "'value[1]' is '99', not a whole number from 1 to 9"),
     (list[Literal["python"]], "pyton", "'value[0]' is 'pyton', not 'python' (did you mean 'python'?)"),
     (tuple[int, str], "[1]", "'value' is [1], not a list of 2 items: a whole number, text"),
@@ -281,6 +310,39 @@ FAULTS = [
     (dict[int, str], '{"a": "x"}', "\"value['a']\" is 'a', not a whole number"),
     (Point, "x", "'value' is 'x', not a JSON object with x, y"),
     (Point, "{}", "'value.x' is missing"),
+    (Point, '{"x": 1, "more": 2}', "'value.more' is not a member of this object"),
+    (
+        Place,
+        '{"name": "", "points": [], "pionts": []}',
+        "'value.pionts' is not a member of this object (did you mean 'points'?)",
+    ),
+    (list[Point], '[{"x": 1, "Y": 2}]', "'value[0].Y' is not a member of this object (did you mean 'y'?)"),
+    (
+        Node,
+        '{"value": 1, "children": [{"value": 2, "childen": []}]}',
+        "'value.children[0].childen' is not a member of this object (did you mean 'children'?)",
+    ),
+    (
+        Options,
+        '{"depth": 1, "tag": ["a"]}',
+        "'value.tag' is not a member of this object (did you mean 'tags'?)",
+    ),
+    (
+        Options,
+        '{"dept": 1}',
+        "'value.depth' is missing; 'value.dept' is not a member of this object (did you mean 'depth'?)",
+    ),
+    (
+        Circle | Square,
+        '{"type": "circle", "radius": 1, "side": 2}',
+        "'value.side' is not a member of this object",
+    ),
+    (
+        dict[str, list[Circle]],
+        '{"a": [{"type": "circle", "radius": 1, "radus": 2}]}',
+        "\"value['a'][0].radus\" is not a member of this object (did you mean 'radius'?)",
+    ),
+    (Optional[Point], '{"x": 1, "z": 2}', "'value.z' is not a member of this object"),
     (Point, '{"x": "a", "y": null}', "'value.x' is 'a', not a whole number; 'value.y' is null, not a number"),
     (list[Point], '[{"x": 1}, {"x": "a"}]', "'value[1].x' is 'a', not a whole number"),
     (

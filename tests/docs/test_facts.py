@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum
@@ -90,6 +91,7 @@ NAMES = {
     "Literal": Literal,
     "Path": Path,
     "Point": Point,
+    "Sequence": Sequence,
     "Tone": Tone,
     "UUID": UUID,
     "Annotated": Annotated,

@@ -9,7 +9,7 @@ from promptkit.compiler.compilation import compile
 from promptkit.compiler.lints.clients import lint_client
 from promptkit.compiler.loading.loader import load
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Severity
-from promptkit.errors.rules import WARNINGS, Rule
+from promptkit.errors.rules import IGNORABLE, WARNINGS, Rule
 
 PAGE = Path(__file__).parents[2].joinpath("docs", "diagnostics.md").read_text(encoding="utf-8")
 
@@ -62,6 +62,7 @@ MENDED = {
     "PK212": ('Image.from_path("diagram.png")', '"It shows two boxes."'),
     "PK404": ('"answered://{name}"', '"answered://{name}", scopes=["oncall"]'),
     "PK213": ('scopes="oncall"', 'scopes=["oncall"]'),
+    "PK214": ("The diff: {", "The diff:\\n\\n{"),
     "PK301": ("    diff,", "    diff: str,"),
     "PK302": ("*diffs: str", "diffs: list[str]"),
     "PK303": (", /", ""),
@@ -200,14 +201,14 @@ class TestRules:
         assert data["end_column"] > data["column"] or data["column"] == 0
 
     @pytest.mark.parametrize("rule", COMPILED, ids=lambda rule: rule.value)
-    def test_only_errors_keep_a_prompt_from_being_served(self, rule, recipes):
+    def test_what_can_be_ignored_keeps_no_prompt_from_being_served(self, rule, recipes):
         """
-        What only warns is served, and serving does not look for warnings.
+        It is served, and serving does not look for it, but for prompts that are not there.
         """
         catalog = compile(load(recipes(**{FILES[rule]: CASES[rule][0]})))
 
-        assert catalog.healthy == (rule in WARNINGS)
-        if rule in WARNINGS - {Rule.NO_PROMPTS, Rule.NOT_SERVED}:
+        assert catalog.healthy == (rule in IGNORABLE - {Rule.NO_PROMPTS, Rule.NOT_SERVED})
+        if catalog.healthy:
             assert {name.casefold() for name in catalog} == {rule.name.lower()}
             assert catalog.diagnostics == ()
 

@@ -342,6 +342,23 @@ class TestResource:
         assert "are shown" not in whole
         assert "unknown" not in whole
 
+    def test_defaults_that_are_refused(self, preview):
+        """
+        The page says that nothing is rendered, and why; it does not call that a failure.
+        """
+        source = """
+        from promptkit import PromptError, prompt
+
+        @prompt
+        def review(ref: str = "HEAD"):
+            raise PromptError(f"there is no difference to {ref}")
+        """
+        shown = preview(review=source)
+
+        assert "Not rendered: there is no difference to HEAD" in text_of(shown.page("/prompts/review"))
+        assert "failed" not in text_of(shown.page("/prompts/review"))
+        assert "It failed" in text_of(shown.page("/prompts/review?ref=main"))
+
     def test_a_great_error(self, preview):
         """
         Its beginning is enough.
@@ -353,7 +370,7 @@ class TestResource:
         def fails(text: str = "x"):
             raise PromptError(text * 10**6)
         """
-        page = preview(fails=source).page("/prompts/fails")
+        page = preview(fails=source).page("/prompts/fails?text=x")
 
         assert len(page) < 40_000
         assert "20,000 of 1,000,000 characters are shown." in page

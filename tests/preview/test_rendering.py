@@ -262,7 +262,7 @@ class TestRendering:
         What an author says is shown as it is; anything else with the line that has raised it.
         """
 
-        def refuses():
+        def refuses(day: str):
             raise PromptError("not today")
 
         def returns():
@@ -271,10 +271,23 @@ class TestRendering:
         def fails():
             raise LookupError("nothing there")
 
-        assert rendered(refuses).error == "not today"
+        assert rendered(refuses, {"day": "Monday"}).error == "not today"
         assert "returned an int" in rendered(returns).error
         assert rendered(fails).error.endswith("LookupError: nothing there\n")
         assert "Traceback" in rendered(fails).error
+
+    def test_defaults_that_are_refused_are_no_failure(self):
+        """
+        A page is opened before anybody asks for anything: what the prompt says then is no error.
+        """
+
+        def review(ref: str = "HEAD"):
+            raise PromptError(f"there is no difference to {ref}")
+
+        found = rendered(review)
+
+        assert (found.error, found.refusal) == (None, "there is no difference to HEAD")
+        assert rendered(review, {"ref": "main"}).error == "there is no difference to main"
 
     def test_the_time_limit_of_its_author(self):
         """

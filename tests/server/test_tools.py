@@ -421,14 +421,21 @@ class TestSecrets:
         assert "is not known" in said
         assert "s3cret-word" not in (tmp_path / "audit").read_text()
 
-    @pytest.mark.parametrize("sent", ["s3cret-word", ["s3cret-word"], '{"token": s3cret-word'], ids=str)
-    def test_nor_are_arguments_that_cannot_be_read(self, sent):
+    @pytest.mark.parametrize(
+        ("sent", "expected"),
+        [
+            ("s3cret-word", "a JSON object"),
+            (["s3cret-word"], "a JSON object"),
+            ('{"token": s3cret-word', "JSON that can be read"),
+        ],
+    )
+    def test_nor_are_arguments_that_cannot_be_read(self, sent, expected):
         """
         What is sent in their place to the tool that gets a prompt may hold a secret, too.
         """
         said = fault(client_of(tools="search").call("get_prompt", name="login", arguments=sent))
 
-        assert said == "tool 'get_prompt': 'arguments' is not a JSON object"
+        assert said == f"tool 'get_prompt': 'arguments' is not {expected}"
 
 
 class TestAudit:

@@ -60,6 +60,23 @@ class TestExamples:
 
         check_examples(ask.compiled)
 
+    def test_defaults_may_be_refused(self):
+        """
+        Nobody has asked for them. Another exception is a failure.
+        """
+
+        @prompt
+        def ask(text: str = ""):
+            raise PromptError("there is no difference to HEAD")
+
+        @prompt
+        def fails(text: str = ""):
+            raise ValueError(text)
+
+        assert check_examples(ask.compiled) == []
+        with pytest.raises(RenderingError):
+            check_examples(fails.compiled)
+
     def test_each_is_rendered(self):
         """
         All examples are tried, asynchronous prompts too.
@@ -82,7 +99,18 @@ class TestGenerated:
         """
         A prompt may refuse what it is sent, in words for whoever sent it.
         """
-        check_generated(failing(error))
+        assert check_generated(failing(error)) is None
+
+    def test_what_renders_for_nothing_says_why(self):
+        """
+        Of what it has told people, the last.
+        """
+
+        @prompt
+        def ask(text: str):
+            raise PromptError("there is no difference to HEAD")
+
+        assert check_generated(ask.compiled) == "there is no difference to HEAD"
 
     @pytest.mark.parametrize("error", [KeyError("no"), ArgumentErrors("other", ()), SystemError("no")])
     def test_anything_else_is(self, error):

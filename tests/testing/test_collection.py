@@ -149,6 +149,25 @@ def test_a_planted_fault_of_each_kind_is_found(project, run, monkeypatch):
     assert "Falsifying" not in shown
 
 
+def test_a_prompt_that_refuses_whatever_is_made_up_is_skipped(project, run):
+    """
+    It is not rendered, and the reason is told; that it has nothing to say here and now is no failure.
+    """
+    source = """
+        from promptkit import PromptError, prompt
+
+        @prompt
+        def review(ref: str = "HEAD"):
+            raise PromptError("there is no difference")
+    """
+    project(review=source)
+
+    ran = run("--promptkit", "recipes")
+
+    ran.assert_outcomes(skipped=1)
+    assert "not rendered: there is no difference" in ran.stdout.str()
+
+
 def test_without_the_option_a_recipe_is_no_test(project, run):
     """
     Recipes are left alone, unless they are asked for.
@@ -277,7 +296,7 @@ class TestBesideCheck:
         ("setting", "says"),
         [
             ("ignore = ['PK998']", "[tool.promptkit] ignore: there is no code 'PK998'"),
-            ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error, and only warnings can be"),
+            ("ignore = ['PK301']", "[tool.promptkit] ignore: PK301 is an error that cannot be"),
             (
                 "clients = ['zde']",
                 "[tool.promptkit] clients: there is no client 'zde': did you mean 'zed'?",

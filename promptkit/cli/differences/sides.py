@@ -22,7 +22,7 @@ from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
 from promptkit.cli.calls import call_within_limit, render_within_limit
 from promptkit.cli.differences.revisions import RevisionError
-from promptkit.cli.examples import failure_reason, shown_arguments
+from promptkit.cli.examples import failure_reason, refusal, shown_arguments
 from promptkit.cli.list import shown_type
 from promptkit.cli.loading import load_catalog
 from promptkit.cli.output import Output, capture_output
@@ -201,22 +201,28 @@ def own_examples(catalog: Catalog) -> dict[str, list[Any]]:
 def _rendered(prompt: CompiledPrompt, sent: Mapping[str, str]) -> dict[str, Any]:
     outcome = render_within_limit(prompt, sent)
     redactor = Redactor.of(prompt.arguments, sent)
-    return _told(shown_arguments(prompt, sent), outcome, redactor)
+    return _told(shown_arguments(prompt, sent), sent, outcome, redactor)
 
 
 def _read(catalog: Catalog, resource: CompiledResource, uri: str) -> dict[str, Any]:
     outcome = call_within_limit(partial(catalog.read, uri))
-    redactor = Redactor.of(resource.arguments, resource.match(uri) or {})
-    return _told(redactor.redacted(uri), outcome, redactor)
+    given = resource.match(uri) or {}
+    redactor = Redactor.of(resource.arguments, given)
+    return _told(redactor.redacted(uri), given, outcome, redactor)
 
 
 def _told(
-    example: str, outcome: Workflow | EmbeddedResource | BaseException, redactor: Redactor
+    example: str,
+    given: Mapping[str, object],
+    outcome: Workflow | EmbeddedResource | BaseException,
+    redactor: Redactor,
 ) -> dict[str, Any]:
     """What came of an example: a text, or why there is none."""
     text = failure = None
     if isinstance(outcome, Workflow | EmbeddedResource):
         text = redactor.redacted(str(outcome))
+    elif (reason := refusal(given, outcome)) is not None:
+        text = f"not rendered: {reason}"
     else:
         failure = redactor.redacted(failure_reason(outcome))
     return {"for": example, "text": text, "failure": failure}

@@ -84,16 +84,15 @@ class _Comparison:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
         if len(before) != len(after) or not all(map(self.widens, before, after)):
             return False
-        return self._widens_rest(old.get("items", True), new.get("items", True))
+        return self._widens_rest(_rest(old, "items", "prefixItems"), _rest(new, "items", "prefixItems"))
 
     def _keeps_members(self, old: Schema, new: Schema) -> bool:
         before, after = old.get("properties", {}), new.get("properties", {})
-        rest_before, rest_after = old.get("additionalProperties", True), new.get("additionalProperties", True)
+        rest_before, rest_after = (_rest(one, "additionalProperties", "properties") for one in (old, new))
         if not set(new.get("required", ())) <= set(old.get("required", ())):
             return False
         if not all(self._widens_rest(one, after.get(name, rest_after)) for name, one in before.items()):
             return False
-        # Whoever sent members that had no meaning is on their own, if these are given one.
         return self._widens_rest(rest_before, rest_after)
 
     def _widens_rest(self, old: _Rest, new: _Rest) -> bool:
@@ -102,6 +101,12 @@ class _Comparison:
         if new is False:
             return False
         return self.widens({} if isinstance(old, bool) else old, {} if isinstance(new, bool) else new)
+
+
+def _rest(schema: Schema, keyword: str, listing: str) -> _Rest:
+    """What is taken beside what a schema lists: nothing beside the members of a record."""
+    found: _Rest = schema.get(keyword, listing not in schema)
+    return found
 
 
 def takes_all(old: Schema, new: Schema, old_root: Schema, new_root: Schema) -> bool:

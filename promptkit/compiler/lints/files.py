@@ -16,6 +16,7 @@ from pathlib import Path, PurePath
 from types import ModuleType
 from typing import Any, Final
 
+from promptkit.compiler.lints.blocks_in_lines import lint_blocks
 from promptkit.compiler.lints.changed_defaults import lint_defaults
 from promptkit.compiler.lints.names import Names, value_of
 from promptkit.compiler.lints.objects_in_text import lint_objects
@@ -84,6 +85,7 @@ class _SourceFile:
             names = Names(function, self.names)
             lint_placeholders(function, names, report)
             lint_objects(function, names, report)
+            lint_blocks(function, names, report)
             lint_defaults(function, report)
             found += report.without_duplicates()
         return found

@@ -1,4 +1,4 @@
-"""Suppressions: ``# promptkit: ignore[PK311]`` takes back a warning about its line."""
+"""Suppressions: ``# promptkit: ignore[PK311]`` takes back a finding about its line."""
 
 import re
 import tokenize
@@ -10,7 +10,7 @@ from typing import Final
 
 from promptkit.errors.diagnostics import Diagnostic, Location
 from promptkit.errors.exceptions import nearest
-from promptkit.errors.rules import WARNINGS, Rule
+from promptkit.errors.rules import IGNORABLE, Rule
 from promptkit.errors.sources import text_of
 
 __all__ = ["lint_suppressions", "rule_of", "without_suppressed"]
@@ -36,11 +36,11 @@ def rule_of(code: str) -> Rule:
     """
     rules = {rule.value: rule for rule in Rule}
     if code not in rules:
-        meant = nearest(code, sorted(rule.value for rule in WARNINGS))
+        meant = nearest(code, sorted(rule.value for rule in IGNORABLE))
         msg = f"there is no code {code!r}" + (f"; did you mean {meant!r}?" if meant else "")
         raise ValueError(msg)
-    if rules[code] not in WARNINGS:
-        msg = f"{code} is an error, and only warnings can be ignored: mend what it is about"
+    if rules[code] not in IGNORABLE:
+        msg = f"{code} is an error that cannot be ignored: mend what it is about"
         raise ValueError(msg)
     return rules[code]
 
@@ -51,8 +51,7 @@ def without_suppressed(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, .
     return tuple(
         one
         for one in diagnostics
-        if one.rule not in WARNINGS
-        or (one.location.line, one.rule.value) not in suppressed(one.location.file)
+        if not one.is_ignorable or (one.location.line, one.rule.value) not in suppressed(one.location.file)
     )
 
 

@@ -105,7 +105,7 @@ def _assigned(node: ast.expr, names: Names) -> tuple[ast.expr, list[ast.expr]]:
     if not isinstance(node, ast.Name) or node.id in names.arguments:
         return node, []
     value = names.assigned_once(node.id)
-    if isinstance(value, ast.Dict | ast.List | ast.Tuple | ast.Set):
+    if isinstance(value, ast.Dict | ast.DictComp | ast.List | ast.Tuple | ast.Set | ast.SetComp | ast.Call):
         return value, names.appended.get(node.id, [])
     return node, []
 
@@ -139,8 +139,14 @@ def _sketch(node: ast.expr, names: Names) -> Any:  # noqa: C901, PLR0911 (a list
             value = names.value(node)
             return _UNKNOWN if value is None else value
         case ast.Call(func=called):
-            return _Coroutine() if _is_async(names.value(called)) else _UNKNOWN
+            made = names.value(called)
+            return _Coroutine() if _is_async(made) else _empty(made)
     return _UNKNOWN
+
+
+def _empty(kind: Any) -> Any:
+    """An empty value of a type that cannot be sent, or as a list may not be."""
+    return kind() if kind in (int, float, bytes, dict, set, list) else _UNKNOWN
 
 
 def _of_type(annotation: ast.expr | None, names: Names) -> Any:
@@ -151,8 +157,7 @@ def _of_type(annotation: ast.expr | None, names: Names) -> Any:
         case ast.Subscript(value=kind):
             return _of_type(kind, names)
         case ast.Name() | ast.Attribute():
-            value = names.value(annotation)
-            return value() if value in (int, float, bytes, dict, set, list) else _UNKNOWN
+            return _empty(names.value(annotation))
     return _UNKNOWN
 
 

@@ -55,7 +55,10 @@ class Configuration(Struct, frozen=True):
             The clients that the prompts are meant for.
 
         ignore:
-            The codes of the warnings that are not reported.
+            The codes of the findings that are not reported.
+
+        fail_on:
+            The least severity of what ``promptkit check`` finds that makes it end with 1.
 
         serve:
             The options of ``promptkit serve``, by their names without the dashes in front, as they
@@ -66,6 +69,7 @@ class Configuration(Struct, frozen=True):
     target: str | None = None
     clients: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    fail_on: str = "error"
     serve: Mapping[str, Any] = {}
 
 
@@ -185,7 +189,13 @@ def _configuration(file: str, table: dict[str, Any]) -> Configuration:
     lists = {key: tuple(table.get(key, ())) for key in ("clients", "ignore")}
     _check_names(file, **lists)
     target = table.get("target")
-    return Configuration(file, target and _located(target, file), **lists, serve=table.get("serve", {}))
+    return Configuration(
+        file,
+        target and _located(target, file),
+        **lists,
+        fail_on=table.get("fail-on", "error"),
+        serve=table.get("serve", {}),
+    )
 
 
 def _check_names(file: str, clients: Collection[str], ignore: Collection[str]) -> None:
@@ -223,5 +233,6 @@ _SETTINGS: Final[dict[str, tuple[str, Callable[[object], bool]]]] = {
     "target": ("a folder, a file or a module", lambda value: isinstance(value, str) and value != ""),
     "clients": ("a list of names", _is_texts),
     "ignore": ("a list of codes", _is_texts),
+    "fail-on": ("error or warning", lambda value: value in ("error", "warning")),
     "serve": ("a table of options", lambda value: isinstance(value, dict)),
 }

@@ -101,7 +101,13 @@ ROWS = {
     "optional field added": (
         POINT.format("") + ask("a: P"),
         POINT.format("    y: int = 0\n") + ask("a: P"),
-        [Kind.ARGUMENT_TYPE],
+        [Kind.ARGUMENT_WIDENED],
+    ),
+    "another type of the same values": (ask("a: float"), ask("a: float | int"), [Kind.ARGUMENT_TYPE]),
+    "optional field removed": (
+        POINT.format("    y: int = 0\n") + ask("a: P"),
+        POINT.format("") + ask("a: P"),
+        [Kind.ARGUMENT_NARROWED],
     ),
     "default": (ask("a: int = 1"), ask("a: int = 2"), [Kind.ARGUMENT_DEFAULT]),
     "secret default": (
@@ -235,6 +241,19 @@ class TestWords:
         (change,) = changes(ask(EXAMPLE, "a"), ask(EXAMPLE, "a[1]"))
 
         assert str(change) == "prompt 'ask': fails for a='x': IndexError: string index out of range"
+
+    @pytest.mark.parametrize("kind", ["prompt", "resource"])
+    def test_defaults_that_are_refused_break_nobody(self, kind, changes):
+        """
+        Nobody has asked for them; what is said in place of them is shown.
+        """
+        text = ask() if kind == "prompt" else read()
+        refusal = text.replace("return 'Hello.'", "raise PromptError('nothing is staged')")
+        (change,) = changes(text, refusal)
+
+        assert not change.kind.breaking
+        assert change.diff[-1] == "+not rendered: nothing is staged"
+        assert changes(refusal, refusal) == []
 
     def test_secrets_are_hidden(self, changes):
         """

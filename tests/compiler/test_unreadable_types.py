@@ -1,0 +1,171 @@
+"""Types of parameters that no client can fill: promptkit's own values, and what cannot be written."""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Generic, NamedTuple, NotRequired, Optional, TypedDict, TypeVar
+
+import attrs
+import msgspec
+import pytest
+
+from promptkit import (
+    Arg,
+    Audio,
+    Content,
+    Context,
+    EmbeddedResource,
+    Image,
+    Message,
+    ResourceLink,
+    Text,
+    Workflow,
+    prompt,
+    resource,
+)
+from promptkit.conversion.readers import reader_of
+from promptkit.errors.diagnostics import Rule
+
+T = TypeVar("T")
+
+OWN = (Text, Image, Audio, EmbeddedResource, ResourceLink, Content, Message, Workflow)
+
+
+@attrs.frozen
+class Line:
+    what: str
+    picture: Image | None = None
+
+
+@dataclass
+class Order:
+    number: int
+    lines: "list[Line]"
+
+
+class Asked(TypedDict):
+    turns: NotRequired[list[Message]]
+
+
+class Titled(NamedTuple):
+    number: int
+    title: Text
+
+
+class Held(msgspec.Struct):
+    recording: Audio | None = None
+
+
+@dataclass
+class Box(Generic[T]):
+    held: T
+
+
+@dataclass
+class Tree:
+    children: "list[Tree]"
+    weight: complex
+
+
+@dataclass
+class Unknown:
+    part: "Nowhere"  # noqa: F821 (nothing defines it)
+
+
+class Scan(Image):
+    """An author's own kind of picture."""
+
+
+def found_in(annotation: Any) -> tuple[Any, ...]:
+    """What is said of a parameter of a prompt, which is the same as what is said of a variable."""
+
+    def made(order) -> str:
+        return ""
+
+    made.__annotations__["order"] = annotation
+    as_prompt, (told,) = prompt(made).compile()
+    as_resource, (told_again,) = resource("order:{order}")(made).compile()
+    assert as_prompt is as_resource is None
+    assert told.rule is told_again.rule is Rule.UNSUPPORTED_TYPE
+    assert told.remedy == told_again.remedy
+    return told.message.partition("of type ")[2], told.remedy
+
+
+@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize(
+    "around",
+    [
+        lambda kind: kind,
+        lambda kind: Optional[kind],  # noqa: UP045 (people write it)
+        lambda kind: Annotated[kind, Arg("What to look at")],
+        lambda kind: list[kind],
+        lambda kind: dict[str, kind | None],
+        lambda kind: tuple[int, kind],
+        lambda kind: int | list[kind],
+        lambda kind: Box[kind],
+        lambda kind: attrs.make_class("Made", {"part": attrs.field(type=kind)}),
+    ],
+    ids=["itself", "or none", "annotated", "list", "dict", "tuple", "union", "generic", "member"],
+)
+def test_values_of_promptkit_are_no_arguments(kind, around):
+    """
+    Wherever they lie, for prompts and resources: nothing that a client sends is read as one of them.
+    """
+    _, remedy = found_in(around(kind))
+
+    assert remedy.startswith("take ")
+    assert remedy.endswith(" in the function")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "message", "remedy"),
+    [
+        (Image, "Image", "take bytes, which clients send as base64 or a data: URI, and make Image(...) "),
+        (Scan, "Scan", "take bytes, which clients send as base64 or a data: URI, and make Image(...) "),
+        (Order, "Order: order.lines[...].picture is of type Image", "take bytes, "),
+        (Asked, "Asked: order.turns[...] is of type Message", "take a list of texts, "),
+        (Titled, "Titled: order.title is of type Text", "take a str, "),
+        (dict[str, Held], f"{dict[str, Held]}: order[...].recording is of type Audio", "take bytes, "),
+        (
+            list[Context],
+            f"{list[Context]}: order[...] is of type Context",
+            "annotate a parameter with Context ",
+        ),
+        (Tree, "Tree: order.weight is of type complex", "use a type that can be written as text or JSON, "),
+        (Unknown, "Unknown", "use a type that can be written as text or JSON, "),
+        (Iterable[str], "Iterable[str]", "write Sequence[...] or list[...] in its place: "),
+        (Iterator[str], "Iterator[str]", "write Sequence[...] or list[...] in its place: "),
+        (deque[str], "collections.deque[str]", "write Sequence[...] or list[...] in its place: "),
+        (list[Iterable[int]], None, "write Sequence[...] or list[...] in its place: "),
+        (OrderedDict[str, int], "collections.OrderedDict[str, int]", "write dict[...] in its place, "),
+        (Callable[[int], str], None, "use a type that can be written as text or JSON, "),
+    ],
+    ids=lambda part: str(part)[:40],
+)
+def test_the_part_that_cannot_be_read_is_named(annotation, message, remedy):
+    """
+    With its place, and what to write in place of it.
+    """
+    told, what_to_do = found_in(annotation)
+
+    assert message is None or told.removeprefix("collections.abc.") == message
+    assert what_to_do.startswith(remedy)
+
+
+def test_what_an_author_teaches_is_read():
+    """
+    A class of the author's own that holds no value of promptkit's is none of these.
+    """
+    assert reader_of(list[Box[int]]) is not None
+
+
+def test_a_context_alone_is_no_argument():
+    """
+    Also where it may be left out.
+    """
+
+    @prompt
+    def asked(context: Context | None = None) -> str:
+        return ""
+
+    assert asked.compiled.arguments.ordered == ()
