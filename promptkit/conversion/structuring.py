@@ -102,7 +102,7 @@ def _unknown(names: Iterable[str], record: Any) -> list[ConversionError]:
     known = [member.name for member in members_of_record(record)]
     return [
         ConversionError(path=f".{shortened(name)}", reason=_NO_MEMBER, nearest=partial(nearest, name, known))
-        for name in heapq.nsmallest(MAX_FAULTS, names)
+        for name in heapq.nsmallest(MAX_FAULTS, map(str, names))  # in a direct call, they may be anything
     ]
 
 
@@ -303,7 +303,7 @@ def _struct_of_array(value: Any, annotation: Any) -> Any:
             raise ConversionError(expected_of(annotation), got=value)
         value = value[1:]
     least = max((at for at, field in enumerate(fields, start=1) if field.required), default=0)
-    if not least <= len(value) <= len(fields):
+    if len(value) < least or (config.forbid_unknown_fields and len(value) > len(fields)):
         raise ConversionError(expected_of(annotation), got=value)
     known = fields[: len(value)]
     found = _collect((part, f.type, f".{f.name}") for part, f in zip(value, known, strict=False))

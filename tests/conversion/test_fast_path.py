@@ -469,14 +469,6 @@ def test_no_member_is_dropped(annotation, value, place, near):
     assert [(part.path, part.nearest) for part in refused.value.parts] == [(place, near)]
 
 
-def test_no_item_is_dropped():
-    """
-    Neither is one behind the last member of a struct that is written as a list.
-    """
-    with pytest.raises(ConversionError):
-        reader_of(Row).read([1, 2])
-
-
 def test_of_many_unknown_members_some_are_told():
     """
     A client may send millions.

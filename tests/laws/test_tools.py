@@ -14,7 +14,7 @@ from promptkit import Arg, prompt
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.server import Server
-from tests.laws.test_types import ALL, IN_PLACES, JSON, TYPES, lenient, near, share
+from tests.laws.test_types import ALL, IN_PLACES, JSON, TYPES, closed, lenient, near, share
 from tests.wire import initialize, line, request
 
 
@@ -31,7 +31,8 @@ class Called:
         typed.__annotations__["value"] = annotation
         made = prompt(typed)
         self.validator = jsonschema.Draft202012Validator(
-            made.compiled.schema, format_checker=jsonschema.FormatChecker(["date", "uuid", "duration"])
+            closed(made.compiled.schema),
+            format_checker=jsonschema.FormatChecker(["date", "uuid", "duration"]),
         )
         self.server = Server(compile(Recipes(prompts=(made,))), self.sent.append, tools=True)
         self.server.receive_data(line(initialize("2025-11-25")))

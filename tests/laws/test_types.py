@@ -237,11 +237,8 @@ def closed(schema):
         return [closed(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    only = {"properties": {"additionalProperties": False}, "prefixItems": {"items": False}}
     found = {key: closed(part) for key, part in schema.items()}
-    return next(
-        (rest | found for key, rest in only.items() if isinstance(schema.get(key), dict | list)), found
-    )
+    return {"additionalProperties": False, **found} if isinstance(schema.get("properties"), dict) else found
 
 
 def near(value):

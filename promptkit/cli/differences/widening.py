@@ -84,11 +84,11 @@ class _Comparison:
         before, after = old.get("prefixItems", []), new.get("prefixItems", [])
         if len(before) != len(after) or not all(map(self.widens, before, after)):
             return False
-        return self._widens_rest(_rest(old, "items", "prefixItems"), _rest(new, "items", "prefixItems"))
+        return self._widens_rest(old.get("items", True), new.get("items", True))
 
     def _keeps_members(self, old: Schema, new: Schema) -> bool:
         before, after = old.get("properties", {}), new.get("properties", {})
-        rest_before, rest_after = (_rest(one, "additionalProperties", "properties") for one in (old, new))
+        rest_before, rest_after = _rest(old), _rest(new)
         if not set(new.get("required", ())) <= set(old.get("required", ())):
             return False
         if not all(self._widens_rest(one, after.get(name, rest_after)) for name, one in before.items()):
@@ -103,9 +103,9 @@ class _Comparison:
         return self.widens({} if isinstance(old, bool) else old, {} if isinstance(new, bool) else new)
 
 
-def _rest(schema: Schema, keyword: str, listing: str) -> _Rest:
-    """What is taken beside what a schema lists: nothing beside the members of a record."""
-    found: _Rest = schema.get(keyword, listing not in schema)
+def _rest(schema: Schema) -> _Rest:
+    """The members that an object may have beside those that are listed: a record has none."""
+    found: _Rest = schema.get("additionalProperties", "properties" not in schema)
     return found
 
 
