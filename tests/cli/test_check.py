@@ -34,7 +34,7 @@ from promptkit import Arg, PromptError, prompt
 
 @prompt
 def fine(n: Annotated[int, Arg(examples=[1, 2])]) -> str:
-    return str(1 // n)
+    return str(1 / n)
 
 @prompt
 def defaults() -> str:
@@ -42,7 +42,7 @@ def defaults() -> str:
 
 @prompt
 def second(n: Annotated[int, Arg(examples=[1, 0])]) -> str:
-    return str(1 // n)
+    return str(1 / n)
 
 @prompt
 def needs(text: str) -> str:
@@ -165,7 +165,7 @@ class TestRender:
             ),
             "hides": (32, "it fails for key=<secret>: ValueError: bad key <secret>"),
             "refuses": (23, "it fails for its defaults: not today"),
-            "second": (15, "it fails for n='0': ZeroDivisionError: integer division or modulo by zero"),
+            "second": (15, "it fails for n='0': ZeroDivisionError: division by zero"),
             "slow": (26, "it fails for its defaults: it took longer than its limit of 0.05 s"),
         }
         assert {one["code"] for one in found["diagnostics"]} == {"PK220"}
@@ -245,7 +245,7 @@ class TestRender:
 
         shown = on_terminal("check", "--render", cwd=folder, NO_COLOR="1")
 
-        assert '\n    8 |     return f"Cut the text every {100 // parts} lines."\n' in shown
+        assert '\n    8 |     return f"Cut the text every {100 / parts:.0f} lines."\n' in shown
 
 
 RESOURCES = """
@@ -280,7 +280,7 @@ def page(
     tags: Annotated[list[str] | None, Arg(examples=[["a", "b,c"]])] = None,
 ) -> str:
     assert tags == ["a", "b,c"]
-    return str(1 // n)
+    return str(1 / n)
 
 @resource("docs://days/{day}")
 def day(day: Annotated[date, Arg(examples=[date(2026, 1, 31)])]) -> str:
@@ -319,8 +319,7 @@ class TestResources:
             "'\\ud800' in position 1: surrogates not allowed",
             "key": "it fails for docs://keys/<secret>: ValueError: bad key <secret>",
             "late": "it fails for docs://late: not today",
-            "page": "it fails for docs://pages/0?tags=a&tags=b%2Cc: ZeroDivisionError: integer division or "
-            "modulo by zero",
+            "page": "it fails for docs://pages/0?tags=a&tags=b%2Cc: ZeroDivisionError: division by zero",
             "part": "it fails for docs://parts: ValueError: no part ''",
         }
         assert {one["code"] for one in found["diagnostics"]} == {"PK420"}

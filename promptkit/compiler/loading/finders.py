@@ -13,7 +13,7 @@ from typing import Any
 
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
 from promptkit.compiler.prompts import declared_prompts
-from promptkit.errors.interruptions import call_interruptible
+from promptkit.errors.interruptions import call_interruptible, shielded
 from promptkit.language.files import files_read
 
 __all__ = [
@@ -183,7 +183,10 @@ class SourceLoader(SourceFileLoader):
         executions, self._executions = self._executions, None
         if executions is None:
             call_interruptible(super().exec_module, module)
-            return
+        else:
+            shielded(self._execute, module, executions)  # a recipe may import it
+
+    def _execute(self, module: ModuleType, executions: Executions) -> None:
         self._execution = execution = Execution(self.name, self.path)
         try:
             with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):
