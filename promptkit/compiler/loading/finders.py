@@ -23,6 +23,7 @@ __all__ = [
     "SourceLoader",
     "active_finders",
     "executed_code",
+    "forget_folders",
     "import_state",
     "namespace_of",
     "place_module",
@@ -54,6 +55,17 @@ def executed_code(module: ModuleType) -> CodeType | None:
     ours = (finder for finder in active_finders() if isinstance(finder, PackageFinder))
     found = (finder.executions.by_name.get(name) for finder in ours)
     return next((one.code for one in found if one is not None and one.module is module), None)
+
+
+def forget_folders() -> None:
+    """
+    Have every folder read again that modules are imported from.
+
+    Since Python 3.12, `importlib.invalidate_caches` imports `importlib.metadata` for that, which is slow.
+    """
+    for finder in list(sys.path_importer_cache.values()):
+        if (invalidate := getattr(finder, "invalidate_caches", None)) is not None:
+            invalidate()
 
 
 def namespace_of(module: object) -> Mapping[str, Any]:

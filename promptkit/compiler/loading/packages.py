@@ -22,6 +22,7 @@ from promptkit.compiler.loading.finders import (
     PackageFinder,
     SiblingFinder,
     active_finders,
+    forget_folders,
     import_state,
     namespace_of,
     place_module,
@@ -304,7 +305,7 @@ def _is_initializing(module: object) -> bool:
 
 def _remove_package(name: str, folder: Path, sources: PackageFinder | None = None) -> None:
     """Remove a package and all below it from `sys.modules`, except for what *sources* has kept."""
-    importlib.invalidate_caches()
+    forget_folders()
     kept = set[str]() if sources is None else {name, *sources.kept}
     for key, module in list(sys.modules.items()):
         if key not in kept and _is_within(key, name) and not _is_initializing(module):
