@@ -129,7 +129,7 @@ LISTING = """
     promptkit.transports.startup_cache.compiled_set promptkit.transports.startup_cache.early
     promptkit.transports.startup_cache.fingerprints promptkit.transports.startup_cache.store
     promptkit.transports.stdio promptkit.version
-    argparse gettext locale gc threading _blake2 _locale _weakrefset atexit errno
+    argparse gettext locale gc threading _blake2 _locale _weakrefset atexit errno math
 """.split()  # noqa: SIM905 (names, not lines)
 
 #: Serves like the console script, and says what is loaded when the list of prompts is written.

@@ -3,14 +3,14 @@ Makes sets and dicts of a client's values, safe from attacks by hash collisions.
 
 Python salts the hashes of strings, but not those of numbers, UUIDs, durations and tuples of these. A client
 could choose values that all collide, and a set of them would take quadratic time. So only a few may share a
-hash. Different hashes can collide, too, because a table uses a part of the hash at a time. So the probes
-that CPython (3.11 to 3.14) would need are counted before the set or dict is made.
+hash, and no more are hashed than that: Python itself keeps the hashes of fractions in a table of them (3.12
+and newer). Here they are counted by their digits, whose own hashes are salted. Different hashes can collide,
+too, because a table uses a part of the hash at a time. So the probes that CPython (3.11 to 3.15) would need
+are counted before the set or dict is made.
 """
 
 import sys
 from collections.abc import Callable, Iterator
-from itertools import groupby, islice
-from operator import eq
 from typing import Any, Final, TypeVar
 
 from promptkit.conversion.errors import ConversionError
@@ -65,30 +65,28 @@ def dict_of(keys: list[Any], values: list[Any]) -> dict[Any, Any]:
         TypeError: If one of them cannot be hashed.
     """
     if len(keys) > FEW:
-        hashes = list(map(hash, keys))
-        ordered = sorted(hashes)
-        if any(map(eq, ordered, islice(ordered, FEW, None))):
-            raise ConversionError(reason=_COLLIDES)
+        hashes = []
+        counts: dict[str, int] = {}
+        for key in keys:
+            hashes.append(hash(key))
+            text = str(hashes[-1])
+            counts[text] = counts.get(text, 0) + 1
+            if counts[text] > FEW:
+                raise ConversionError(reason=_COLLIDES)
         _check_walks(hashes, _dict_sizes(len(hashes)), _DICT_WINDOW)
     return dict(zip(keys, values, strict=True))
 
 
 def _distinct(values: list[Any]) -> list[Any]:
     """Return *values* without duplicates. Raises `ConversionError` if many different ones share a hash."""
-    hashes = list(map(hash, values))
-    ordered = sorted(hashes)
-    if not any(map(eq, ordered, islice(ordered, 1, None))):
-        return values
-    found: list[Any] = []
-    for _, places in groupby(sorted(range(len(values)), key=hashes.__getitem__), hashes.__getitem__):
-        alike: list[Any] = []
-        for place in places:
-            if values[place] not in alike:
-                alike.append(values[place])
-                if len(alike) > FEW:
-                    raise ConversionError(reason=_COLLIDES)
-        found += alike
-    return found
+    by_hash: dict[str, list[Any]] = {}
+    for value in values:
+        alike = by_hash.setdefault(str(hash(value)), [])
+        if value not in alike:
+            alike.append(value)
+            if len(alike) > FEW:
+                raise ConversionError(reason=_COLLIDES)
+    return [value for alike in by_hash.values() for value in alike]
 
 
 def _check_walks(hashes: list[int], sizes: Iterator[tuple[int, int]], window: int) -> None:

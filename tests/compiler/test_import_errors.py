@@ -51,7 +51,7 @@ class TestNames:
             ("promtp", "did you mean 'prompt'?"),
             ("@prompt\ndef p(): ...", "import it: from promptkit import prompt"),
             ("bullets(['a'])", "import it: from promptkit.fragments import bullets"),
-            ("x: Literal['a']", "import it: from typing import Literal"),
+            ("x = Literal['a']", "import it: from typing import Literal"),
             ("os.getcwd()", "import it: import os"),
             ("'x'.uper()", "did you mean 'upper'?"),
             ("x = 1\n{}[x]", "correct the line; the other recipes are still served"),

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
 from promptkit.compiler.prompts import declared_prompts
-from promptkit.errors.interruptions import call_interruptible
+from promptkit.errors.interruptions import call_interruptible, shielded
 from promptkit.language.files import files_read
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "SourceLoader",
     "active_finders",
     "executed_code",
+    "forget_folders",
     "import_state",
     "namespace_of",
     "place_module",
@@ -57,6 +58,17 @@ def executed_code(module: ModuleType) -> CodeType | None:
     ours = (finder for finder in active_finders() if isinstance(finder, PackageFinder))
     found = (finder.executions.by_name.get(name) for finder in ours)
     return next((one.code for one in found if one is not None and one.module is module), None)
+
+
+def forget_folders() -> None:
+    """
+    Have every folder read again that modules are imported from.
+
+    Since Python 3.12, `importlib.invalidate_caches` imports `importlib.metadata` for that, which is slow.
+    """
+    for finder in list(sys.path_importer_cache.values()):
+        if (invalidate := getattr(finder, "invalidate_caches", None)) is not None:
+            invalidate()
 
 
 def namespace_of(module: object) -> Mapping[str, Any]:
@@ -195,7 +207,10 @@ class SourceLoader(SourceFileLoader):
         executions, self._executions = self._executions, None
         if executions is None:
             call_interruptible(super().exec_module, module)
-            return
+        else:
+            shielded(self._execute, module, executions)  # a recipe may import it
+
+    def _execute(self, module: ModuleType, executions: Executions) -> None:
         self._execution = execution = Execution(self.name, self.path)
         try:
             with collecting(declared_prompts, execution.made), collecting(files_read, execution.read):

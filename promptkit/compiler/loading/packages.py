@@ -22,6 +22,7 @@ from promptkit.compiler.loading.finders import (
     PackageFinder,
     SiblingFinder,
     active_finders,
+    forget_folders,
     import_state,
     namespace_of,
     remove_module,
@@ -284,7 +285,7 @@ def _is_initializing(module: object) -> bool:
 
 def _remove_package(name: str, folder: Path, sources: PackageFinder | None = None) -> None:
     """Remove a package and all below it from `sys.modules`, except for what *sources* has kept."""
-    importlib.invalidate_caches()
+    forget_folders()
     kept = set[str]()
     if sources is not None:  # with the folders that hold what is kept, which are packages without a file
         from promptkit.compiler.loading.code_imports import with_parents  # not in a first import

@@ -1,6 +1,5 @@
 """Finds the modules of the project that recipes belong to, and notices when they change."""
 
-import importlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
@@ -9,7 +8,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeAlias
 
-from promptkit.compiler.loading.finders import Finder, SourceLoader, namespace_of, remove_module
+from promptkit.compiler.loading.finders import (
+    Finder,
+    SourceLoader,
+    forget_folders,
+    namespace_of,
+    remove_module,
+)
 from promptkit.compiler.loading.watched_files import Stamp, stamp_of
 
 __all__ = ["ProjectFinder", "project_finders", "successor"]
@@ -140,7 +145,7 @@ class ProjectFinder(Finder):
 
     def _unreachable(self) -> set[str]:
         """The modules that cannot be imported from their files now."""
-        importlib.invalidate_caches()
+        forget_folders()
         names = set[str]()
         for name in sorted({*self.stamps, *self.namespaces}):  # packages before what is in them
             parent = name.rpartition(".")[0]

@@ -86,8 +86,6 @@ class InFlight:
         self._most = inf if many_clients else _MAX_OPEN
         self.ids: Collection[RequestId] = () if many_clients else self._jobs.keys()
         self._leaving = 0
-        # Enter the lock, never the condition: `Condition.__enter__` is Python code, and a worker that
-        # is stopped within it would never release the lock.
         self._lock = Lock()
         self._changed = Condition(self._lock)
 
