@@ -29,6 +29,11 @@ FILES = {
     )
 }
 
+#: What lies beside a recipe that is not served, as a folder that serves nothing is a mistake of its own.
+BESIDE = {
+    Rule.NOT_SERVED: {"served": "from promptkit import prompt\n\n\n@prompt\ndef served():\n    return 'x'\n"}
+}
+
 #: The client that the page asks about a rule, for rules that are about one.
 ASKED = {
     Rule(code): client
@@ -137,6 +142,11 @@ def found(recipes, tmp_path, monkeypatch):
     return found
 
 
+def files_of(rule):
+    """The recipes that break a rule and nothing else."""
+    return {FILES[rule]: CASES[rule][0], **BESIDE.get(rule, {})}
+
+
 def expected(rule):
     return CASES[rule][1].strip()
 
@@ -153,9 +163,7 @@ class TestRules:
         """
         One mistake is one diagnostic: place, severity, code, what is wrong, and what to do.
         """
-        source, _ = CASES[rule]
-
-        assert lines(*found(ASKED.get(rule), **{FILES[rule]: source})) == expected(rule)
+        assert lines(*found(ASKED.get(rule), **files_of(rule))) == expected(rule)
 
     def test_each_has_a_remedy_to_show(self):
         """
@@ -191,7 +199,7 @@ class TestRules:
         """
         What is printed is in the JSON, under names that do not change.
         """
-        (diagnostic,) = found(ASKED.get(rule), **{FILES[rule]: CASES[rule][0]})
+        (diagnostic,) = found(ASKED.get(rule), **files_of(rule))
 
         data = json.loads(json.dumps(diagnostic.as_data()))
 

@@ -29,8 +29,6 @@ _DEFAULT_REMEDY: Final = "correct the line; the other recipes are still served"
 
 def import_remedy(file: Path, error: BaseException) -> str:
     """Return what to do about *error*, which was raised while a recipe was imported."""
-    if isinstance(error, ImportError) and (remedy := _misnamed(file, error)) is not None:
-        return remedy
     if isinstance(error, SyntaxError):
         return "correct the syntax; the line is where Python stopped understanding"
     if isinstance(error, SystemExit):
@@ -43,6 +41,8 @@ def import_remedy(file: Path, error: BaseException) -> str:
 
 def _remedy(file: Path, error: BaseException) -> str | None:  # noqa: PLR0911 (a list of cases)
     match error:
+        case ImportError() if remedy := _misnamed(file, error):
+            return remedy
         case ModuleNotFoundError(name=str(name)):
             return missing_module(name, file)
         case ImportError(name=str(module)):
