@@ -22,14 +22,15 @@ __all__ = ["alternative_of", "schema_of"]
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema_of(arguments: Iterable[Argument]) -> dict[str, Any]:
+def schema_of(arguments: Iterable[Argument], *, places: bool = False) -> dict[str, Any]:
     """
     Return the JSON Schema of an object with *arguments* as its members.
 
-    It does not say that others are refused, though they are: many clients take no tool that says so.
+    It does not say that others are refused, though they are: many clients take no tool that says so. Which
+    item of an array stands where, it says with *places*.
     """
     arguments = list(arguments)
-    definitions = Definitions({})
+    definitions = Definitions({}, places)
     properties = {argument.name: _property(argument, definitions) for argument in arguments}
     schema: dict[str, Any] = {"$schema": DIALECT, "type": "object", "properties": properties}
     if required := [argument.name for argument in arguments if argument.required]:

@@ -12,7 +12,7 @@ The rules are those of the narrowest converters:
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
@@ -52,9 +52,10 @@ _RECORDS: Final = (mi.TypedDictType, mi.DataclassType, mi.StructType, mi.NamedTu
 
 
 class Definitions(Struct):
-    """What ``$defs`` has: the schemas of the classes that hold themselves, by name."""
+    """What ``$defs`` has: classes that hold themselves. With *places*, arrays say which item stands where."""
 
     schemas: dict[str, Schema]
+    places: bool = False
     _names: dict[Any, str] = {}
 
     def knows(self, kind: Any) -> bool:
@@ -182,9 +183,7 @@ class _Writer:
 
     def tuple(self, tree: mi.TupleType) -> Schema:
         """Return the schema of a tuple whose items have their places."""
-        length = len(tree.item_types)
-        items = _any_of(map(self.schema, tree.item_types))
-        return {"type": "array", "items": items, "minItems": length, "maxItems": length}
+        return self._placed([*map(self.schema, tree.item_types)], len(tree.item_types))
 
     def object(self, tree: mi.DictType) -> Schema:
         """Return the schema of an object with members of any name."""
@@ -211,12 +210,16 @@ class _Writer:
     def _array(self, tree: Any) -> Schema:
         fields = [self.schema(field.type) for field in tree.fields]
         tag = [] if getattr(tree, "tag", None) is None else [_choices([tree.tag])]
-        length = len(tag) + len(fields)
         optional = next((i for i, field in enumerate(reversed(tree.fields)) if field.required), len(fields))
-        schema = {"type": "array", "items": _any_of([*tag, *fields]), "minItems": length - optional}
         # msgspec reads a struct out of longer arrays, too.
-        open_ended = isinstance(tree, mi.StructType) and not tree.forbid_unknown_fields
-        return schema if open_ended else {**schema, "maxItems": length}
+        is_open = isinstance(tree, mi.StructType) and not tree.forbid_unknown_fields
+        return self._placed([*tag, *fields], len(tag) + len(fields) - optional, is_open=is_open)
+
+    def _placed(self, items: Sequence[Schema], least: int, *, is_open: bool = False) -> Schema:
+        """The schema of an array whose items have their places; one that is open may have more of them."""
+        places = {"prefixItems": items, "items": is_open}
+        said = places if self._definitions.places else {"items": _any_of(items)}
+        return {"type": "array", **said, "minItems": least} | ({} if is_open else {"maxItems": len(items)})
 
     def _members(self, tree: Any) -> Schema:
         properties, required = {}, []

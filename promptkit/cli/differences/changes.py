@@ -240,10 +240,10 @@ class _Argument(Struct, frozen=True):
 
 
 def _arguments(prompt: Item) -> dict[str, _Argument]:
-    root = prompt.get("_meta", {}).get(_SCHEMA, {})
-    properties, types, words = root.get("properties", {}), prompt["types"], prompt["words"]
+    root, types, words = prompt["schema"], prompt["types"], prompt["words"]
+    properties = root["properties"]
     return {
-        name: _Argument(one["required"], properties.get(name, {}), root, types.get(name, ""), words.get(name))
+        name: _Argument(one["required"], properties[name], root, types[name], words[name])
         for one in prompt.get("arguments", ())
         for name in [one["name"]]
     }

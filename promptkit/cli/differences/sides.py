@@ -17,6 +17,7 @@ import msgspec
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.examples import example_arguments, example_uris
+from promptkit.catalog.json_schema import schema_of
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.catalog.resources import CompiledResource
@@ -178,7 +179,7 @@ def _listed(prompt: CompiledPrompt) -> dict[str, Any]:
     types = {one.name: shown_type(one.annotation) for one in arguments}
     words = {one.name: one.arg.description for one in arguments}
     listed = _scoped(lowering_for(LATEST_HANDSHAKE).prompt(prompt), prompt)
-    return {**listed, "types": types, "words": words}
+    return {**listed, "schema": schema_of(arguments, places=True), "types": types, "words": words}
 
 
 def _scoped(listed: object, item: CompiledPrompt | CompiledResource) -> dict[str, Any]:

@@ -91,6 +91,7 @@ ROWS = {
     ),
     "pattern": (ask("a: str"), ask("a: Annotated[str, Meta(pattern='x')]"), [Kind.ARGUMENT_NARROWED]),
     "items narrowed": (ask("a: list[str]"), ask("a: list[int]"), [Kind.ARGUMENT_NARROWED]),
+    "places changed": (ask("a: tuple[int, str]"), ask("a: tuple[str, int]"), [Kind.ARGUMENT_NARROWED]),
     "another type besides": (ask("a: int"), ask("a: int | date"), [Kind.ARGUMENT_WIDENED]),
     "one type less": (ask("a: int | date"), ask("a: int"), [Kind.ARGUMENT_NARROWED]),
     "field added": (

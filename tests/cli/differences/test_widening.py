@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Meta
 
 from promptkit import prompt
+from promptkit.catalog.json_schema import schema_of
 from promptkit.cli.differences.widening import takes_all
 from promptkit.testing import wire_arguments
 
@@ -114,7 +115,7 @@ PROMPTS = [taking(kind) for kind in TYPES]
 
 def is_wider(old, new):
     """Whether the argument of *new* is said to take all that the one of *old* takes."""
-    before, after = old.compiled.schema, new.compiled.schema
+    before, after = (schema_of(one.compiled.arguments.ordered, places=True) for one in (old, new))
     return takes_all(before["properties"]["value"], after["properties"]["value"], before, after)
 
 
