@@ -30,6 +30,7 @@ from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
 from promptkit.server import Server
+from promptkit.transports.startup_cache import tracing
 from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
 from promptkit.transports.startup_cache.fingerprints import (
@@ -1876,3 +1877,12 @@ def test_equal_pages_are_written_once(store):
         assert [size for _, size, _ in found.index.pages.values()] == [100, 1, 100]
         assert len({place for place, _, _ in found.index.pages.values()}) == 2
     assert read(store) == [b"a" * 100, b"b", b"a" * 100]
+
+
+def test_what_happens_while_python_ends_is_not_looked_at(monkeypatch):
+    """
+    The hook outlives what its module holds, and then raises nothing.
+    """
+    monkeypatch.setattr(tracing, "_HARMLESS", None)
+
+    tracing._audit("open", ("x", "r", 0))

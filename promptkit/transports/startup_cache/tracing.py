@@ -339,7 +339,8 @@ def trace_imports(folder: str) -> Iterator[ImportTrace]:
 
 
 def _audit(event: str, args: tuple[Any, ...]) -> None:
-    if event not in _HARMLESS and (trace := _current) is not None:
+    # In this order: when Python ends, it sets what a module holds to None, and still calls this.
+    if (trace := _current) is not None and event not in _HARMLESS:
         try:
             trace.note(event, args, sys._getframe(1))  # noqa: SLF001 (the frame that caused the event)
         except Exception:  # noqa: BLE001 (it would surface in a recipe)
