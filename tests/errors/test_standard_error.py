@@ -509,7 +509,11 @@ def test_nothing_at_all(recipes):
     asked = b"".join(line(get(number, name)) for number, name in enumerate(names, 1))
 
     ran = subprocess.run(
-        ["/bin/sh", "-c", f'exec "{sys.executable}" -m promptkit serve "{recipes(recipe=NOISY)}" 2>&-'],
+        [
+            "/bin/sh",
+            "-c",
+            f'exec "{sys.executable}" -m promptkit serve --grace 20 "{recipes(recipe=NOISY)}" 2>&-',
+        ],
         input=OPENING + asked,
         capture_output=True,
         timeout=30,
