@@ -108,7 +108,7 @@ def offered(typed, folder, **env):
     ("typed", "words"),
     [
         ("promptkit re", ["render"]),
-        ("promptkit check --f", ["--format"]),
+        ("promptkit check --fo", ["--format"]),
         ("promptkit check --format ", ["text", "json", "github"]),
         ("promptkit render --no", ["--no-input"]),
         ("promptkit render ", ["report", "review", "docs://guide", "style://", "recipes/"]),

@@ -13,7 +13,7 @@ SLEEPERS = ["sleeps", "spins", "naps"]
 def test_beside_a_sleeper(serve, whole, figures, sleeper):
     """
     Beside a prompt that goes on, ping is answered within 50 ms at the 99th percentile; and when the input
-    ends, the process does within 1.5 s, its sleeper answered.
+    ends, the process does within 1.5 s, and says nothing of its sleeper: nobody reads on.
     """
     serving, number = serve("--timeout", "900"), 5000 if whole else 500
     serving.send(modern("sleeper", "prompts/get", {"name": sleeper, "arguments": {"seconds": "900"}}))
@@ -22,7 +22,7 @@ def test_beside_a_sleeper(serve, whole, figures, sleeper):
     exited, code = serving.end()
 
     lines = serving.drained()
-    assert sum(b'"id":"sleeper"' in text for text in lines) == 1
+    assert not any(b'"id":"sleeper"' in text for text in lines)
     assert code == 0
     assert exited < EXIT
     assert took[int(number * 0.99)] < ANSWER
