@@ -131,8 +131,8 @@ class TestMethods:
         assert tools[2].input_schema == review.compiled.schema
         assert tools[2].annotations.read_only is (True if revision > "2024-11-05" else None)
         called = client.call_tool("review", {"code": "x"})
-        said = ("[user]", "Review this python code.\n\nx", "[assistant]", "Gladly.")
-        assert called.content == tuple(map(Text, said))
+        said = "[user]\n\nReview this python code.\n\nx\n\n[assistant]\n\nGladly."
+        assert called.content == (Text(said),)
         sent = {"day": dt.date(2026, 1, 31), "hours": [1, 2], "tone": Tone.COLD}
         assert client.call_tool("plan", sent).text == "Saturday: 3 COLD"
         released = client.call_tool("release", {"version": "1"})
