@@ -341,6 +341,15 @@ class TestBuild:
         assert "cannot be observed" in capsys.readouterr().err
         assert not (tmp_path / "x").exists()
 
+    def test_tests_beside_the_recipes_may_do_anything(self, recipes, tmp_path):
+        """
+        They are looked at, as prompts in them would not be served, and are not imported.
+        """
+        recipe = "from promptkit import prompt\n\n\n@prompt\ndef greet():\n    return 'Hello'\n"
+        folder = recipes(greet=recipe, test_greet=f"import time\n\nNOW = time.time()\n{recipe}")
+
+        assert main(["build", str(folder), "--out", str(tmp_path / "x")]) == 0
+
     def test_a_module_is_not_built(self, capsys):
         """
         It may come from anywhere.

@@ -157,7 +157,15 @@ def serve(recipes):
             inside=indent(dedent(inside), "    "),
         )
         process = subprocess.Popen(
-            [sys.executable, "-m", "promptkit", "serve", recipes(recipe=made, wholesome=OTHER)],
+            [
+                sys.executable,
+                "-m",
+                "promptkit",
+                "serve",
+                "--grace",
+                "20",
+                recipes(recipe=made, wholesome=OTHER),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -65,7 +65,7 @@ async def post(application, message, leave=None):
 
 def left():
     """How many posted messages are still somewhere."""
-    return sum(isinstance(each, Posted) for each in gc.get_objects())
+    return sum(type(each) is Posted for each in gc.get_objects())
 
 
 def soon_left(before):
