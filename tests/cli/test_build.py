@@ -341,14 +341,18 @@ class TestBuild:
         assert "cannot be observed" in capsys.readouterr().err
         assert not (tmp_path / "x").exists()
 
-    def test_tests_beside_the_recipes_may_do_anything(self, recipes, tmp_path):
+    def test_tests_beside_the_recipes_may_do_anything(self, place, run):
         """
         They are looked at, as prompts in them would not be served, and are not imported.
         """
-        recipe = "from promptkit import prompt\n\n\n@prompt\ndef greet():\n    return 'Hello'\n"
-        folder = recipes(greet=recipe, test_greet=f"import time\n\nNOW = time.time()\n{recipe}")
+        test = place / "recipes" / "test_greet.py"
+        test.write_text(f"import time\n\nNOW = time.time()\n{GREETING}")
+        os.utime(test, ns=(0, 0))
 
-        assert main(["build", str(folder), "--out", str(tmp_path / "x")]) == 0
+        out, _ = run("build", "recipes").communicate(timeout=20)
+
+        assert b"warning PK107" in out
+        assert b"1 prompt is built" in out
 
     def test_a_module_is_not_built(self, capsys):
         """

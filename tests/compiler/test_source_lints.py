@@ -274,6 +274,8 @@ class TestBlocks:
             ('return f"{name}: {code_block(text)}"', "code_block"),
             ('return f"{code_block(text)}."', "code_block"),
             ('return f"{code_block(text)} ends {name}"', "code_block"),
+            ('return f"{name} {code_block(text)}"', "code_block"),
+            ('return f"{code_block(text)} {name}"', "code_block"),
             ('return f"A\\n- {code_block(text)}"', "code_block"),
             ('return f"Tags: {bullets(tags)}\\n"', "bullets"),
             ('return f"{bullets(tags)}{section(name, text)}"', "bullets"),
@@ -281,7 +283,7 @@ class TestBlocks:
             ('shown = code_block(text)\nreturn f"The diff: {shown}"', "code_block"),
             ('return user(textwrap.dedent(f"""\n    The diff: {code_block(text)}\n    """))', "code_block"),
         ],
-        ids=range(10),
+        ids=range(12),
     )
     def test_a_block_in_a_line_is_none(self, body, block, rules):
         """

@@ -197,8 +197,8 @@ class ImportTrace:
             self.is_complete = self.is_complete and (_is_ours(frame) or not self._is_authors(frame))
         else:
             found = _source_of(self._absolute(os.fsdecode(path)))
-            # Of tests beside the recipes, promptkit itself looks whether they define prompts.
-            if self._is_authors(frame) or (self._is_own(found) and not _is_ours(frame)):
+            # What promptkit itself reads is not imported: it looks whether tests define prompts.
+            if self._is_authors(frame) or (self._is_own(found) and _is_importing(frame)):
                 self._opened.add(found)
 
     def _note_listing(self, path: object) -> None:
