@@ -125,10 +125,11 @@ def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     parts = [type_schema(part, definitions) for part in get_args(annotation) if part is not NoneType]
     schemas, forms = [schema for schema, _ in parts], [form for _, form in parts]
     null = [_NULL] if NoneType in get_args(annotation) else []
+    schema: Schema = {}
     if is_list(annotation):
         schema = {"type": "array", "items": schemas[0]}
-    else:
-        schema = _any_of([*schemas, *null]) if is_union(annotation) else {}
+    elif is_union(annotation):
+        schema = _any_of([*schemas, *null])
     if not any(forms):
         return schema, ""
     from promptkit.conversion.descriptions import expected_of  # most types need no words

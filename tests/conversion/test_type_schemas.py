@@ -352,7 +352,7 @@ class TestWords:
     )
     def test_they_say_all_alternatives(self, annotation, expected):
         """
-        Also those of which the JSON types say all, if another has words: without them, it seemed the only one.
+        Also those of which the JSON types say all, if another one needs words.
         """
         assert words(annotation) == expected
 
