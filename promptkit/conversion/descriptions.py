@@ -1,21 +1,24 @@
 """
 What a type takes, in words that people understand, and an example where words are not enough.
 
-Both read a type as `msgspec.inspect` sees it.
+Words name choices in their author's order. Examples read a type as `msgspec.inspect` sees it.
 """
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from types import NoneType
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec import inspect as mi
 
 from promptkit.conversion.choices import one_of
 from promptkit.conversion.constraints import describe_length
-from promptkit.conversion.kinds import bare
+from promptkit.conversion.kinds import bare, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.orders import Orders, orders_of, values_of
 from promptkit.conversion.scalars import scalar_of
+from promptkit.conversion.unstructuring import json_of
 
-__all__ = ["describe", "example_text"]
+__all__ = ["describe", "describe_choices", "example_text", "expected_of"]
 
 #: How deep an example goes: a type that contains itself ends there.
 _MAX_DEPTH: Final = 4
@@ -23,50 +26,71 @@ _MAX_DEPTH: Final = 4
 _LISTS: Final = (mi.ListType, mi.SetType, mi.FrozenSetType, mi.VarTupleType)
 
 
-def describe(tree: mi.Type) -> str:
+def expected_of(annotation: Any) -> str:
     """Return what a type takes, in words that end a sentence: ``a whole number of at least 1``."""
+    annotation = plain(annotation)
+    if is_literal(annotation) or is_enum(annotation):
+        return describe_choices(get_args(annotation) or annotation)
+    try:
+        return describe(mi.type_info(annotation), orders_of(annotation))
+    except TypeError:  # msgspec does not have it, though it has readers of its parts
+        parts = [expected_of(part) for part in get_args(annotation) if part is not NoneType]
+    if is_list(annotation):
+        return f"a list, each {parts[0]}"
+    return " or ".join(dict.fromkeys(parts)) if is_union(annotation) else "a value"
+
+
+def describe(tree: mi.Type, orders: Orders) -> str:
+    """Return the same of a type as `msgspec.inspect` sees it."""
     tree = bare(tree)
     if (scalar := scalar_of(tree)) is not None:
         return scalar.describe(tree)
     words = _DESCRIBERS.get(type(tree))
-    return words(tree) if words else "a value"
+    return words(tree, orders) if words else "a value"
 
 
-def _describe_union(tree: mi.UnionType) -> str:
-    members = (describe(member) for member in tree.types if not isinstance(member, mi.NoneType))
+def describe_choices(values: Iterable[Any]) -> str:
+    """Return what choices look like in JSON. Text is what it says, and null means that nothing is given."""
+    found = [value for value in map(json_of, values) if value is not None]
+    return one_of(
+        [value if isinstance(value, str) else msgspec.json.encode(value).decode() for value in found]
+    )
+
+
+def _describe_union(tree: mi.UnionType, orders: Orders) -> str:
+    members = (describe(member, orders) for member in tree.types if not isinstance(member, mi.NoneType))
     return " or ".join(dict.fromkeys(members))
 
 
-def _describe_list(tree: Any) -> str:
+def _describe_list(tree: Any, orders: Orders) -> str:
     words, item = f"a list{describe_length(tree, 'items')}", tree.item_type
     any_text = isinstance(item, mi.StrType) and not describe_length(item, "")
-    return words if any_text or isinstance(item, mi.AnyType) else f"{words}, each {describe(item)}"
+    return words if any_text or isinstance(item, mi.AnyType) else f"{words}, each {describe(item, orders)}"
 
 
-def _describe_fields(tree: Any) -> str:
+def _describe_fields(tree: Any, _: Orders) -> str:
     if isinstance(tree, mi.NamedTupleType) or getattr(tree, "array_like", False):
         return f"a list of {', '.join(field.name for field in tree.fields)}"
     return f"a JSON object with {', '.join(field.encode_name for field in tree.fields)}"
 
 
-def _describe_object(tree: mi.DictType) -> str:
+def _describe_object(tree: mi.DictType, orders: Orders) -> str:
     words, value = f"a JSON object{describe_length(tree, 'members')}", tree.value_type
-    return words if isinstance(value, mi.AnyType) else f"{words}, each value {describe(value)}"
+    return words if isinstance(value, mi.AnyType) else f"{words}, each value {describe(value, orders)}"
 
 
-def _describe_tuple(tree: mi.TupleType) -> str:
-    items = ", ".join(map(describe, tree.item_types))
+def _describe_tuple(tree: mi.TupleType, orders: Orders) -> str:
+    items = ", ".join(describe(item, orders) for item in tree.item_types)
     return f"a list of {len(tree.item_types)} items: {items}" if items else "an empty list"
 
 
-def _describe_choice(tree: Any) -> str:
-    values = tree.values if isinstance(tree, mi.LiteralType) else [member.value for member in tree.cls]
-    return one_of([str(value) for value in values if value is not None])
+def _describe_choice(tree: mi.LiteralType | mi.EnumType, orders: Orders) -> str:
+    return describe_choices(values_of(tree, orders))
 
 
-_DESCRIBERS: Final[dict[type[mi.Type], Callable[[Any], str]]] = {
-    mi.NoneType: lambda _: "null",
-    mi.CustomType: lambda tree: tree.cls.__name__,
+_DESCRIBERS: Final[dict[type[mi.Type], Callable[[Any, Orders], str]]] = {
+    mi.NoneType: lambda _tree, _orders: "null",
+    mi.CustomType: lambda tree, _: tree.cls.__name__,
     mi.UnionType: _describe_union,
     mi.EnumType: _describe_choice,
     mi.LiteralType: _describe_choice,

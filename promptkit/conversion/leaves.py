@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args, 
 
 import msgspec
 
-from promptkit.conversion.descriptions import describe
+from promptkit.conversion.descriptions import expected_of
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import type_tree
 from promptkit.conversion.offsets import located, offset_fault, zone_of
 from promptkit.conversion.parsing import convert_key
 from promptkit.conversion.scalars import SCALARS
@@ -21,7 +20,6 @@ if TYPE_CHECKING:  # it takes longer to import than a server to start
 
 __all__ = [
     "Structure",
-    "expected_of",
     "has_salted_hash",
     "is_leaf",
     "is_registered",
@@ -121,8 +119,3 @@ def key_converter(annotation: Any) -> Callable[[str], Any]:
 def step(key: str) -> str:
     """Return the path step for *key*, shortened, because every fault below it repeats the step."""
     return f"[{shortened(key)!r}]"
-
-
-def expected_of(annotation: Any) -> str:
-    """Return what *annotation* takes, in words."""
-    return describe(type_tree(annotation))

@@ -103,7 +103,7 @@ def _united(known: list[Reader], read: Read) -> Reader:
 
 def _constrained_reader(annotation: Any) -> Reader | None:
     """Make a reader of ``Annotated[T, msgspec.Meta(...)]``."""
-    from promptkit.conversion.descriptions import describe
+    from promptkit.conversion.descriptions import expected_of
     from promptkit.conversion.offsets import offset_fault, zone_of
 
     inner = reader_of(annotation.__origin__)
@@ -116,7 +116,7 @@ def _constrained_reader(annotation: Any) -> Reader | None:
         tree = type_tree(annotation)
     except TypeError:
         return None
-    expected = describe(tree)
+    expected = expected_of(annotation)
     if scalar_of(tree) is None and hasattr(tree, "min_length"):
         read = _sized_read(inner.read, tree, expected)
     else:
@@ -266,7 +266,7 @@ def _unreadable(text: str, error: Exception) -> str | None:
 
 def _json_reader(annotation: Any) -> Reader | None:
     """Make a reader of a type whose values have parts, and are written as JSON."""
-    from promptkit.conversion.descriptions import describe, example_text
+    from promptkit.conversion.descriptions import example_text, expected_of
     from promptkit.conversion.fast_path import fast_path
     from promptkit.conversion.json_extent import holds_more
 
@@ -278,7 +278,7 @@ def _json_reader(annotation: Any) -> Reader | None:
         return None
     read = _json_read(fast_path(annotation), _late_structurer(annotation))
     hint = f"JSON, for example {example_text(tree)}"
-    return Reader(read, describe(tree), hint, is_json=True, exceeds=holds_more)
+    return Reader(read, expected_of(annotation), hint, is_json=True, exceeds=holds_more)
 
 
 def _json_read(convert: Read | None, structure: Read) -> Read:

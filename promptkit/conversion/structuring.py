@@ -21,6 +21,7 @@ from cattrs.gen.typeddicts import make_dict_structure_fn as make_typeddict_struc
 from cattrs.preconf.msgspec import make_converter
 
 from promptkit.conversion.collisions import dict_of, set_of
+from promptkit.conversion.descriptions import expected_of
 from promptkit.conversion.errors import ABSENT, MAX_FAULTS, ConversionError, ConversionErrors, error_of_union
 from promptkit.conversion.kinds import (
     SEQUENCES,
@@ -37,7 +38,6 @@ from promptkit.conversion.kinds import (
 )
 from promptkit.conversion.leaves import (
     Structure,
-    expected_of,
     has_salted_hash,
     is_leaf,
     is_registered,

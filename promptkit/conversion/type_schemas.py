@@ -12,23 +12,21 @@ The rules are those of the narrowest converters:
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import NoneType
 from typing import Any, Final, TypeAlias, get_args
 
-from msgspec import NODEFAULT, Struct, json
+from msgspec import NODEFAULT, Struct
 from msgspec import inspect as mi
 
 from promptkit.conversion.kinds import bare, hints_of, is_enum, is_list, is_literal, is_union, plain
+from promptkit.conversion.orders import Orders, orders_of, values_of
 from promptkit.conversion.scalars import SCALARS, scalar_of
 from promptkit.conversion.unstructuring import can_be_sent, json_of
 
 __all__ = ["Definitions", "described", "type_schema", "with_words"]
 
 Schema: TypeAlias = dict[str, Any]
-
-#: The values of each ``Literal`` as its author wrote them: msgspec sorts them.
-_Orders: TypeAlias = Mapping[frozenset[Any], tuple[Any, ...]]
 
 #: The types of JSON, by those of Python.
 _JSON_TYPES: Final = {NoneType: "null", bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -101,7 +99,7 @@ def type_schema(annotation: Any, definitions: Definitions) -> tuple[Schema, str]
         tree = mi.type_info(annotation)
     except TypeError:
         return _composed(annotation, definitions)
-    writer = _Writer(definitions, _orders(annotation), frozenset())
+    writer = _Writer(definitions, orders_of(annotation), frozenset())
     return writer.schema(tree), writer.form(tree)
 
 
@@ -125,18 +123,24 @@ def with_words(schema: Schema, words: str) -> Schema:
 def _composed(annotation: Any, definitions: Definitions) -> tuple[Schema, str]:
     """Return the same of a type that msgspec does not have, for whose parts there are readers."""
     parts = [type_schema(part, definitions) for part in get_args(annotation) if part is not NoneType]
-    if is_list(annotation):
-        item, form = parts[0]
-        return {"type": "array", "items": item}, f"a list, each {form}" if form else ""
+    schemas, forms = [schema for schema, _ in parts], [form for _, form in parts]
     null = [_NULL] if NoneType in get_args(annotation) else []
-    schema = _any_of([*(schema for schema, _ in parts), *null]) if is_union(annotation) else {}
-    return schema, " or ".join(dict.fromkeys(form for _, form in parts if form))
+    schema: Schema = {}
+    if is_list(annotation):
+        schema = {"type": "array", "items": schemas[0]}
+    elif is_union(annotation):
+        schema = _any_of([*schemas, *null])
+    if not any(forms):
+        return schema, ""
+    from promptkit.conversion.descriptions import expected_of  # most types need no words
+
+    return schema, expected_of(annotation)
 
 
 class _Writer:
     """Writes the schemas of types as `msgspec.inspect` sees them, inside of the classes *around*."""
 
-    def __init__(self, definitions: Definitions, orders: _Orders, around: frozenset[Any]) -> None:
+    def __init__(self, definitions: Definitions, orders: Orders, around: frozenset[Any]) -> None:
         self._definitions = definitions
         self._orders = orders
         self._around = around
@@ -154,7 +158,7 @@ class _Writer:
         """Return what values of a type look like, in words; ``""`` if its JSON types say all."""
         tree = bare(tree)
         if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return _form_of_choices(self._values(tree))
+            return _form_of_choices(values_of(tree, self._orders))
         if isinstance(tree, mi.UnionType):
             says_more = any(map(self.form, tree.types))
         elif isinstance(tree, _LISTS):
@@ -167,7 +171,7 @@ class _Writer:
             return ""
         from promptkit.conversion.descriptions import describe  # most types need no words
 
-        return describe(tree)
+        return describe(tree, self._orders)
 
     def union(self, tree: mi.UnionType) -> Schema:
         """Return the schema of a union, null last."""
@@ -175,7 +179,7 @@ class _Writer:
 
     def choices(self, tree: mi.LiteralType | mi.EnumType) -> Schema:
         """Return the schema of choices."""
-        return _choices(self._values(tree))
+        return _choices(values_of(tree, self._orders))
 
     def list(self, tree: Any) -> Schema:
         """Return the schema of a list of any length, or of a set."""
@@ -198,7 +202,7 @@ class _Writer:
         if kind in self._around or definitions.knows(kind):
             return definitions.refer(kind)
         hints = hints_of(getattr(kind, "__origin__", kind)).values()
-        inside = _Writer(definitions, {**self._orders, **_orders(*hints)}, self._around | {kind})
+        inside = _Writer(definitions, {**self._orders, **orders_of(*hints)}, self._around | {kind})
         said = _docstring(tree)
         schema = {"description": said} if said else {}
         schema |= inside._array(tree) if _is_array(tree) else inside._members(tree)
@@ -239,16 +243,11 @@ class _Writer:
     def _key(self, tree: mi.Type) -> Schema:
         """The schema of the keys of an object, which are text in JSON; ``{}`` if any text is a key."""
         if isinstance(tree, mi.LiteralType | mi.EnumType):
-            return _choices([str(json_of(value)) for value in self._values(tree)])
+            return _choices([str(json_of(value)) for value in values_of(tree, self._orders)])
         if isinstance(tree, mi.StrType):
             return _portable(_bounds(tree))
         scalar = scalar_of(tree)
         return {} if scalar is None else dict(scalar.key_schema_of(tree))
-
-    def _values(self, tree: mi.LiteralType | mi.EnumType) -> Iterable[Any]:
-        if isinstance(tree, mi.EnumType):
-            return tree.cls
-        return self._orders.get(_typed(tree.values), tree.values)
 
 
 _WRITTEN: Final[dict[type[mi.Type], Callable[[_Writer, Any], Schema]]] = {
@@ -285,12 +284,11 @@ def _choices(values: Iterable[Any]) -> Schema:
 
 def _form_of_choices(values: Iterable[Any]) -> str:
     """What choices look like, in words; ``""`` if all are text: there are models with no other choices."""
-    found = [value for value in map(json_of, values) if value is not None]
-    if all(isinstance(value, str) for value in found):
+    if all(isinstance(value, str | None) for value in map(json_of, values)):
         return ""
-    from promptkit.conversion.choices import one_of  # most choices are text
+    from promptkit.conversion.descriptions import describe_choices  # most choices are text
 
-    return one_of([value if isinstance(value, str) else json.encode(value).decode() for value in found])
+    return describe_choices(values)
 
 
 def _bounds(tree: Any) -> Schema:
@@ -335,16 +333,3 @@ def _docstring(tree: Any) -> str:
     kind = getattr(tree.cls, "__origin__", tree.cls)
     said = inspect.cleandoc(kind.__doc__ or "")
     return "" if said.startswith(f"{kind.__name__}(") and said.endswith(")") else said
-
-
-def _orders(*annotations: Any) -> _Orders:
-    """The choices within types, but for those within their classes."""
-    found: dict[frozenset[Any], tuple[Any, ...]] = {}
-    for annotation in map(plain, annotations):
-        arguments = get_args(annotation)
-        found |= {_typed(arguments): arguments} if is_literal(annotation) else _orders(*arguments)
-    return found
-
-
-def _typed(values: Iterable[Any]) -> frozenset[Any]:
-    return frozenset((type(value), value) for value in values)

@@ -547,6 +547,18 @@ class TestExpected:
 
         assert (reader.expected, reader.hint, reader.values) == (expected, hint, values)
 
+    def test_choices_in_json_are_in_their_authors_order(self):
+        """
+        For the whole and for a part that is refused.
+        """
+        reader = reader_of(tuple[Literal[3, 1, 2], bool])
+
+        with pytest.raises(ConversionError) as caught:
+            reader.read("[4, true]")
+
+        assert reader.expected == "a list of 2 items: one of 3, 1, 2, true or false"
+        assert [part.expected for part in caught.value.parts] == ["one of 3, 1, 2"]
+
 
 class TestReaderOf:
     @pytest.mark.parametrize(

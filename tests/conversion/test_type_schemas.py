@@ -317,6 +317,7 @@ class TestWords:
             (Point, msgspec.NODEFAULT, None),
             (Shade, msgspec.NODEFAULT, None),
             (Week, msgspec.NODEFAULT, "When to meet."),
+            (Point | Place, msgspec.NODEFAULT, None),
         ],
         ids=str,
     )
@@ -325,6 +326,73 @@ class TestWords:
         What a value looks like, its bounds, and the default, as JSON has it.
         """
         assert words(annotation, default) == expected
+
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (date | str, "a date, as in 2026-01-31 or text"),
+            (date | str | None, "a date, as in 2026-01-31 or text"),
+            (date | Literal["b", "a"], "a date, as in 2026-01-31 or one of b, a"),
+            (date | Corner, "a date, as in 2026-01-31 or one of LEFT, RIGHT"),
+            (date | bool | str, "a date, as in 2026-01-31 or true or false or text"),
+            (list[date | str], "a list, each a date, as in 2026-01-31 or text"),
+            (tuple[date | str, ...], "a list, each a date, as in 2026-01-31 or text"),
+            (
+                list[int] | tuple[str, str],
+                "a list, each a whole number or a list of 2 items: text, text",
+            ),
+            (date | list[Corner], "a date, as in 2026-01-31 or a list, each one of LEFT, RIGHT"),
+            (
+                dict[str, int] | Point,
+                "a JSON object, each value a whole number or a JSON object with x, y",
+            ),
+            (Annotated[int, Meta(ge=1)] | str, "a whole number of at least 1 or text"),
+        ],
+        ids=str,
+    )
+    def test_they_say_all_alternatives(self, annotation, expected):
+        """
+        Also those of which the JSON types say all, if another one needs words.
+        """
+        assert words(annotation) == expected
+
+    @pytest.mark.parametrize(
+        ("annotation", "expected"),
+        [
+            (Literal[3, 1, 2] | None, "one of 3, 1, 2"),
+            (Literal[3, 1] | date, "one of 3, 1 or a date, as in 2026-01-31"),
+            (Literal[3, 1] | date | str, "one of 3, 1 or a date, as in 2026-01-31 or text"),
+            (list[Literal["b", 2, "a"]], "a list, each one of b, 2, a"),
+            (list[Literal[True, False]], "a list, each one of true, false"),
+            (tuple[Literal[2, 1], date], "a list of 2 items: one of 2, 1, a date, as in 2026-01-31"),
+            (dict[str, list[Literal[2, 1]]], "a JSON object, each value a list, each one of 2, 1"),
+            (
+                list[Literal[2, 1]] | tuple[str, str],
+                "a list, each one of 2, 1 or a list of 2 items: text, text",
+            ),
+        ],
+        ids=str,
+    )
+    def test_choices_are_in_the_authors_order(self, annotation, expected):
+        """
+        Wherever they stand, as in the schema.
+        """
+        assert words(annotation) == expected
+
+    def test_choices_of_members_are_in_the_authors_order(self):
+        """
+        There, too.
+        """
+
+        @dataclass
+        class Order:
+            size: Literal[3, 1, 2] | None
+            extras: list[Literal["b", 2, "a"]]
+
+        members = schema(Order)["properties"]
+
+        assert members["size"]["description"] == "one of 3, 1, 2"
+        assert members["extras"]["description"] == "a list, each one of b, 2, a"
 
     def test_they_follow_the_authors(self):
         """
