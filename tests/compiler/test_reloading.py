@@ -237,8 +237,8 @@ class TestWhatIsPublished:
 
     def test_prompts_of_a_test(self, watched):
         """
-        Whether a file defines prompts that are not served is looked at again by the next reload; new files are
-        found by one that finds a new recipe.
+        Whether a file defines prompts that are not served is looked at again by the next reload; new
+        files are found by one that finds a new recipe.
         """
         author = watched(greet=greet("one"), test_zoo=greet("z", "zoo"))
         author.write("test_zoo.py", greet("z", "zoo") + "\ndef test_zoo():\n    assert zoo\n")
