@@ -104,6 +104,32 @@ class TestTargets:
 
         assert names(load("drawer")) == ["hello"]
 
+    @pytest.mark.parametrize("above", ["", None], ids=["in a package", "in a folder"])
+    def test_a_package_that_defines_prompts_itself(self, recipes, tmp_path, monkeypatch, above):
+        """
+        What its ``__init__.py`` defines is served, too, and what it only imports is so once.
+        """
+        recipes(folder="cabinet/inner", __init__=f"from .hi import hi\nfrom ._low import low\n{HELLO}")
+        recipes(folder="cabinet/inner", hi=HELLO.replace("hello", "hi"))
+        recipes(folder="cabinet/inner", _low=HELLO.replace("hello", "low"))
+        if above is not None:
+            recipes(folder="cabinet", __init__=above)
+        monkeypatch.chdir(tmp_path)
+
+        found = load("cabinet.inner")
+
+        assert names(found) == ["hello", "hi", "low"]
+        assert [one.diagnostics for one in found.by_file] == [(), ()]
+
+    def test_an_init_as_a_file(self, recipes, tmp_path, monkeypatch, capsys):
+        """
+        It is the package, and is imported once.
+        """
+        folder = recipes(folder="chest", __init__=f"print('here')\n{HELLO}")
+
+        assert names(load(folder / "__init__.py")) == ["hello"]
+        assert capsys.readouterr().out == "here\n"
+
     def test_an_object_of_a_module(self, recipes, tmp_path, monkeypatch):
         """
         ``module:object`` names one prompt.

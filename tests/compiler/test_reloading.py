@@ -235,6 +235,22 @@ class TestWhatIsPublished:
 
         assert texts(made.next()) == {"greet": "two"}
 
+    def test_prompts_of_a_test(self, watched):
+        """
+        Whether a file defines prompts that are not served is looked at again by the next reload; new
+        files are found by one that finds a new recipe.
+        """
+        author = watched(greet=greet("one"), test_zoo=greet("z", "zoo"))
+        author.write("test_zoo.py", greet("z", "zoo") + "\ndef test_zoo():\n    assert zoo\n")
+        author.write("greet.py", greet("two"))
+
+        later = author.wait_for(greet="two")
+        assert [found.rule for found in author.first.diagnostics] == [Rule.NOT_SERVED]
+        assert later.diagnostics == ()
+        author.write("test_new.py", greet("n", "new"))
+        author.write("part.py", greet("bye", "part"))
+        assert author.codes() == ["PK107"]
+
     def test_nothing_that_does_not_matter(self, watched):
         """
         Tests, caches and editors' files cause no reload.

@@ -90,16 +90,15 @@ class FolderImport:
         # By the names of the files without their suffix, as all below: paths are slow to look up.
         self._found: dict[str, ModuleType | LoadedFile] = {}
         self.declared: dict[str, LoadedFile] = {}
-        self.unserved: dict[str, Diagnostic | None] = {}
         self._recipes: set[str] = set()
         self._before = before if before is not None and before.folder == folder else None
         self._changed = frozenset(changed)
-        # With the name of the module in the package: ops.deploy of ops/deploy.
+        # With what follows the package's name in that of the module: .ops.deploy of ops/deploy.
         self.stems: dict[str, str] = {}
         if self._before is not None and self._before.names == self.names:
             self.names, self.stems = self._before.names, self._before.stems
         else:
-            self.stems = {name[:-3]: name[:-3].replace(os.sep, ".") for name in self.names}
+            self.stems = {name[:-3]: _module_below(name) for name in self.names}
         # Each is made once, and not before it is needed: paths are slow to make.
         self.paths: dict[str, Path] = {} if self._before is None else self._before.paths
 
@@ -172,7 +171,7 @@ class FolderImport:
         if isinstance(package, LoadedFile):
             self._found[stem] = LoadedFile(file, diagnostics=package.diagnostics)
             return
-        name = f"{package.name}.{self.stems[stem]}"
+        name = package.name + self.stems[stem]
         execution = Execution(name)
         self._found[stem] = found = self._attempt(file, partial(package.import_file, name, file), execution)
         if execution.made or execution.read:  # by a module that another loader has executed
@@ -189,13 +188,12 @@ class FolderImport:
             init = self.folder / "__init__.py"
             self.package = package = self._attempt(init, call, Execution(init.stem))
             if isinstance(package, Package):
-                inside = f"{package.name}."
-                self._recipes = {inside + name for name in self.stems.values()}
+                self._recipes = {package.name + name for name in self.stems.values()}
                 kept = {name: package.executions.module(name) for name in package.kept & self._recipes}
                 self._found = {
                     stem: module
                     for stem, name in self.stems.items()
-                    if (module := kept.get(inside + name)) is not None
+                    if (module := kept.get(package.name + name)) is not None
                 }
         return self.package
 
@@ -233,12 +231,12 @@ class FolderImport:
         """What each file declares. What is as before is the same object."""
         same: Mapping[str, LoadedFile] = {}
         if self._before is not None and isinstance(self.package, Package):
-            now, then, kept, inside = self.made, self._before.made, self.package.kept, f"{self.package.name}."
+            now, then, kept, package = self.made, self._before.made, self.package.kept, self.package.name
             declared = self._before.declared
             same = {
                 stem: declared[stem]
                 for stem, module in self.stems.items()
-                if (name := inside + module) in kept and now.get(name, ()) == then.get(name, ())
+                if (name := package + module) in kept and now.get(name, ()) == then.get(name, ())
             }
         self.declared = {stem: same.get(stem) or self._declared_in(stem) for stem in self.stems}
         return list(self.declared.values())
@@ -248,7 +246,7 @@ class FolderImport:
         if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
             return found if isinstance(found, LoadedFile) else LoadedFile(file)
         return declared_in(
-            file, found, f"{package.name}.{self.stems[stem]}", self._recipes, self.made, package=package.name
+            file, found, package.name + self.stems[stem], self._recipes, self.made, package=package.name
         )
 
     def _named(self, loaded: LoadedFile) -> LoadedFile:
@@ -262,12 +260,7 @@ class FolderImport:
     def _unserved(self, by_file: Iterable[LoadedFile]) -> list[LoadedFile]:
         """The files that define prompts, are no recipes, and whose prompts no recipe imports."""
         others = () if self._files is None else self._files.others
-        before = {} if self._before is None else self._before.unserved
-        self.unserved = {
-            path: before[path] if path in before and path not in self._changed else _unserved_prompts(path)
-            for path in others
-        }
-        faults = {path: fault for path, fault in self.unserved.items() if fault is not None}
+        faults = {path: fault for path in others if (fault := _unserved_prompts(path)) is not None}
         if not faults:
             return []
         served = {one.location.file for file in by_file for one in file.prompts}
@@ -280,11 +273,16 @@ class FolderImport:
         read, read_before = read_files()
         if isinstance(self.package, LoadedFile):
             read.add(str(self.folder / "__init__.py"))
-        kept, inside = frozenset[str](), ""
+        kept, package = frozenset[str](), ""
         if isinstance(self.package, Package):
-            kept, inside = self.package.kept, f"{self.package.name}."
-        read.update(str(self._file(stem)) for stem, name in self.stems.items() if inside + name not in kept)
+            kept, package = self.package.kept, self.package.name
+        read.update(str(self._file(stem)) for stem, name in self.stems.items() if package + name not in kept)
         return read, read_before - read
+
+
+def _module_below(name: str) -> str:
+    """What is added to the package's name: nothing for its own file."""
+    return "" if name == "__init__.py" else f".{name[:-3].replace(os.sep, '.')}"
 
 
 def _unserved_prompts(path: str) -> Diagnostic | None:

@@ -122,6 +122,7 @@ class Importer(Generic[T]):
                 }
                 if not thread.interrupt(file, _INTERRUPT_S):
                     return False
+                thread.durations.pop(file, None)  # a hang says nothing of how long the next import may take
         return True
 
 

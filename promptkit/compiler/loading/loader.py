@@ -94,7 +94,10 @@ def begin(
     except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
         raise LoadError(str(target), f"it cannot be found: {error}") from None
     if os.path.isdir(path):
-        return _begin_folder(Path(path), str(target), importing, before, changed, keep=keep)
+        found = find_recipes(Path(path), str(target))
+        return FolderImport(
+            Path(path), found.names, importing, found=found, before=before, changed=changed, keep=keep
+        )
     if os.path.isfile(path):
         if not path.endswith(".py"):
             raise LoadError(str(target), "it is not a Python file")
@@ -138,21 +141,6 @@ class ModuleImport:
         return self._load()
 
 
-def _begin_folder(  # noqa: PLR0913 (as `begin`)
-    folder: Path,
-    target: str,
-    importing: Callable[[Path], None],
-    before: FolderImport | None = None,
-    changed: Iterable[str] = (),
-    *,
-    keep: bool = True,
-) -> FolderImport:
-    found = find_recipes(folder, target)
-    return FolderImport(
-        folder, found.names, importing, found=found, before=before, changed=changed, keep=keep
-    )
-
-
 def _load_module(target: str, name: str, attribute: str, importing: Callable[[Path], None]) -> Recipes:
     """Import a dotted module, as Python would in the current folder."""
     with suppress(OSError):  # the current folder may be gone
@@ -182,7 +170,9 @@ def _load_module(target: str, name: str, attribute: str, importing: Callable[[Pa
     if attribute:
         return Recipes(by_file=[named_declarations(target, file or Path(name), module, attribute)])
     if "__path__" in names and file is not None:
-        return _begin_folder(file.parent, target, importing).finish()
+        found = find_recipes(file.parent, target)
+        own = ("__init__.py", *found.names)
+        return FolderImport(file.parent, own, importing, found=found, keep=True).finish()
     by_module: dict[str, list[Prompt[..., Any]]] = {}
     for prompt in made:
         by_module.setdefault(prompt.__module__, []).append(prompt)

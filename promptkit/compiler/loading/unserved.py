@@ -4,7 +4,6 @@ import ast
 from pathlib import Path
 from typing import Final
 
-from promptkit.compiler.loading.recipe_files import mentions_prompts
 from promptkit.errors.diagnostics import Diagnostic, Location, Rule, printable
 from promptkit.errors.sources import Function, tree_of
 
@@ -17,7 +16,7 @@ def unserved_prompts(path: str) -> Diagnostic | None:
     """
     Return what to say of a file that is no recipe by its name; None if it has no prompts, or tests besides.
     """
-    if not mentions_prompts(path) or (tree := tree_of(path)) is None or any(map(_is_test, tree.body)):
+    if (tree := tree_of(path)) is None or any(map(_is_test, tree.body)):
         return None
     first = next(filter(_is_prompt, tree.body), None)
     if not isinstance(first, Function):
