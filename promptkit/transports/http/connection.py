@@ -106,8 +106,9 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(_MOST_UNREAD, 0)  # a reply is kept until all of it is written
         self._scope = scope_of(transport)
         self._connections.add(self)
-        if len(self._connections) > self._limits.connections:
-            self._refuse(503)
+        if len(self._connections) > self._limits.connections:  # it may not even keep its descriptor
+            transport.write(refusal(503, self.date))
+            transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio gives it)
         """Forget the connection; its work is cancelled."""

@@ -8,7 +8,7 @@ import struct
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
 from types import SimpleNamespace
@@ -581,6 +581,39 @@ class TestReaders:
         wait_until(lambda: asked_once(served) == 200)
         for connection in connections:
             connection.socket.close()
+
+    def test_one_too_many_is_closed_at_once(self):
+        """
+        What it sends is not read on: its descriptor is needed for the next one.
+        """
+        done = []
+        connections = Connections(ConnectionLimits(connections=0), bool)
+        connection = Connection(answer, connections, SimpleNamespace())
+        connection.connection_made(transport(done))
+
+        assert done == [b"503", b"close"]
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+    def test_clients_beyond_the_limit_do_not_end_it(self, serve):
+        """
+        Many who stay and go on to send something take no descriptors: the server goes on to answer.
+        """
+        import resource
+
+        limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (60, 60))
+        served = serve("--http", "0", limits={"connections": 10}, preexec_fn=limited)
+        with ExitStack() as stack:
+            first = stack.enter_context(served.connect())
+            for _ in range(10):
+                stack.enter_context(served.connect())
+            others = [stack.enter_context(served.connect()) for _ in range(60)]
+            for _ in range(20):
+                time.sleep(0.1)
+                for other in others:
+                    with suppress(OSError):
+                        other.send(b"G")
+            assert first.ask().status == 200
+        wait_until(lambda: asked_once(served) == 200)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
     def test_more_connections_than_files(self, serve):
