@@ -74,6 +74,7 @@ class Connection(asyncio.Protocol):
         self._latest: Cycle | None = None  # of which the parser has read a part at least
         self._running: Cycle | None = None
         self._waiting: deque[Cycle] = deque()
+        self._behind = 0  # how many bytes those have together
         self._is_reading = True
         # Since when what is waited for has been waited for: the first byte, the rest of a head, another head.
         self._since = connections.now
@@ -167,8 +168,7 @@ class Connection(asyncio.Protocol):
         if self.drained is not None:
             self.drained.set()
             self.drained = None
-            if self._running is None and self._waiting:
-                self._start(self._waiting.popleft())
+            self._start_next()
 
     # What the parser calls.
 
@@ -188,7 +188,7 @@ class Connection(asyncio.Protocol):
         if len(head.fields) > limits.fields or (self._unused > limits.head and head.size > limits.head):
             self._refuse(431)
             raise HttpParserError
-        if self._waiting and (len(self._waiting) >= _MOST_WAITING or self._size_behind > _MOST_BEHIND):
+        if self._waiting and (len(self._waiting) >= _MOST_WAITING or self._behind > _MOST_BEHIND):
             self._refuse(503)
             raise HttpParserError
         self._upgrades = self._parser.should_upgrade()
@@ -197,6 +197,7 @@ class Connection(asyncio.Protocol):
             self._start(cycle)
         else:
             self._waiting.append(cycle)
+            self._behind += cycle.size
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body."""
@@ -204,12 +205,14 @@ class Connection(asyncio.Protocol):
         cycle = self._latest
         if cycle is not None and not cycle.is_complete:
             cycle.feed(body)
-            if cycle is self._running:
-                if len(cycle.body) > _MOST_UNREAD:
-                    self._pause_reading()
-            elif self._size_behind > _MOST_BEHIND:
-                self._refuse(503)
-                raise HttpParserError
+            if cycle is not self._running:
+                self._behind += len(body)
+                if self._behind > _MOST_BEHIND:
+                    self._refuse(503)
+                    raise HttpParserError
+            elif len(cycle.body) > _MOST_UNREAD and self._is_reading:
+                self._is_reading = False
+                self.transport.pause_reading()
 
     def on_message_complete(self) -> None:
         """Note the end of the body."""
@@ -234,8 +237,7 @@ class Connection(asyncio.Protocol):
             self._end(cycle)
             return
         if self._waiting:
-            if self.drained is None:  # else the next reply would be kept, too
-                self._start(self._waiting.popleft())
+            self._start_next()
             return
         self.resume_reading()
         if not self._in_head:
@@ -286,11 +288,6 @@ class Connection(asyncio.Protocol):
         lives = is_current and not self._connections.draining and parser.should_keep_alive()
         return Cycle(self, scope, keep_alive=lives, awaits_continue=head.awaits_continue and is_current)
 
-    @property
-    def _size_behind(self) -> int:
-        """How many bytes the requests have that wait for the reply to another one."""
-        return sum(cycle.size for cycle in self._waiting)
-
     def _end(self, cycle: Cycle) -> None:
         """Close after the last reply; as long as the client sends what nobody needs, the sending side."""
         if self._is_at_end or (cycle.is_whole and not has_input(self.transport)):
@@ -308,17 +305,19 @@ class Connection(asyncio.Protocol):
 
     def _drop_latest(self) -> None:
         """Forget a request behind another one that is half there."""
-        self._waiting.pop()
+        self._behind -= self._waiting.pop().size
         self._latest = self._waiting[-1] if self._waiting else self._running
+
+    def _start_next(self) -> None:
+        """Begin what waits, unless that reply would be kept, too."""
+        if self._waiting and self._running is None and self.drained is None:
+            cycle = self._waiting.popleft()
+            self._behind -= cycle.size
+            self._start(cycle)
 
     def _start(self, cycle: Cycle) -> None:
         self._running = cycle
         self._task = self.loop.create_task(cycle.run(self._application))
-
-    def _pause_reading(self) -> None:
-        if self._is_reading:
-            self._is_reading = False
-            self.transport.pause_reading()
 
     def _parse(self, data: bytes) -> bytes:
         """Parse what came, up to the end of a head that asks for another protocol; return the rest."""

@@ -440,6 +440,43 @@ class TestRequestsThatWait:
 
         assert done == [b"200"] * 65 + [b"close"]
 
+    def test_a_piece_costs_the_same_behind_many(self):
+        """
+        What is done for a piece of a body does not grow with what waits: the client chooses both.
+        """
+
+        async def calls_of_a_piece(waiting):
+            connection = await self.slow([])
+            connection.data_received((HEAD + b"a:\r\n" * 97 + b"\r\n") * waiting)
+            connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n")
+            calls, before = [], sys.getprofile()
+            sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
+            connection.data_received(b"1\r\na\r\n")
+            sys.setprofile(before)
+            assert len(connection._waiting) == waiting + 1
+            return len(calls)
+
+        assert asyncio.run(calls_of_a_piece(60)) == asyncio.run(calls_of_a_piece(1))
+
+    def test_what_was_begun_makes_room(self):
+        """
+        All that waited may wait again, once it was answered, and once half a request was forgotten.
+        """
+        tasks = []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport([]))
+        for _ in range(5):
+            connection.data_received(LARGE * 3)
+            while tasks:
+                assert [*tasks.pop().__await__()] == []
+
+        assert connection._behind == 0
+        connection.data_received(HEAD + b"\r\n" + LARGE[:-1])
+        connection.eof_received()
+        assert connection._behind == 0
+        tasks.pop().close()
+
     def test_the_end_waits_for_them(self):
         """
         A connection is not at its last request as long as another one waits behind that, or there is none.

@@ -1,4 +1,4 @@
-"""The end of a worker: what was sent is answered, and all ends within bounds; and what is no reason to end."""
+"""The end of a worker: what was sent is answered, all ends within bounds; and what is no reason for it."""
 
 import asyncio
 import errno
@@ -223,7 +223,7 @@ def test_a_second_signal_ends_it_at_once(serve):
 
 
 class Files:
-    """What a worker listens at, gets connections from, and waits with, while no file can be opened any more."""
+    """What a worker listens at, and gets connections from, while no file can be opened any more."""
 
     def __init__(self):
         self.are_scarce = True
