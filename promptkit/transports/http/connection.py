@@ -80,8 +80,7 @@ class Connection(asyncio.Protocol):
         self._since = connections.now
         self._in_head = self._is_refused = self._upgrades = self._is_at_end = False
         # How many bytes came since the last that led to anything.
-        self._unused = 0
-        self._is_used = False
+        self._unused, self._is_used = 0, False
 
     @property
     def date(self) -> bytes:
@@ -143,8 +142,7 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Go on to answer a client that sends no more, unless it has left; return whether to."""
-        if self._waiting and not self._waiting[-1].is_whole:
-            self._drop_latest()
+        self._drop_half()
         running = self._running
         last = self._waiting[-1] if self._waiting else running
         is_left = running is not None and running.is_begun
@@ -290,6 +288,8 @@ class Connection(asyncio.Protocol):
 
     def _end(self, cycle: Cycle) -> None:
         """Close after the last reply; as long as the client sends what nobody needs, the sending side."""
+        self._waiting.clear()  # what nobody answers any more keeps no connection open
+        self._latest = cycle
         if self._is_at_end or (cycle.is_whole and not has_input(self.transport)):
             self.transport.close()
             return
@@ -303,10 +303,11 @@ class Connection(asyncio.Protocol):
         self._since = self._connections.now
         self._read_until = self._since + _READ_ON_AT_MOST_S
 
-    def _drop_latest(self) -> None:
+    def _drop_half(self) -> None:
         """Forget a request behind another one that is half there."""
-        self._behind -= self._waiting.pop().size
-        self._latest = self._waiting[-1] if self._waiting else self._running
+        if self._waiting and not self._waiting[-1].is_whole:
+            self._behind -= self._waiting.pop().size
+            self._latest = self._waiting[-1] if self._waiting else self._running
 
     def _start_next(self) -> None:
         """Begin what waits, unless that reply would be kept, too."""
@@ -337,10 +338,8 @@ class Connection(asyncio.Protocol):
     def _refuse(self, status: int) -> None:
         """Read nothing more, and say why unless an earlier request is still to be answered."""
         self._read_on()
+        self._drop_half()
         cycle = self._latest
-        if self._waiting and cycle is not None and not cycle.is_whole:
-            self._drop_latest()
-            cycle = self._latest
         if cycle is not None and self.is_busy:
             if self._waiting or cycle.is_begun or cycle.is_whole:
                 cycle.keep_alive = False

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from promptkit.protocol.http.messages import CLOSE
 from promptkit.transports.http.connection import Connection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
 from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
@@ -734,6 +735,35 @@ class TestRefusals:
             return [said async for said in closed()]
 
         assert asyncio.run(all_of_it()) == [[b"400"]] * 3 + [[b"400", b"close"]]
+
+
+class TestTheLastReply:
+    def test_a_client_that_sends_on_behind_it(self):
+        """
+        What waits behind a reply that says it is the last is never answered, and keeps no connection open.
+        """
+
+        async def last(_scope, receive, send):
+            await receive()
+            await send({"type": "http.response.start", "status": 200, "headers": [CLOSE]})
+            await send({"type": "http.response.body", "body": b"{}"})
+
+        async def ended():
+            loop, gone = asyncio.get_running_loop(), asyncio.Event()
+            connections = Connections(ConnectionLimits(), gone.set)
+            server = await loop.create_server(lambda: Connection(last, connections, loop), "127.0.0.1", 0)
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write((HEAD + b"\r\n") * 2 + HEAD + b"content-length: 3000000\r\n\r\n" + bytes(2_000_000))
+            async with asyncio.timeout(PATIENCE):
+                received = await reader.read()
+                for now in (40.0, 80.0, 120.0):
+                    connections.sweep(now)
+                await gone.wait()
+            writer.close()
+            server.close()
+            return received
+
+        assert asyncio.run(ended()).count(b"HTTP/1.1") == 1
 
 
 class TestCosts:
