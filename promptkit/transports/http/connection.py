@@ -145,14 +145,15 @@ class Connection(asyncio.Protocol):
         self._drop_half()
         running = self._running
         last = self._waiting[-1] if self._waiting else running
-        is_left = running is not None and running.is_begun
-        if last is None or not last.is_whole or is_left or not can_see_reset():
+        if last is None or not last.is_whole or not can_see_reset():
             return False
+        if running is not None:
+            if running.is_begun or running.scope["http_version"] == "1.0":
+                return False  # nothing can be written that shows whether it still reads
+            self.transport.write(CONTINUE)  # one that has left refuses it
         self._is_at_end = True
         self._read_on()
         last.keep_alive = False
-        if running is not None and running.scope["http_version"] == "1.1":
-            self.transport.write(CONTINUE)  # which shows whether it still reads: one that has left refuses it
         return True
 
     def pause_writing(self) -> None:

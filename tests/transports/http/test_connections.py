@@ -495,9 +495,18 @@ class TestRequestsThatWait:
 
         assert [*found, connections.are_at_last] == [False, False, True, False]
 
-    @pytest.mark.parametrize("behind", [(HEAD + b"\r\n") * 3, LARGE * 20, LARGE[:-1] * 20])
+    @pytest.mark.parametrize(
+        ("version", "behind"),
+        [
+            (b"1.1", (HEAD + b"\r\n") * 3),
+            (b"1.1", LARGE * 20),
+            (b"1.1", LARGE[:-1] * 20),
+            (b"1.0", b""),
+        ],
+        ids=["heads", "bodies", "halves", "nothing"],
+    )
     @pytest.mark.parametrize("how", ["end", "reset"])
-    def test_a_client_that_leaves(self, behind, how):
+    def test_a_client_that_leaves(self, version, behind, how):
         """
         It is seen, whatever it has sent behind a request that is worked on.
         """
@@ -515,7 +524,7 @@ class TestRequestsThatWait:
             connections = Connections(ConnectionLimits(), bool)
             server = await loop.create_server(lambda: Connection(slowly, connections, loop), "127.0.0.1", 0)
             _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(HEAD + b"\r\n")
+            writer.write(HEAD.replace(b"1.1", version) + b"\r\n")
             await begun.wait()
             await asyncio.sleep(0.05)
             writer.write(behind)
