@@ -18,8 +18,9 @@ _LOOK_S: Final = 2.0
 _TRIM_AFTER: Final = 16 * 1024 * 1024
 
 #: How much the kernel may keep of what it cannot send yet. By itself, it keeps some MiB for each client, and
-#: nobody sees there how fast that is read.
+#: nobody sees there how fast that is read. What a Unix socket keeps is seen once three quarters are read.
 _MOST_UNSENT: Final = 128 * 1024
+_MOST_UNSENT_UNIX: Final = 16 * 1024
 
 
 class _Backlog:
@@ -105,7 +106,10 @@ class Backlogs:
         return sum(backlog.size for backlog in self._of.values())
 
 
-def keep_little_unsent(listening: socket.socket) -> None:
-    """Have the kernel keep little of what it cannot send yet, for each connection that is accepted."""
-    if listening.family in (socket.AF_INET, socket.AF_INET6) and hasattr(socket, "TCP_NOTSENT_LOWAT"):
-        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MOST_UNSENT)
+def keep_little_unsent(accepted: socket.socket) -> None:
+    """Have the kernel keep little of what it cannot send yet."""
+    with suppress(OSError):  # the client has left
+        if accepted.family == getattr(socket, "AF_UNIX", None):
+            accepted.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _MOST_UNSENT_UNIX)
+        elif hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MOST_UNSENT)

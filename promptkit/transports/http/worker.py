@@ -181,7 +181,6 @@ class Worker:
     async def _serve(self) -> None:
         for listening in self._sockets:
             listening.settimeout(0)
-            keep_little_unsent(listening)
             self._read_from(listening, self._accept, listening)
         if self._share is not None:
             self._read_from(self._share.channel, self._take)
@@ -256,6 +255,7 @@ class Worker:
     def _open(self, accepted: socket.socket) -> None:
         self._count(1)
         accepted.settimeout(0)
+        keep_little_unsent(accepted)
         opening = self._loop.connect_accepted_socket(self._connection, accepted)
         task: asyncio.Task[object] = self._loop.create_task(opening)
         self._opening.add(task)

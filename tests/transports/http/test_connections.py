@@ -568,6 +568,22 @@ class TestReaders:
             assert quick.get()["flooding"] == 1
             assert read > 1_000_000
 
+    @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no Unix sockets")
+    def test_a_client_that_reads_slowly_from_a_unix_socket(self, serve, tmp_path):
+        """
+        It is served as well: what it reads is seen before most of what the kernel keeps is read.
+        """
+        served = serve("--http", "0", "--uds", str(tmp_path / "socket"), limits=QUICK)
+        served.wait_for("serving at")
+        with socket.socket(socket.AF_UNIX) as made:
+            made.connect(str(tmp_path / "socket"))
+            made.sendall(FLOOD)
+            until = time.monotonic() + 2.5
+            while time.monotonic() < until:
+                assert len(made.recv(6_000)) > 0
+                time.sleep(0.1)
+            assert served.get()["flooding"] == 1
+
     def test_many_clients_that_read_nothing(self, serve):
         """
         What waits for all of them has a bound, beyond which they are dropped; others are served.
