@@ -249,8 +249,7 @@ class Connection(asyncio.Protocol):
         if self._is_at_end and is_reset(self.transport):
             self.transport.abort()
             return
-        if self.drained is not None or self.transport.is_closing():
-            self._connections.backlogs.check(self.transport, now)
+        if self._connections.backlogs.check(self.transport, now) or self.transport.is_closing():
             return
         waited, limits = now - self._since, self._limits
         if self._is_refused and not self.is_busy:

@@ -72,7 +72,7 @@ def transport(done):
         close=lambda: done.append(b"close"),
         pause_reading=lambda: done.append(b"pause"),
         resume_reading=lambda: done.append(b"resume"),
-        get_write_buffer_size=lambda: 100_000,
+        get_write_buffer_size=lambda: 0,
         set_write_buffer_limits=lambda *_: None,
     )
 
@@ -605,6 +605,21 @@ class TestReaders:
         Connection(answer, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(full)
 
         assert limits == [(True, 0)]
+
+    def test_small_replies_that_nobody_reads(self):
+        """
+        What waits for all clients is looked at once a second, also where event loops say nothing of it.
+        """
+        done = []
+        connections = Connections(ConnectionLimits(unread=300_000), bool)
+        for number in range(8):
+            full = transport([])
+            full.get_write_buffer_size = lambda: 60_000
+            full.abort = partial(done.append, number)
+            Connection(answer, connections, SimpleNamespace()).connection_made(full)
+        connections.sweep(1.0)
+
+        assert len(done) == 3
 
     def test_what_waits_behind_an_unread_reply(self):
         """
