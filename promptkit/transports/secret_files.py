@@ -26,7 +26,8 @@ def read_secret_file(path: str, holds: str) -> str:
     Args:
         path:
             The file. On POSIX, it belongs to the user or to root, nobody but its owner and group may have
-            access, and its group may only read. The same users alone may change the folders that it is in.
+            access, and its group may only read. The same users alone may change the folder that it is in, and
+            that of the file a link leads to. Folders above these are not looked at.
 
         holds:
             What it holds, one a line, such as ``keys``.
@@ -52,7 +53,7 @@ def read_secret_file(path: str, holds: str) -> str:
 
 
 def _fault(path: str, found: os.stat_result) -> tuple[str, str] | None:
-    """What is wrong with the owner, the mode or the folders of a file, and what to do; None if nothing is."""
+    """What is wrong with the owner, the mode or the folder of a file, and what to do; None if nothing is."""
     if is_another_user(found.st_uid):
         return f"it belongs to another user ({found.st_uid})", " in a file of your own"
     mode = f"(mode {stat.S_IMODE(found.st_mode):04o})"

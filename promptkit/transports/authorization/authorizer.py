@@ -74,7 +74,9 @@ class Authorizer:
 
     async def still_admits(self, head: Head, principal: Principal) -> bool:
         """
-        Return whether a token says the same as before. If nobody can say that, it does until it expires.
+        Return whether a token says the same as before.
+
+        If nobody can say that, it does until it expires; one without `expires` does no longer.
 
         Args:
             head:

@@ -74,13 +74,13 @@ class Connection(asyncio.Protocol):
         self._latest: Cycle | None = None  # of which the parser has read a part at least
         self._running: Cycle | None = None
         self._waiting: deque[Cycle] = deque()
+        self._behind = 0  # how many bytes those have together
         self._is_reading = True
         # Since when what is waited for has been waited for: the first byte, the rest of a head, another head.
         self._since = connections.now
         self._in_head = self._is_refused = self._upgrades = self._is_at_end = False
         # How many bytes came since the last that led to anything.
-        self._unused = 0
-        self._is_used = False
+        self._unused, self._is_used = 0, False
 
     @property
     def date(self) -> bytes:
@@ -106,8 +106,9 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(_MOST_UNREAD, 0)  # a reply is kept until all of it is written
         self._scope = scope_of(transport)
         self._connections.add(self)
-        if len(self._connections) > self._limits.connections:
-            self._refuse(503)
+        if len(self._connections) > self._limits.connections:  # it may not even keep its descriptor
+            transport.write(refusal(503, self.date))
+            transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio gives it)
         """Forget the connection; its work is cancelled."""
@@ -141,18 +142,18 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Go on to answer a client that sends no more, unless it has left; return whether to."""
-        if self._waiting and not self._waiting[-1].is_whole:
-            self._drop_latest()
+        self._drop_half()
         running = self._running
         last = self._waiting[-1] if self._waiting else running
-        is_left = running is not None and running.is_begun
-        if last is None or not last.is_whole or is_left or not can_see_reset():
+        if last is None or not last.is_whole or not can_see_reset():
             return False
+        if running is not None:
+            if running.is_begun or running.scope["http_version"] == "1.0":
+                return False  # nothing can be written that shows whether it still reads
+            self.transport.write(CONTINUE)  # one that has left refuses it
         self._is_at_end = True
         self._read_on()
         last.keep_alive = False
-        if running is not None and running.scope["http_version"] == "1.1":
-            self.transport.write(CONTINUE)  # which shows whether it still reads: one that has left refuses it
         return True
 
     def pause_writing(self) -> None:
@@ -166,8 +167,7 @@ class Connection(asyncio.Protocol):
         if self.drained is not None:
             self.drained.set()
             self.drained = None
-            if self._running is None and self._waiting:
-                self._start(self._waiting.popleft())
+            self._start_next()
 
     # What the parser calls.
 
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
         if len(head.fields) > limits.fields or (self._unused > limits.head and head.size > limits.head):
             self._refuse(431)
             raise HttpParserError
-        if self._waiting and (len(self._waiting) >= _MOST_WAITING or self._size_behind > _MOST_BEHIND):
+        if self._waiting and (len(self._waiting) >= _MOST_WAITING or self._behind > _MOST_BEHIND):
             self._refuse(503)
             raise HttpParserError
         self._upgrades = self._parser.should_upgrade()
@@ -196,6 +196,7 @@ class Connection(asyncio.Protocol):
             self._start(cycle)
         else:
             self._waiting.append(cycle)
+            self._behind += cycle.size
 
     def on_body(self, body: bytes) -> None:
         """Keep a part of the body."""
@@ -203,12 +204,14 @@ class Connection(asyncio.Protocol):
         cycle = self._latest
         if cycle is not None and not cycle.is_complete:
             cycle.feed(body)
-            if cycle is self._running:
-                if len(cycle.body) > _MOST_UNREAD:
-                    self._pause_reading()
-            elif self._size_behind > _MOST_BEHIND:
-                self._refuse(503)
-                raise HttpParserError
+            if cycle is not self._running:
+                self._behind += len(body)
+                if self._behind > _MOST_BEHIND:
+                    self._refuse(503)
+                    raise HttpParserError
+            elif len(cycle.body) > _MOST_UNREAD and self._is_reading:
+                self._is_reading = False
+                self.transport.pause_reading()
 
     def on_message_complete(self) -> None:
         """Note the end of the body."""
@@ -233,8 +236,7 @@ class Connection(asyncio.Protocol):
             self._end(cycle)
             return
         if self._waiting:
-            if self.drained is None:  # else the next reply would be kept, too
-                self._start(self._waiting.popleft())
+            self._start_next()
             return
         self.resume_reading()
         if not self._in_head:
@@ -247,8 +249,7 @@ class Connection(asyncio.Protocol):
         if self._is_at_end and is_reset(self.transport):
             self.transport.abort()
             return
-        if self.drained is not None or self.transport.is_closing():
-            self._connections.backlogs.check(self.transport, now)
+        if self._connections.backlogs.check(self.transport, now) or self.transport.is_closing():
             return
         waited, limits = now - self._since, self._limits
         if self._is_refused and not self.is_busy:
@@ -285,13 +286,10 @@ class Connection(asyncio.Protocol):
         lives = is_current and not self._connections.draining and parser.should_keep_alive()
         return Cycle(self, scope, keep_alive=lives, awaits_continue=head.awaits_continue and is_current)
 
-    @property
-    def _size_behind(self) -> int:
-        """How many bytes the requests have that wait for the reply to another one."""
-        return sum(cycle.size for cycle in self._waiting)
-
     def _end(self, cycle: Cycle) -> None:
         """Close after the last reply; as long as the client sends what nobody needs, the sending side."""
+        self._waiting.clear()  # what nobody answers any more keeps no connection open
+        self._latest = cycle
         if self._is_at_end or (cycle.is_whole and not has_input(self.transport)):
             self.transport.close()
             return
@@ -305,19 +303,22 @@ class Connection(asyncio.Protocol):
         self._since = self._connections.now
         self._read_until = self._since + _READ_ON_AT_MOST_S
 
-    def _drop_latest(self) -> None:
+    def _drop_half(self) -> None:
         """Forget a request behind another one that is half there."""
-        self._waiting.pop()
-        self._latest = self._waiting[-1] if self._waiting else self._running
+        if self._waiting and not self._waiting[-1].is_whole:
+            self._behind -= self._waiting.pop().size
+            self._latest = self._waiting[-1] if self._waiting else self._running
+
+    def _start_next(self) -> None:
+        """Begin what waits, unless that reply would be kept, too."""
+        if self._waiting and self._running is None and self.drained is None:
+            cycle = self._waiting.popleft()
+            self._behind -= cycle.size
+            self._start(cycle)
 
     def _start(self, cycle: Cycle) -> None:
         self._running = cycle
         self._task = self.loop.create_task(cycle.run(self._application))
-
-    def _pause_reading(self) -> None:
-        if self._is_reading:
-            self._is_reading = False
-            self.transport.pause_reading()
 
     def _parse(self, data: bytes) -> bytes:
         """Parse what came, up to the end of a head that asks for another protocol; return the rest."""
@@ -337,10 +338,8 @@ class Connection(asyncio.Protocol):
     def _refuse(self, status: int) -> None:
         """Read nothing more, and say why unless an earlier request is still to be answered."""
         self._read_on()
+        self._drop_half()
         cycle = self._latest
-        if self._waiting and cycle is not None and not cycle.is_whole:
-            self._drop_latest()
-            cycle = self._latest
         if cycle is not None and self.is_busy:
             if self._waiting or cycle.is_begun or cycle.is_whole:
                 cycle.keep_alive = False

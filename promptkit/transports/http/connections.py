@@ -113,6 +113,7 @@ class Connections:
         self.date = _date_line()
         for connection in list(self._open):
             connection.check(before)
+        self.backlogs.shed(before)
         self.backlogs.trim()
 
     @property

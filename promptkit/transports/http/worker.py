@@ -181,7 +181,6 @@ class Worker:
     async def _serve(self) -> None:
         for listening in self._sockets:
             listening.settimeout(0)
-            keep_little_unsent(listening)
             self._read_from(listening, self._accept, listening)
         if self._share is not None:
             self._read_from(self._share.channel, self._take)
@@ -220,6 +219,8 @@ class Worker:
         if self._refused_since is None:
             self._refused_since = now
             say(f"connections wait, as they cannot be accepted: {why}")
+        elif self._accepted >= self._connections.limits.connections:  # clients have taken all there is
+            self._refused_since = now
         elif now - self._refused_since > _DEAF_S:
             self._end_deaf(why)
         if self._share is not None:
@@ -230,6 +231,7 @@ class Worker:
     def _read_from(self, source: socket.socket, callback: Callable[..., None], *args: object) -> None:
         if not self._is_ending:
             self._loop.add_reader(source, callback, *args)
+            callback(*args)  # if others have taken all that waited, nothing else would call it
 
     def _end_deaf(self, why: str) -> None:
         """End so that another process can take the place of this one."""
@@ -247,10 +249,13 @@ class Worker:
                 self._open(accepted)
         except OSError as error:
             self._try_later(error, self._share.channel, self._take)
+        else:
+            self._refused_since = None
 
     def _open(self, accepted: socket.socket) -> None:
         self._count(1)
         accepted.settimeout(0)
+        keep_little_unsent(accepted)
         opening = self._loop.connect_accepted_socket(self._connection, accepted)
         task: asyncio.Task[object] = self._loop.create_task(opening)
         self._opening.add(task)

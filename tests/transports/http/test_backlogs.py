@@ -95,6 +95,77 @@ class TestTheBound:
 
         assert [one.is_aborted for one in (first, second, third)] == [False, True, False]
 
+    def test_a_reply_costs_the_same_beside_many(self):
+        """
+        What is done when bytes begin to wait, and when they are read, does not grow with what waits already.
+        """
+
+        def calls_beside(number):
+            backlogs = Backlogs(300 * MIB, 10.0)
+            held(backlogs, *[70_000] * number)
+            transport, calls, before = Transport(70_000), [], sys.getprofile()
+            sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
+            backlogs.hold(transport, 0.0)
+            backlogs.release(transport)
+            sys.setprofile(before)
+            return len(calls)
+
+        assert calls_beside(1000) == calls_beside(1)
+
+
+class TestLittleThatWaits:
+    """Event loops tell of no more than 64 KiB. Less is found once a second."""
+
+    @staticmethod
+    def swept(backlogs, now, *transports):
+        """Look after transports, as connections do."""
+        for transport in transports:
+            assert backlogs.check(transport, now) is (transport.waits > 0)
+        backlogs.shed(now)
+        return [one.is_aborted for one in transports]
+
+    def test_it_counts_together(self):
+        """
+        Many small replies that nobody reads are bounded as large ones are.
+        """
+        transports = [Transport(60_000) for _ in range(8)]
+
+        assert self.swept(Backlogs(300_000, 10.0), 0.0, *transports) == [True] * 3 + [False] * 5
+
+    def test_what_was_read_makes_room(self):
+        """
+        So it does if the event loop has said nothing of it.
+        """
+        backlogs = Backlogs(300_000, 10.0)
+        first, second = [Transport(60_000) for _ in range(4)], [Transport(60_000) for _ in range(4)]
+        self.swept(backlogs, 0.0, *first)
+        for transport in first:
+            transport.waits = 0
+
+        assert self.swept(backlogs, 1.0, *first, *second) == [False] * 8
+
+    def test_what_comes_later_counts(self):
+        """
+        A reply behind another one waits as well.
+        """
+        backlogs = Backlogs(300_000, 10.0)
+        transports = [Transport(10) for _ in range(8)]
+        assert self.swept(backlogs, 0.0, *transports) == [False] * 8
+        for transport in transports:
+            transport.waits = 60_000
+
+        assert self.swept(backlogs, 1.0, *transports) == [True] * 3 + [False] * 5
+
+    def test_it_is_read_or_given_up(self):
+        """
+        A client that reads nothing of it has ten seconds.
+        """
+        backlogs = Backlogs(300 * MIB, 10.0)
+        transport = Transport(60_000)
+        found = [self.swept(backlogs, float(second), transport) for second in range(12)]
+
+        assert found == [[False]] * 11 + [[True]]
+
 
 class TestTheRate:
     @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ import struct
 import sys
 import time
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
+from promptkit.protocol.http.messages import CLOSE
 from promptkit.transports.http.connection import Connection
 from promptkit.transports.http.connections import ConnectionLimits, Connections
 from tests.transports.http.conftest import GREET, PATIENCE, STAND_IN, Served
@@ -71,7 +72,7 @@ def transport(done):
         close=lambda: done.append(b"close"),
         pause_reading=lambda: done.append(b"pause"),
         resume_reading=lambda: done.append(b"resume"),
-        get_write_buffer_size=lambda: 100_000,
+        get_write_buffer_size=lambda: 0,
         set_write_buffer_limits=lambda *_: None,
     )
 
@@ -440,6 +441,43 @@ class TestRequestsThatWait:
 
         assert done == [b"200"] * 65 + [b"close"]
 
+    def test_a_piece_costs_the_same_behind_many(self):
+        """
+        What is done for a piece of a body does not grow with what waits: the client chooses both.
+        """
+
+        async def calls_of_a_piece(waiting):
+            connection = await self.slow([])
+            connection.data_received((HEAD + b"a:\r\n" * 97 + b"\r\n") * waiting)
+            connection.data_received(HEAD + b"transfer-encoding: chunked\r\n\r\n")
+            calls, before = [], sys.getprofile()
+            sys.setprofile(lambda frame, event, _: event == "call" and calls.append(frame.f_code.co_name))
+            connection.data_received(b"1\r\na\r\n")
+            sys.setprofile(before)
+            assert len(connection._waiting) == waiting + 1
+            return len(calls)
+
+        assert asyncio.run(calls_of_a_piece(60)) == asyncio.run(calls_of_a_piece(1))
+
+    def test_what_was_begun_makes_room(self):
+        """
+        All that waited may wait again, once it was answered, and once half a request was forgotten.
+        """
+        tasks = []
+        loop = SimpleNamespace(create_task=tasks.append)
+        connection = Connection(answer, Connections(ConnectionLimits(), bool), loop)
+        connection.connection_made(transport([]))
+        for _ in range(5):
+            connection.data_received(LARGE * 3)
+            while tasks:
+                assert [*tasks.pop().__await__()] == []
+
+        assert connection._behind == 0
+        connection.data_received(HEAD + b"\r\n" + LARGE[:-1])
+        connection.eof_received()
+        assert connection._behind == 0
+        tasks.pop().close()
+
     def test_the_end_waits_for_them(self):
         """
         A connection is not at its last request as long as another one waits behind that, or there is none.
@@ -457,9 +495,18 @@ class TestRequestsThatWait:
 
         assert [*found, connections.are_at_last] == [False, False, True, False]
 
-    @pytest.mark.parametrize("behind", [(HEAD + b"\r\n") * 3, LARGE * 20, LARGE[:-1] * 20])
+    @pytest.mark.parametrize(
+        ("version", "behind"),
+        [
+            (b"1.1", (HEAD + b"\r\n") * 3),
+            (b"1.1", LARGE * 20),
+            (b"1.1", LARGE[:-1] * 20),
+            (b"1.0", b""),
+        ],
+        ids=["heads", "bodies", "halves", "nothing"],
+    )
     @pytest.mark.parametrize("how", ["end", "reset"])
-    def test_a_client_that_leaves(self, behind, how):
+    def test_a_client_that_leaves(self, version, behind, how):
         """
         It is seen, whatever it has sent behind a request that is worked on.
         """
@@ -477,7 +524,7 @@ class TestRequestsThatWait:
             connections = Connections(ConnectionLimits(), bool)
             server = await loop.create_server(lambda: Connection(slowly, connections, loop), "127.0.0.1", 0)
             _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-            writer.write(HEAD + b"\r\n")
+            writer.write(HEAD.replace(b"1.1", version) + b"\r\n")
             await begun.wait()
             await asyncio.sleep(0.05)
             writer.write(behind)
@@ -521,6 +568,22 @@ class TestReaders:
             assert quick.get()["flooding"] == 1
             assert read > 1_000_000
 
+    @pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="there are no Unix sockets")
+    def test_a_client_that_reads_slowly_from_a_unix_socket(self, serve, tmp_path):
+        """
+        It is served as well: what it reads is seen before most of what the kernel keeps is read.
+        """
+        served = serve("--http", "0", "--uds", str(tmp_path / "socket"), limits=QUICK)
+        served.wait_for("serving at")
+        with socket.socket(socket.AF_UNIX) as made:
+            made.connect(str(tmp_path / "socket"))
+            made.sendall(FLOOD)
+            until = time.monotonic() + 2.5
+            while time.monotonic() < until:
+                assert len(made.recv(6_000)) > 0
+                time.sleep(0.1)
+            assert served.get()["flooding"] == 1
+
     def test_many_clients_that_read_nothing(self, serve):
         """
         What waits for all of them has a bound, beyond which they are dropped; others are served.
@@ -542,6 +605,21 @@ class TestReaders:
         Connection(answer, Connections(ConnectionLimits(), bool), SimpleNamespace()).connection_made(full)
 
         assert limits == [(True, 0)]
+
+    def test_small_replies_that_nobody_reads(self):
+        """
+        What waits for all clients is looked at once a second, also where event loops say nothing of it.
+        """
+        done = []
+        connections = Connections(ConnectionLimits(unread=300_000), bool)
+        for number in range(8):
+            full = transport([])
+            full.get_write_buffer_size = lambda: 60_000
+            full.abort = partial(done.append, number)
+            Connection(answer, connections, SimpleNamespace()).connection_made(full)
+        connections.sweep(1.0)
+
+        assert len(done) == 3
 
     def test_what_waits_behind_an_unread_reply(self):
         """
@@ -581,6 +659,39 @@ class TestReaders:
         wait_until(lambda: asked_once(served) == 200)
         for connection in connections:
             connection.socket.close()
+
+    def test_one_too_many_is_closed_at_once(self):
+        """
+        What it sends is not read on: its descriptor is needed for the next one.
+        """
+        done = []
+        connections = Connections(ConnectionLimits(connections=0), bool)
+        connection = Connection(answer, connections, SimpleNamespace())
+        connection.connection_made(transport(done))
+
+        assert done == [b"503", b"close"]
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+    def test_clients_beyond_the_limit_do_not_end_it(self, serve):
+        """
+        Many who stay and go on to send something take no descriptors: the server goes on to answer.
+        """
+        import resource
+
+        limited = partial(resource.setrlimit, resource.RLIMIT_NOFILE, (60, 60))
+        served = serve("--http", "0", limits={"connections": 10}, preexec_fn=limited)
+        with ExitStack() as stack:
+            first = stack.enter_context(served.connect())
+            for _ in range(10):
+                stack.enter_context(served.connect())
+            others = [stack.enter_context(served.connect()) for _ in range(60)]
+            for _ in range(20):
+                time.sleep(0.1)
+                for other in others:
+                    with suppress(OSError):
+                        other.send(b"G")
+            assert first.ask().status == 200
+        wait_until(lambda: asked_once(served) == 200)
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
     def test_more_connections_than_files(self, serve):
@@ -664,6 +775,35 @@ class TestRefusals:
             return [said async for said in closed()]
 
         assert asyncio.run(all_of_it()) == [[b"400"]] * 3 + [[b"400", b"close"]]
+
+
+class TestTheLastReply:
+    def test_a_client_that_sends_on_behind_it(self):
+        """
+        What waits behind a reply that says it is the last is never answered, and keeps no connection open.
+        """
+
+        async def last(_scope, receive, send):
+            await receive()
+            await send({"type": "http.response.start", "status": 200, "headers": [CLOSE]})
+            await send({"type": "http.response.body", "body": b"{}"})
+
+        async def ended():
+            loop, gone = asyncio.get_running_loop(), asyncio.Event()
+            connections = Connections(ConnectionLimits(), gone.set)
+            server = await loop.create_server(lambda: Connection(last, connections, loop), "127.0.0.1", 0)
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write((HEAD + b"\r\n") * 2 + HEAD + b"content-length: 3000000\r\n\r\n" + bytes(2_000_000))
+            async with asyncio.timeout(PATIENCE):
+                received = await reader.read()
+                for now in (40.0, 80.0, 120.0):
+                    connections.sweep(now)
+                await gone.wait()
+            writer.close()
+            server.close()
+            return received
+
+        assert asyncio.run(ended()).count(b"HTTP/1.1") == 1
 
 
 class TestCosts:

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from promptkit.asgi import Principal, app
+from promptkit.asgi import Principal, VerifierUnavailable, app
 from promptkit.transports.http.sweep import Sweep
 from tests.posting import answer_to, post
 from tests.scoped_recipes import RECIPES
@@ -22,12 +22,15 @@ class Named:
     def __init__(self):
         self.revoked = set()
         self.narrowed = set()
+        self.unknown = set()
 
     def verify(self, token):
         """Return who bears a token."""
         subject, *scopes = token.split(".")
         if token in self.revoked:
             return None
+        if token in self.unknown:
+            raise VerifierUnavailable
         return Principal(subject, scopes[: -1 if token in self.narrowed else None])
 
 
@@ -262,12 +265,12 @@ class TestReplies:
 class TestStreams:
     @pytest.mark.parametrize(
         ("change", "goes_on"),
-        [("nothing", True), ("revoked", False), ("narrowed", False)],
+        [("nothing", True), ("revoked", False), ("narrowed", False), ("unknown", False)],
     )
     def test_a_stream_ends_with_its_token(self, made, monkeypatch, change, goes_on):
         """
         A token is looked at again each time that a comment keeps a stream alive: one that is no longer valid,
-        or allows something else, ends it.
+        allows something else, or of which nobody can tell, as it does not say when it expires, ends it.
         """
         verifier = Named()
         application = made(verifier=verifier)

@@ -1,11 +1,16 @@
-"""The end of a worker: what was sent is answered, and all ends within bounds."""
+"""The end of a worker: what was sent is answered, all ends within bounds; and what is no reason for it."""
 
 import asyncio
+import errno
 import signal
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
+
+from promptkit.transports.http.connections import ConnectionLimits
+from promptkit.transports.http.worker import Worker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals end processes there at once")
 
@@ -215,3 +220,77 @@ def test_a_second_signal_ends_it_at_once(serve):
         code, seconds = served.end(signal.SIGINT)
 
     assert (code, seconds < 5) == (-signal.SIGINT, True)
+
+
+class Files:
+    """What a worker listens at, and gets connections from, while no file can be opened any more."""
+
+    def __init__(self):
+        self.are_scarce = True
+        self.now = 0.0
+        self.due = []
+        self.loop = SimpleNamespace(
+            time=lambda: self.now,
+            add_reader=lambda *_: None,
+            remove_reader=lambda _: None,
+            call_later=lambda _, *call: self.due.append(call),
+            call_soon_threadsafe=lambda _: None,
+        )
+        self.share = SimpleNamespace(channel=None, take=self.take, close=bool)
+
+    def take(self):
+        """Nothing waits, if that can be told."""
+        if self.are_scarce:
+            raise OSError(errno.EMFILE, "Too many open files")
+        return ()
+
+    def accept(self):
+        """Nothing waits, if that can be told."""
+        self.take()
+        raise BlockingIOError
+
+    def worker(self, connections, monkeypatch):
+        """A worker with so many connections, which may have 20."""
+        monkeypatch.setattr("promptkit.transports.http.worker.exit_after", lambda *_: None)
+        limits = ConnectionLimits(connections=20)
+        worker = Worker(None, [], limits=limits, grace=1.0, share=self.share)
+        worker._loop, worker._accepted = self.loop, connections
+        worker._ended = SimpleNamespace(set=bool)
+        return worker
+
+    def wait(self, seconds):
+        """Do what is due, once a second."""
+        for _ in range(seconds):
+            self.now += 1.0
+            due, self.due = self.due, []
+            for function, *args in due:
+                function(*args)
+
+
+class TestDeafness:
+    @pytest.mark.parametrize(("connections", "is_deaf"), [(19, True), (20, False)])
+    def test_clients_do_not_end_it(self, monkeypatch, connections, is_deaf):
+        """
+        A worker that can open no file ends, unless it is as busy as it may be: clients come and go.
+        """
+        files = Files()
+        worker = files.worker(connections, monkeypatch)
+        worker._accept(files)
+        files.wait(20)
+
+        assert worker.is_deaf is is_deaf
+
+    @pytest.mark.parametrize("source", ["_accept", "_take"])
+    def test_what_has_passed_does_not_count(self, monkeypatch, source):
+        """
+        Once files can be opened again, nobody needs to connect for that to be seen.
+        """
+        files = Files()
+        worker = files.worker(0, monkeypatch)
+        getattr(worker, source)(*([files] if source == "_accept" else []))
+        files.are_scarce = False
+        files.wait(100)
+        files.are_scarce = True
+        worker._accept(files)
+
+        assert not worker.is_deaf
