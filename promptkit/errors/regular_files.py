@@ -1,5 +1,5 @@
 """
-Reads and replaces regular files, whatever lies in their place, and tells whose they are.
+Reads and replaces regular files, whatever lies in their place; tells whose they are, and if they changed.
 
 A pipe in the place of a file would hold a command for ever, a device may have no end, and a link leads
 elsewhere. Every server imports this at its start.
@@ -10,9 +10,20 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
 
-__all__ = ["is_another_user", "is_foreign", "read_regular_file", "replace_regular_file"]
+__all__ = [
+    "Stamp",
+    "file_stamp",
+    "is_another_user",
+    "is_foreign",
+    "read_regular_file",
+    "replace_regular_file",
+]
+
+#: Tells one state of a file from another without reading it: mtime, size, inode and ctime. Whoever changes a
+#: file can set all of them but the ctime.
+Stamp: TypeAlias = tuple[int, int, int, int]
 
 _READING: Final = (
     os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -67,6 +78,17 @@ def replace_regular_file(path: str | os.PathLike[str], *data: bytes, mode: int =
         with suppress(FileNotFoundError):
             os.unlink(scratch)
         raise
+
+
+def file_stamp(path: str) -> Stamp | None:
+    """
+    Return the stamp of a file; None if the file does not exist.
+    """
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
 def _check_regular(found: os.stat_result, path: str | os.PathLike[str]) -> None:

@@ -26,6 +26,7 @@ from promptkit import prompt, resource, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.loading.loader import Recipes
 from promptkit.compiler.loading.watched_files import stamp_of
+from promptkit.errors.regular_files import file_stamp
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.digests import digest
 from promptkit.protocol.limits import Limits
@@ -35,7 +36,6 @@ from promptkit.transports.startup_cache.compiled_set import CompiledSet
 from promptkit.transports.startup_cache.early import EarlyServer
 from promptkit.transports.startup_cache.fingerprints import (
     Inputs,
-    file_stamp,
     folder_digest,
     stamps_digest,
     value_digest,

@@ -9,11 +9,12 @@ from contextlib import suppress
 from importlib.machinery import BYTECODE_SUFFIXES, ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
 from promptkit.compiler.loading.executions import Execution, Executions, collecting
 from promptkit.compiler.prompts import declared_prompts
 from promptkit.errors.interruptions import call_interruptible, shielded
+from promptkit.errors.regular_files import Stamp, file_stamp
 from promptkit.language.files import files_read
 
 __all__ = [
@@ -29,9 +30,6 @@ __all__ = [
     "place_module",
     "remove_module",
 ]
-
-#: Identifies a version of a file.
-Version: TypeAlias = tuple[int, ...]
 
 
 def active_finders() -> "list[Finder]":
@@ -130,7 +128,7 @@ class PackageFinder(Finder):
         self.executions = Executions()
         self.kept: AbstractSet[str] = frozenset()
         self.read: set[str] = set()
-        self.versions: dict[str, Version] = {}
+        self.stamps: dict[str, Stamp | None] = {}
         self._again = again
         self._within = (str(folder), f"{str(folder).rstrip(os.sep)}{os.sep}")
 
@@ -150,21 +148,21 @@ class PackageFinder(Finder):
             spec.loader = self.loader(fullname, spec.loader.path)
         return spec
 
-    def keep(self, executions: Executions, versions: Mapping[str, Version]) -> None:
-        """Take over what was executed before, and is not to be again. *versions* are its files' of then."""
+    def keep(self, executions: Executions, stamps: Mapping[str, Stamp | None]) -> None:
+        """Take over what was executed before, and is not to be again. *stamps* are its files' of then."""
         self.executions, self.kept = executions, frozenset(executions.by_name)
         for file in {one.file for one in executions if one.file}:
-            self.versions[file] = versions.get(file) or _version_of(file)
+            self.stamps[file] = stamps.get(file) or file_stamp(file)
 
     @property
     def has_changed(self) -> bool:
         """Whether the file of any module has changed since it was imported."""
-        return any(version != _version_of(path) for path, version in self.versions.items())
+        return any(stamp != file_stamp(path) for path, stamp in self.stamps.items())
 
     def loader(self, name: str, path: str) -> SourceFileLoader:
         """Return the loader of the module in the file at *path*."""
         self.read.add(path)
-        self.versions[path] = _version_of(path)
+        self.stamps[path] = file_stamp(path)
         return SourceLoader(name, path, again=self._again, executions=self.executions)
 
 
@@ -290,15 +288,6 @@ class SiblingFinder(Finder):
             if finder.find_spec(name, places, target) is not None:
                 return True
         return False
-
-
-def _version_of(path: str) -> Version:
-    """Identifies a version of a file, also if it was written twice in a moment, or its time was reset."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return ()
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
 def remove_module(name: str) -> None:

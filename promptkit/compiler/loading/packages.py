@@ -169,7 +169,7 @@ def import_package(
 
         kept = modules_in_place(name, folder, last)
     if kept is not None:
-        sources.keep(kept, {} if last is None else last.versions)
+        sources.keep(kept, {} if last is None else last.stamps)
         _remove_package(name, folder, sources)
         return Package(name, sys.modules[name], sources)
     _remove_package(name, folder)

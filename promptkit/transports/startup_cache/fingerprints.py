@@ -6,29 +6,24 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct, msgpack
 
+from promptkit.errors.regular_files import Stamp, file_stamp
 from promptkit.protocol.digests import digest
 
 __all__ = [
     "ABSENT",
     "MAX_READ_BYTES",
     "Inputs",
-    "Stamp",
     "current_folder",
     "file_digest",
-    "file_stamp",
     "folder_digest",
     "modules_digest",
     "stamps_digest",
     "value_digest",
 ]
-
-#: Tells one state of a file from another without reading it: mtime, size, inode and ctime. Whoever changes a
-#: file can set all of them but the ctime.
-Stamp: TypeAlias = tuple[int, int, int, int]
 
 #: Stands for the digest of what does not exist.
 ABSENT: Final = b""
@@ -213,17 +208,6 @@ def modules_digest(path: str) -> bytes:
         return ABSENT
     shown = sorted(name for name in found if name.endswith(_MODULES) or "." not in name)
     return digest(repr([name for name in shown if name != "__pycache__"]).encode())
-
-
-def file_stamp(path: str) -> Stamp | None:
-    """
-    Return the stamp of a file; None if the file does not exist.
-    """
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
 def stamps_digest(stamps: Iterable[Stamp | None]) -> bytes:

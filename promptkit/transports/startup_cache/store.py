@@ -18,9 +18,10 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from promptkit.errors.regular_files import Stamp
 from promptkit.protocol.capabilities import Capabilities
 from promptkit.protocol.digests import digest
-from promptkit.transports.startup_cache.fingerprints import Inputs, Stamp
+from promptkit.transports.startup_cache.fingerprints import Inputs
 from promptkit.version import VERSION
 
 __all__ = [

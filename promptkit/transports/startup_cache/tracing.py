@@ -16,14 +16,13 @@ from typing import Any, Final
 
 import promptkit
 from promptkit.compiler.loading.recipe_files import FolderWalk
+from promptkit.errors.regular_files import Stamp, file_stamp
 from promptkit.transports.startup_cache.fingerprints import (
     ABSENT,
     MAX_READ_BYTES,
     Inputs,
-    Stamp,
     current_folder,
     file_digest,
-    file_stamp,
     folder_digest,
     modules_digest,
     stamps_digest,
