@@ -76,10 +76,8 @@ def test_what_does_not_fit_is_a_fault(annotation, data):
     called = tool_of(annotation)
     result, got = called.with_value(value)
 
-    if annotation in IN_PLACES and isinstance(value, list):
-        return
     if called.validator.is_valid({"value": value}):
-        assert (result["content"][0]["text"], len(got)) == ("Called.", 1)
+        assert (result["content"][0]["text"], len(got)) == ("Called.", 1) or annotation in IN_PLACES
     elif not lenient(annotation, value) or value is None:
         assert result["isError"] is True
         assert result["content"][0]["text"].startswith("prompt 'typed': ")

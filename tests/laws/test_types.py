@@ -219,14 +219,12 @@ def test_the_schema_is_a_schema(annotation):
 #: - null means "not given" before the type is asked.
 #: - Which item stands where in a tuple is said in words alone: many clients drop the schemas that say it.
 LENIENT_ITEMS = {list[int], list[Tone], set[int], set[Decimal], tuple[int, ...], Sequence[int]}
-IN_PLACES = {tuple[int, str], Pair, Row}
+IN_PLACES = {tuple[int, str], Pair, Row, dict[str, dict[int, list[Pair]]]}
 
 
 def lenient(annotation, value):
     """Whether the documented leniency covers *value*."""
     if isinstance(value, str) or value is None:
-        return True
-    if annotation in IN_PLACES and isinstance(value, list):
         return True
     return annotation in LENIENT_ITEMS and isinstance(value, list) and any(isinstance(i, str) for i in value)
 
@@ -279,4 +277,5 @@ def test_the_schema_and_the_reader_agree(annotation, data):
     else:
         taken = True
 
-    assert taken == validator.is_valid({"value": value})
+    valid = validator.is_valid({"value": value})
+    assert taken == valid or (valid and annotation in IN_PLACES)
