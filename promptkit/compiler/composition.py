@@ -162,12 +162,26 @@ def compose(
     return Catalog(prompts, tuple(dict.fromkeys(diagnostics)), resources)
 
 
-def owners_of(files: Sequence[CompiledFile]) -> Owners:
-    """Return which file serves what. It is found out when it is first asked for: mostly nobody asks."""
+def owners_of(files: Sequence[CompiledFile], before: Owners = MappingProxyType({})) -> Owners:
+    """
+    Return which file serves what.
+
+    Args:
+        files:
+            What each file declares.
+
+        before:
+            Which file has served what so far: it goes on to, whoever else declares the same.
+    """
+    winners, _ = _find_winners(files, before)
+    if winners:
+        return {key: file.file for key, file, _ in _served(files, winners)}
     return _LazyOwners(files)
 
 
 class _LazyOwners(Mapping[Key, Path | None]):
+    """Which file serves what, where nothing is declared twice. Mostly nobody asks."""
+
     def __init__(self, files: Sequence[CompiledFile]) -> None:
         self._files = files
 
@@ -182,8 +196,7 @@ class _LazyOwners(Mapping[Key, Path | None]):
 
     @cached_property
     def _by_key(self) -> Mapping[Key, Path | None]:
-        winners, _ = _find_winners(self._files, {})
-        return {key: file.file for key, file, _ in _served(self._files, winners)}
+        return {key: file.file for key, file, _ in _served(self._files, {})}
 
 
 def with_duplicates(files: Sequence[CompiledFile], owners: Owners) -> list[CompiledFile]:

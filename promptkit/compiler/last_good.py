@@ -6,14 +6,14 @@ from pathlib import Path
 
 from msgspec import structs
 
-from promptkit.compiler.composition import CompiledFile, Owners, owners_of, with_duplicates
+from promptkit.compiler.composition import CompiledFile, Owners, with_duplicates
 from promptkit.errors.diagnostics import printable
 
 __all__ = ["merge", "summary"]
 
 
 def merge(
-    before: Sequence[CompiledFile], after: Sequence[CompiledFile], owners: Owners | None = None
+    before: Sequence[CompiledFile], after: Sequence[CompiledFile], owners: Owners
 ) -> list[CompiledFile]:
     """
     Return what to serve of each file: what it declares now, or what it declared before if now is worse.
@@ -30,9 +30,9 @@ def merge(
             What each file declares now.
 
         owners:
-            Which file has served what, if that is known already.
+            Which file has served what so far.
     """
-    found = with_duplicates(after, owners_of(before) if owners is None else owners)
+    found = with_duplicates(after, owners)
     if all(file.is_sound for file in found):
         return found
     served = {str(file.file): file for file in before}  # paths are slow to compare

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from promptkit.catalog.catalog import Catalog
 from promptkit.compiler.compilation import compile_files
-from promptkit.compiler.composition import CompiledFile, compose, owners_of, with_duplicates
+from promptkit.compiler.composition import CompiledFile, Owners, compose, owners_of, with_duplicates
 from promptkit.compiler.loaded_recipes import UNKNOWN, LoadedRecipes
 from promptkit.compiler.loading.import_thread import Importer, ImportHangs
 from promptkit.compiler.loading.loader import FolderImport, begin
@@ -85,6 +85,7 @@ class Reloader:
             self._folder, self._suffix = (path, "") if path.is_dir() else (path.parent, ".py")
             self._target = f"{path}:{attribute}" if attribute else str(path)
         self._served: Sequence[CompiledFile] = ()
+        self._owners: Owners = {}
         self._last: LoadedRecipes | None = None
         self._read: frozenset[str] = frozenset()
         self._known_files = WatchedFiles({}, {}, frozenset(), "")
@@ -116,6 +117,7 @@ class Reloader:
         self._known_files = before = self._find_files(seen)
         loaded = self._importer.run_here(load)
         self._served = with_duplicates(loaded.files, owners={})
+        self._owners = owners_of(self._served)
         self._settled, stamps = compare(before.files, loaded.recipes.read)
         self._note(loaded, self._served, stamps)
         self._keep(loaded)
@@ -128,7 +130,7 @@ class Reloader:
         names: dict[str, list[str]] = {}
         imports = None if self._last is None else self._last.imports
         if isinstance(imports, FolderImport):
-            for (is_prompt, name), file in owners_of(self._served).items():
+            for (is_prompt, name), file in self._owners.items():
                 if is_prompt and file is not None:
                     names.setdefault(imports.name_of(file), []).append(name)
         return names
@@ -247,9 +249,8 @@ class Reloader:
         self._known_files = before
         try:
             loaded = self._importer.run(before.files, self._has_changed)
-            owners = owners_of(self._served)
-            merged = merge(self._served, loaded.files, owners)
-            catalog = compose(merged, owners=owners, root=loaded.recipes.root)
+            merged = merge(self._served, loaded.files, self._owners)
+            catalog = compose(merged, owners=self._owners, root=loaded.recipes.root)
         except BaseException as error:  # noqa: BLE001 (whatever happens here, serving and watching go on)
             imports.restore()
             self._settled = not isinstance(error, ImportHangs)  # it hit no file, so try again
@@ -290,7 +291,7 @@ class Reloader:
             _call("publish", self._publish, catalog)
         else:
             imports.restore()
-        self._served = merged
+        self._served, self._owners = merged, owners_of(merged, self._owners)
         self._report_changes(catalog, summary(merged))
         return serves
 

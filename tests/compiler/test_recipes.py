@@ -39,13 +39,13 @@ class Folder:
     """
 
     def __init__(self):
-        self.files, self.catalog = [], None
+        self.files, self.owners, self.catalog = [], {}, None
 
     def load(self, *declared):
         """Load what files declare now; return what prompts say, by name."""
-        merged = merge(self.files, compile_files(Recipes(by_file=declared)))
-        self.catalog = compose(merged, owners=owners_of(self.files))
-        self.files = merged
+        merged = merge(self.files, compile_files(Recipes(by_file=declared)), self.owners)
+        self.catalog = compose(merged, owners=self.owners)
+        self.files, self.owners = merged, owners_of(merged, self.owners)
         return {name: made.render().messages[0].content.text for name, made in self.catalog.items()}
 
     @property
@@ -169,6 +169,19 @@ def test_a_new_file_takes_nothing_either(folder):
     folder.load(owner)
 
     assert folder.load(declares("a", say("x", "a"), say("y", "a")), owner) == {"x": "owner", "y": "a"}
+
+
+def test_who_serves_a_name_goes_on_to_at_every_load(folder):
+    """
+    A file that was refused a name is refused it at the next load, too, also once both files are broken.
+    """
+    owner, newcomer = declares("m", say("x", "owner")), declares("a", say("x", "a"), say("y", "a"))
+    folder.load(owner)
+    for _ in range(2):
+        assert folder.load(newcomer, owner) == {"x": "owner", "y": "a"}
+
+    assert folder.load(declares("a", fault="no"), declares("m", fault="no")) == {"x": "owner", "y": "a"}
+    assert [rule for _, rule in folder.faults] == ["PK202", "PK101", "PK101"]
 
 
 def test_duplicates_from_the_start_keep_no_file(folder):

@@ -154,7 +154,7 @@ class Fresh:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files = []
+        self._files, self._owners = [], {}
         self.seen, self.diagnostics = {}, ()
 
     def load(self):
@@ -164,12 +164,12 @@ class Fresh:
             del sys.modules[name]
         recipes = load(self._folder)
         files = compile_files(recipes)
-        merged = merge(self._files, files)
-        catalog = compose(merged, owners=owners_of(self._files), root=recipes.root)
+        merged = merge(self._files, files, self._owners)
+        catalog = compose(merged, owners=self._owners, root=recipes.root)
         self.diagnostics = catalog.diagnostics
         lost = not any(file.served for file in merged) and any(file.served for file in self._files)
         if not lost:
-            self._files = merged
+            self._files, self._owners = merged, owners_of(merged, self._owners)
             self.seen = wire(catalog)
             assert not catalog.healthy or wire(compile(recipes)) == self.seen
         for name in self._modules():
