@@ -353,6 +353,22 @@ def test_prompts_belong_to_their_file_whoever_makes_them(author):
     assert set(author.catalog) == {"a", "b", "other"}
 
 
+def test_prompts_go_with_the_last_import_of_what_makes_them(author):
+    """
+    A module that is no recipe makes a prompt of a recipe's function: it is gone when nobody imports the module.
+    """
+    author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
+    author.write("_maker", "from .a import make; x = make('made')")
+    author.write("b", "from . import _maker")
+    author.start()
+    assert set(author.catalog) == {"a", "b", "made"}
+
+    author.write("b")
+
+    assert author.reload() == ["b"]
+    assert set(author.catalog) == {"a", "b"}
+
+
 def test_items_that_two_catalogs_share_are_encoded_once(author):
     """
     If all are shared, so is the whole list, and nobody has to be told.

@@ -30,6 +30,7 @@ class ImportGraph:
         self.count = executions.count
         self._package, self._folder = package, folder
         self._by_file: dict[str, str] = {}
+        self._makers: set[str] = set()
         self._readers: dict[str, list[str]] = {}
         self._importers: dict[str, list[str]] = {}
         self._holders: dict[str, list[str]] = {}
@@ -43,6 +44,8 @@ class ImportGraph:
             _note(self._importers, imports.names, name)
             _note(self._holders, imports.packages, name)
             _note(self._below, with_parents(name)[1:], name)
+            if any(prompt.__module__ != name for prompt in execution.made):
+                self._makers.add(name)
             if imports.others or execution.module is None:
                 self._dynamic.append(name)
             elif imports.reads:
@@ -68,11 +71,16 @@ class ImportGraph:
                 others = True
             else:
                 return None
-        return self._dependents([*names, *self._dynamic, *(self._reading if others else ())])
+        found = self._dependents([*names, *self._dynamic, *(self._reading if others else ())], set())
+        # What only these import may be imported no more, and other modules' prompts that it made are gone.
+        while ahead := [
+            name for name in self._makers - found if found.issuperset(self._importers.get(name, "*"))
+        ]:
+            self._dependents(ahead, found)
+        return found
 
-    def _dependents(self, ahead: list[str]) -> set[str]:
-        """Modules, and all that depend on them."""
-        found = set[str]()
+    def _dependents(self, ahead: list[str], found: set[str]) -> set[str]:
+        """Modules, and all that depend on them, added to what is *found*."""
         while ahead:
             if (name := ahead.pop()) in found:
                 continue
