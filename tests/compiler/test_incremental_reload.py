@@ -355,7 +355,7 @@ def test_prompts_belong_to_their_file_whoever_makes_them(author):
 
 def test_prompts_go_with_the_last_import_of_what_makes_them(author):
     """
-    A module that is no recipe makes a prompt of a recipe's function: it is gone when nobody imports the module.
+    A module that is no recipe makes a prompt of a recipe's function. When nobody imports it, that is gone.
     """
     author.write("a", "def make(name):\n    return prompt(name=name)(lambda: name)")
     author.write("_maker", "from .a import make; x = make('made')")

@@ -73,11 +73,14 @@ class ImportGraph:
                 return None
         found = self._dependents([*names, *self._dynamic, *(self._reading if others else ())], set())
         # What only these import may be imported no more, and other modules' prompts that it made are gone.
-        while ahead := [
-            name for name in self._makers - found if found.issuperset(self._importers.get(name, "*"))
-        ]:
+        while ahead := [name for name in self._makers - found if self._is_only_of(found, name)]:
             self._dependents(ahead, found)
         return found
+
+    def _is_only_of(self, modules: set[str], name: str) -> bool:
+        """Whether a module is imported, and by none but *modules*."""
+        importers = {*self._importers.get(name, ()), *self._holders.get(name, ())}
+        return bool(importers) and importers <= modules
 
     def _dependents(self, ahead: list[str], found: set[str]) -> set[str]:
         """Modules, and all that depend on them, added to what is *found*."""
