@@ -1,8 +1,8 @@
 """
 The weight of each package: its lines of code, without docstrings, comments and blank lines, and its modules.
 
-`python -m tests.weights` prints it; `tests/test_weights.py` keeps it. A bound never rises: what is new gets a row of
-its own, or says in the same change why its package grew.
+`python -m tests.weights` prints it; `tests/test_weights.py` keeps it. A bound never rises: what is new gets a
+row of its own, or says in the same change why its package grew.
 """
 
 import ast
