@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice, product
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ __all__ = [
     "conversation_of",
     "conversations_in",
     "kind_made",
+    "role_of",
 ]
 
 Kind: TypeAlias = Literal["text", "image", "recording", "document", "link", "unknown"]
@@ -110,6 +111,11 @@ def content_in(scope: Scope) -> Iterator[SentMessage]:
                     yield SentMessage("unknown", kind, node)
 
 
+def role_of(maker: Any) -> str | None:
+    """Return the role whose turns a function makes, if it is `user` or `assistant`."""
+    return next((turn.__name__ for turn in (user, assistant) if turn is maker), None)
+
+
 def kind_made(maker: ast.expr, scope: Scope) -> Kind | None:
     """Return which content a class or a method makes: `Image`, `Image.from_path`, a resource's `embed`."""
     made = scope.value(maker)
@@ -130,9 +136,7 @@ def _conversations(node: ast.expr, scope: Scope) -> list[Conversation]:
                 return _conversations(value, scope)
         case ast.List() | ast.Tuple() | ast.ListComp() | ast.GeneratorExp():
             return _joined(items_of(node), scope)
-        case ast.Constant(value=None | False):
-            return [()]
-        case ast.Constant(value=str(text)) if not text.strip():
+        case ast.Constant(value=value) if value in (None, False) or not str(value).strip():
             return [()]
     return _messages(node, scope)
 
@@ -144,8 +148,8 @@ def _messages(node: ast.expr, scope: Scope) -> list[Conversation]:
     match node:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _joined([left, right], scope)
-        case ast.Call(func=called, args=parts) if (turn := scope.value(called)) in (user, assistant):
-            return [_turn(turn.__name__, way) for way in _joined(parts, scope)]
+        case ast.Call(func=called, args=parts) if (role := role_of(scope.value(called))) is not None:
+            return [_turn(role, way) for way in _joined(parts, scope)]
         case ast.Call(func=maker) if (kind := kind_made(maker, scope)) is not None:
             return [(SentMessage("user", kind, node),)]
     return [(SentMessage("unknown", "unknown", node),)]

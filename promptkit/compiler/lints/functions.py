@@ -9,11 +9,11 @@ from enum import Enum
 from types import ModuleType
 from typing import Any, Final
 
+from promptkit.compiler.lints.conversations import role_of
 from promptkit.compiler.lints.scopes import TEXT_METHODS, Result, Scope, Unawaited, choices_of, items_of
 from promptkit.errors.diagnostics import Report, Rule
 from promptkit.errors.sources import Function, nodes_of, own_nodes, plain_pieces
 from promptkit.fragments.markdown import BLOCKS
-from promptkit.language.turns import assistant, user
 
 __all__ = ["LINTS"]
 
@@ -60,14 +60,10 @@ def _lint_text(node: ast.AST, scope: Scope, report: Report) -> None:
     """Report text that is sent with a placeholder: an f is missing, or it is written as a template."""
     if not all(_is_harmless(decorator) for decorator in getattr(scope.syntax, "decorator_list", ())):
         return  # a decorator may fill in all of it
-    match node:
-        case ast.Return(value=ast.expr() as sent) | ast.Yield(value=ast.expr() as sent):
-            pass
-        case ast.Call(func=called) as sent if scope.makes_text(called):
-            pass
-        case _:
-            return
-    for holder, text in _texts(sent, scope, report.location.file):
+    sent = getattr(node, "value", None)  # of a return or a yield
+    if isinstance(node, ast.Call) and scope.makes_text(node.func):
+        sent = node
+    for holder, text in () if sent is None else _texts(sent, scope, report.location.file):
         if _BEGINS.search(text):
             _check_text(holder, text, scope, report)
 
@@ -208,7 +204,7 @@ def _shown(node: ast.expr, scope: Scope) -> Iterator[tuple[str, str]]:
 def _shown_result(called: Any) -> Iterator[tuple[str, str]]:
     function = inspect.unwrap(called) if callable(called) else None
     own = ("__new__", "__str__", "__repr__", "__format__")
-    if function in (user, assistant):
+    if role_of(function) is not None:
         yield "a turn, whose role would be lost", "join turns with +, or write the text alone"
     elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         yield "a generator, not its items", _JOIN

@@ -20,6 +20,7 @@ from promptkit.compiler.lints.conversations import (
     conversation_of,
     conversations_in,
     kind_made,
+    role_of,
 )
 from promptkit.compiler.lints.scopes import Scope, Unawaited, choices_of, items_of, ways_through
 from promptkit.compiler.loading.targets import display_path
@@ -32,7 +33,6 @@ from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.exceptions import ArgumentErrors, MediaError, nearest
 from promptkit.errors.sources import function_at, line_of, own_nodes
 from promptkit.language.messages import Workflow
-from promptkit.language.turns import assistant, user
 from promptkit.language.unsendable import is_role_tuple, remedy_for
 
 __all__ = ["lint_first_message", "lint_prompt", "with_lints"]
@@ -113,7 +113,7 @@ def _lint_values(scope: Scope, report: Report) -> None:
                 _lint_value(sent, "it returns", scope, report)
             case ast.Yield(value=ast.expr() as sent):
                 _lint_value(sent, "it yields", scope, report)
-            case ast.Call(func=called, args=parts) if scope.value(called) in (user, assistant):
+            case ast.Call(func=called, args=parts) if role_of(scope.value(called)):
                 for part in parts:
                     _lint_value(part, _A_PART, scope, report)
 
@@ -124,14 +124,15 @@ def _lint_value(node: ast.expr, said: str, scope: Scope, report: Report) -> None
     value = scope.known(sent)
     below = choices_of(sent)
     if said != _A_PART and not is_role_tuple(value):
-        below = [*below, *items_of(sent), *(scope.appended[node.id] if isinstance(node, ast.Name) else ())]
+        below = [*below, *items_of(sent)]
+        if isinstance(node, ast.Name) and sent is not node:
+            below += (appended for appended in scope.values(node) if appended is not sent)
         value = None if isinstance(value, list | tuple) else value
     for expression in below:
         _lint_value(expression, said, scope, report)
     if not below and (kind := _kind(value)) is not None:
-        report.add(
-            Rule.UNSENDABLE_VALUE, f"{said} {kind}, which no message can hold", remedy_for(value), sent
-        )
+        fault = f"{said} {kind}, which no message can hold"
+        report.add(Rule.UNSENDABLE_VALUE, fault, remedy_for(value), sent)
 
 
 def _kind(value: Any) -> str | None:
