@@ -13,7 +13,7 @@ from promptkit.cli.diagnostics import print_error
 from promptkit.cli.loading import report_faults
 from promptkit.cli.output import Output
 from promptkit.compiler.checks import Checks, configured_checks
-from promptkit.compiler.lints.catalogs import with_lints
+from promptkit.compiler.lints.prompts import with_lints
 from promptkit.compiler.reloading import Reloader
 from promptkit.errors.distribution import install_command
 from promptkit.transports.http.listeners import CannotListen, Listener, listen_tcp

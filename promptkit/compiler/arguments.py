@@ -98,17 +98,14 @@ def _check_variable(parameter: Parameter, report: Report, kind: str) -> None:
 
 
 def _report_type(parameter: Parameter, report: Report) -> None:
-    from promptkit.compiler.remedies.unreadable_types import remedy_for_type, unreadable_part
+    from promptkit.compiler.unusable_types import remedy_for_unreadable, unreadable_part
 
     name, annotation = parameter.name, parameter.annotation
     part, place = unreadable_part(annotation, name)
     inside = "" if place == name else f": {place} is of type {type_name(part)}"
-    report.add(
-        diagnostics.Rule.UNSUPPORTED_TYPE,
-        f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}",
-        _IN_ANNOTATED if isinstance(annotation, Arg) else remedy_for_type(part),
-        name,
-    )
+    fault = f"no client can fill parameter {name!r} of type {type_name(annotation)}{inside}"
+    remedy = _IN_ANNOTATED if isinstance(annotation, Arg) else remedy_for_unreadable(part)
+    report.add(diagnostics.Rule.UNSUPPORTED_TYPE, fault, remedy, name)
 
 
 def _check_default(parameter: Parameter, annotation: Any, report: Report) -> None:

@@ -58,7 +58,7 @@ class Checks(Struct, frozen=True):
                 What was found in sources, which show a better place for the same.
         """
         from promptkit.compiler.lints.clients import lint_workflow
-        from promptkit.compiler.lints.messages import lint_first_message
+        from promptkit.compiler.lints.prompts import lint_first_message
 
         said = {(one.rule, one.message) for one in known}
         found = [*lint_first_message(prompt, workflow)]

@@ -122,7 +122,7 @@ def _lint_prompt(prompt: Prompt[..., object], compiled: CompiledPrompt | None) -
 
 
 def _with_lints(catalog: Catalog) -> Catalog:
-    from promptkit.compiler.lints.catalogs import with_lints
+    from promptkit.compiler.lints.prompts import with_lints
 
     return with_lints(catalog)
 

@@ -167,7 +167,7 @@ class Prompt(Generic[P, R]):
         signature = read_signature(self.function, self.names, report)
         arguments = compile_arguments(options.name, signature, report)
         if (promised := read_return(self.function, self.names)) is not Any and promised is not str:
-            from promptkit.compiler.returns import check_return  # most prompts promise text, or nothing
+            from promptkit.compiler.unusable_types import check_return  # most promise text
 
             check_return(self.function, promised, report)
         if any(diagnostic.severity is Severity.ERROR for diagnostic in report.found):

@@ -8,7 +8,7 @@ import pytest
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, assistant, prompt, user
 from promptkit.compiler.compilation import compile
 from promptkit.compiler.lints import client_profiles
-from promptkit.compiler.lints.client_profiles import CLIENTS, Client, UnknownClient
+from promptkit.compiler.lints.client_profiles import CLIENTS, ClientProfile, UnknownClient
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.loading.loader import Recipes, load
 from promptkit.errors.rules import WARNINGS, Rule
@@ -264,7 +264,7 @@ class TestContent:
         assert told("langchain", body="return 'x' if isinstance(text, Image) else text") == []
 
 
-#: By weakness, a field of `Client`: the code of what is told; what a client that has it minds, and the
+#: By weakness, a field of `ClientProfile`: the code of what is told; what a client that has it minds, and the
 #: nearest to it that it takes. Each is the parameters, the body and the options of a prompt.
 WEAKNESSES = {
     "most_arguments": ("PK501", ("a: str, b: str", "return a"), ("a: str", "return a")),
@@ -311,7 +311,7 @@ class TestEveryWeakness:
         """
         says = {"title", "loses"}  # how it is told
 
-        assert {*WEAKNESSES, "has_prompts", *says} == {*Client.__struct_fields__}
+        assert {*WEAKNESSES, "has_prompts", *says} == {*ClientProfile.__struct_fields__}
         assert all(WHO.values())
 
     @pytest.mark.parametrize("weakness", WEAKNESSES)
@@ -322,7 +322,7 @@ class TestEveryWeakness:
         """
         code, minded, taken = WEAKNESSES[weakness]
         value = getattr(CLIENTS[WHO[weakness][0]], weakness)
-        known = {"weak": Client("Weak", **{weakness: value}), "strong": Client("Strong")}
+        known = {"weak": ClientProfile("Weak", **{weakness: value}), "strong": ClientProfile("Strong")}
         monkeypatch.setattr(client_profiles, "CLIENTS", known)
 
         assert [found for found, _ in told("weak", *minded)] == [code]
@@ -342,7 +342,9 @@ class TestEveryWeakness:
 
         assert more > less
 
-    @pytest.mark.parametrize("client", [name for name, one in CLIENTS.items() if one == Client(one.title)])
+    @pytest.mark.parametrize(
+        "client", [name for name, one in CLIENTS.items() if one == ClientProfile(one.title)]
+    )
     def test_where_nothing_is_known_nothing_is_told(self, client, told):
         """
         The other clients take all of it.

@@ -22,7 +22,8 @@ from promptkit.language.documents import EmbeddedResource, ResourceLink
 from promptkit.language.image import Image
 from promptkit.language.messages import Message, Workflow, messages_of
 from promptkit.language.turns import assistant, user
-from promptkit.language.validation import Unsendable, describe
+from promptkit.language.unsendable import Unsendable
+from promptkit.language.validation import describe
 
 LINK = ResourceLink("a:b", name="a")
 

@@ -31,8 +31,7 @@ from promptkit import (
 from promptkit.cli import main
 from promptkit.cli.command_options import VENDORS
 from promptkit.compiler.catalogs import catalog_of
-from promptkit.compiler.lints.client_profiles import CLIENTS
-from promptkit.compiler.lints.client_profiles import Client as Profile
+from promptkit.compiler.lints.client_profiles import CLIENTS, ClientProfile
 from promptkit.exports.forms import FORMS
 from promptkit.preview.media import Media
 from promptkit.preview.rendering import Question, Rendering
@@ -794,9 +793,9 @@ class TestClients:
     @pytest.mark.parametrize(
         ("profile", "sent"),
         [
-            (Profile("a"), {"code": "x y", "language": "rust"}),
-            (Profile("b", cuts_at_blanks=True), {"code": "x", "language": "y rust"}),
-            (Profile("c", joins_words=True), {"code": "x y rust"}),
+            (ClientProfile("a"), {"code": "x y", "language": "rust"}),
+            (ClientProfile("b", cuts_at_blanks=True), {"code": "x", "language": "y rust"}),
+            (ClientProfile("c", joins_words=True), {"code": "x y rust"}),
         ],
     )
     def test_what_a_client_sends_for_what_is_typed(self, profile, sent):

@@ -11,12 +11,12 @@ from promptkit.errors.exceptions import nearest
 if TYPE_CHECKING:  # a configuration that names clients is read by every command: this is imported quickly
     from promptkit.compiler.lints.conversations import Kind
 
-__all__ = ["CLIENTS", "Client", "UnknownClient", "client_of"]
+__all__ = ["CLIENTS", "ClientProfile", "UnknownClient", "client_of"]
 
 _MEDIA: Final[tuple["Kind", ...]] = ("image", "recording", "document", "link")
 
 
-class Client(Struct, frozen=True):
+class ClientProfile(Struct, frozen=True):
     """
     What is known of a client that gets in the way of prompts.
 
@@ -77,28 +77,28 @@ class Client(Struct, frozen=True):
 
 
 #: By the name that commands take. Of those with a title alone, nothing is known that gets in the way.
-CLIENTS: Final[Mapping[str, Client]] = MappingProxyType(
+CLIENTS: Final[Mapping[str, ClientProfile]] = MappingProxyType(
     {
-        "ai-sdk": Client("AI SDK", lost=("recording",), loses="fails at"),
-        "claude-code": Client("Claude Code", drops_roles=True, cuts_at_blanks=True, types_titles=True),
-        "claude-desktop": Client("Claude Desktop", lost=("document",), loses="does not show people"),
-        "cline": Client("Cline"),
-        "codex": Client("Codex", has_prompts=False),
-        "copilot-cli": Client("Copilot CLI", has_prompts=False),
-        "cursor": Client("Cursor"),
-        "gemini-cli": Client("Gemini CLI", lost=_MEDIA, sends_first_only=True),
-        "goose": Client("goose"),
-        "langchain": Client("langchain-mcp-adapters", lost=_MEDIA, loses="fails at"),
-        "llama-index": Client("LlamaIndex", lost=("recording", "document", "link"), loses="fails at"),
-        "lm-studio": Client("LM Studio", has_prompts=False),
-        "opencode": Client("opencode", joins_words=True, placeholder="$1"),
-        "qwen-code": Client("Qwen Code", lost=_MEDIA, sends_first_only=True),
-        "semantic-kernel": Client(
+        "ai-sdk": ClientProfile("AI SDK", lost=("recording",), loses="fails at"),
+        "claude-code": ClientProfile("Claude Code", drops_roles=True, cuts_at_blanks=True, types_titles=True),
+        "claude-desktop": ClientProfile("Claude Desktop", lost=("document",), loses="does not show people"),
+        "cline": ClientProfile("Cline"),
+        "codex": ClientProfile("Codex", has_prompts=False),
+        "copilot-cli": ClientProfile("Copilot CLI", has_prompts=False),
+        "cursor": ClientProfile("Cursor"),
+        "gemini-cli": ClientProfile("Gemini CLI", lost=_MEDIA, sends_first_only=True),
+        "goose": ClientProfile("goose"),
+        "langchain": ClientProfile("langchain-mcp-adapters", lost=_MEDIA, loses="fails at"),
+        "llama-index": ClientProfile("LlamaIndex", lost=("recording", "document", "link"), loses="fails at"),
+        "lm-studio": ClientProfile("LM Studio", has_prompts=False),
+        "opencode": ClientProfile("opencode", joins_words=True, placeholder="$1"),
+        "qwen-code": ClientProfile("Qwen Code", lost=_MEDIA, sends_first_only=True),
+        "semantic-kernel": ClientProfile(
             "Semantic Kernel", lost=("link",), loses="fails at", asks_for_all=True, own_names=("service",)
         ),
-        "vscode": Client("VS Code"),
-        "windsurf": Client("Windsurf"),
-        "zed": Client("Zed", most_arguments=1),
+        "vscode": ClientProfile("VS Code"),
+        "windsurf": ClientProfile("Windsurf"),
+        "zed": ClientProfile("Zed", most_arguments=1),
     }
 )
 
@@ -118,7 +118,7 @@ class UnknownClient(ValueError):
         super().__init__(f"there is no client {name!r}: {known}")
 
 
-def client_of(name: str) -> Client:
+def client_of(name: str) -> ClientProfile:
     """
     Return what is known of a client.
 

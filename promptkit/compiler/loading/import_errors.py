@@ -52,7 +52,7 @@ def import_failed(
 def _import_error(file: Path, folder: Path | None, error: BaseException) -> Diagnostic:
     from traceback import format_exception_only
 
-    from promptkit.compiler.remedies.imports import import_remedy
+    from promptkit.compiler.remedies import import_remedy
 
     text = format_exception_only(error)[-1].strip()
     text = _CUT.sub("", _CUT.sub("", text))

@@ -8,7 +8,7 @@ import attrs
 from promptkit.catalog.arguments import Argument, Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
-from promptkit.compiler.lints.client_profiles import CLIENTS, Client, client_of
+from promptkit.compiler.lints.client_profiles import CLIENTS, ClientProfile, client_of
 from promptkit.compiler.lints.clients import lint_client, lint_workflow
 from promptkit.compiler.lints.conversations import conversation_of
 from promptkit.errors.exceptions import ArgumentErrors
@@ -46,7 +46,7 @@ def content(rendering: Rendering, _target: str, choice: str) -> TabContent:
     return TabContent("clients", choices, notes=tuple(_notes(name, rendering, workflow)), view=view)
 
 
-def sent_by(client: Client, arguments: Arguments, given: Mapping[str, str]) -> dict[str, str]:
+def sent_by(client: ClientProfile, arguments: Arguments, given: Mapping[str, str]) -> dict[str, str]:
     """
     Return what a client sends for the values that a person types in the order of the signature.
 
@@ -85,7 +85,7 @@ class _Received:
     reason: str = ""
 
 
-def _received(client: Client, rendering: Rendering) -> _Received:
+def _received(client: ClientProfile, rendering: Rendering) -> _Received:
     """What the prompt says for the values that a client sends, which may be others than were given."""
     prompt, given = rendering.prompt, rendering.given
     sent = sent_by(client, prompt.arguments, given)
@@ -108,7 +108,7 @@ def _said(prompt: CompiledPrompt, sent: Mapping[str, str]) -> Workflow:
     return asyncio.run(asyncio.wait_for(prompt.render_async(sent), time_limit(prompt)))
 
 
-def _arguments(client: Client, rendering: Rendering) -> Iterator[Arrival]:
+def _arguments(client: ClientProfile, rendering: Rendering) -> Iterator[Arrival]:
     arguments, given = rendering.prompt.arguments, _shown(rendering)
     sent = sent_by(client, arguments, given)
     for argument in arguments.ordered:
@@ -133,7 +133,7 @@ def _shown(rendering: Rendering) -> dict[str, str]:
     }
 
 
-def _messages(client: Client, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
+def _messages(client: ClientProfile, rendering: Rendering, workflow: Workflow) -> Iterator[Arrival]:
     for number, (message, sent) in enumerate(zip(workflow, conversation_of(workflow), strict=True)):
         arrives = sent.kind not in client.lost and not (number and client.sends_first_only)
         role = "user" if client.drops_roles else message.role

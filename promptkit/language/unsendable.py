@@ -1,19 +1,58 @@
-"""Values that no message can hold: what authors write instead."""
+"""Values that no message can hold, and what authors write instead."""
 
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable, Mapping
 from enum import Enum
 from io import IOBase
 from pathlib import Path
 from typing import Any, Final
 
-from promptkit.language.validation import is_role_tuple
+from promptkit.language.validation import describe
 
-__all__ = ["NO_SYSTEM", "remedy_for"]
+__all__ = ["NO_SYSTEM", "Unsendable", "is_role_tuple", "remedy_for"]
+
+#: The roles of vendors' APIs. A tuple that begins with one is meant as a turn.
+_ROLES: Final = frozenset(
+    ("user", "human", "assistant", "ai", "model", "system", "developer", "tool", "function", "placeholder")
+)
 
 _TURN: Final = "write user(...) or assistant(...) for a turn, or a list for several parts"
 
 #: What to do about a system prompt, by whatever name.
 NO_SYSTEM: Final = "MCP has no system role: begin the first user(...) with it"
+
+
+class Unsendable(TypeError):
+    """
+    A value that no message can hold.
+
+    Args:
+        value:
+            The value.
+
+        path:
+            Its position in the result, outermost index first.
+    """
+
+    def __init__(self, value: object, path: tuple[int, ...] = ()) -> None:
+        super().__init__(value, path)
+        self.value = value
+        self.path = path
+        if isinstance(value, Coroutine):
+            value.close()  # or Python would warn that it was never awaited
+
+    def __str__(self) -> str:
+        return f"{describe(self.value)}: {remedy_for(self.value)}"
+
+
+def is_role_tuple(value: object) -> bool:
+    """
+    Return whether *value* is a tuple that looks like a role and its content, as in other libraries.
+
+    Two strings always do, since the first may be a role that is not listed here.
+    """
+    if not isinstance(value, tuple) or len(value) < 2 or not isinstance(value[0], str):
+        return False
+    return (len(value) == 2 and isinstance(value[1], str)) or str.__str__(value[0]).lower() in _ROLES
 
 
 def _is_vendors_message(value: object) -> bool:
@@ -53,7 +92,7 @@ _REMEDIES: Final[tuple[tuple[Callable[[Any], Any], str | Callable[[Any], str]], 
         "say what the bytes are, with Image(...), Audio(...) or EmbeddedResource(..., blob=...)",
     ),
     (lambda value: isinstance(value, Path), "read it, with .read_text() or Image.from_path(...)"),
-    (lambda value: isinstance(value, tuple) and is_role_tuple(value), _turn_remedy),
+    (is_role_tuple, _turn_remedy),
     (
         lambda value: type(value).__module__ == "promptkit.language.messages",
         "join turns with +, as in user(...) + message",
