@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from promptkit.compiler.loading.recipe_files import holds_own_files
 from promptkit.compiler.loading.targets import project_root
 from promptkit.errors.distribution import other_package
 from promptkit.errors.exceptions import nearest
@@ -51,7 +52,6 @@ _REPEATED: Final = re.compile(r"(.)\1+")
 
 #: At most this many files and folders of a project are searched for a module.
 _MAX_ENTRIES: Final = 5_000
-_SKIPPED_FOLDERS: Final = ("node_modules", "site-packages", "__pycache__", "venv", "env")
 
 
 def missing_module(name: str, file: Path) -> str:
@@ -106,8 +106,7 @@ def _modules_below(root: Path) -> Iterator[Path]:
             continue
         seen += len(entries)
         for entry in entries:
-            hidden = entry.name.startswith(".") or entry.name in _SKIPPED_FOLDERS
-            if entry.is_dir(follow_symlinks=False) and not hidden:
+            if entry.is_dir(follow_symlinks=False) and holds_own_files(entry.path):
                 folders.append(Path(entry.path))
                 if any(Path(entry.path).glob("*.py")):
                     yield Path(entry.path)
