@@ -1,13 +1,12 @@
-"""One load of recipes, and how the next one begins: with all of it that has not changed."""
+"""One load of recipes: what it was made from, so that the next one can begin with what has not changed."""
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from promptkit.compiler.composition import CompiledFile
-from promptkit.compiler.loading.loader import FolderImport, ModuleImport, begin
+from promptkit.compiler.loading.loader import FolderImport, ModuleImport
 from promptkit.compiler.recipes import Recipes
 from promptkit.errors.regular_files import Stamps, file_stamp
 
@@ -25,29 +24,14 @@ class LoadedRecipes(Struct):
     files: Sequence[CompiledFile]
     stamps: Stamps = {}
 
-    def begin_next(
-        self, target: str, now: Stamps, importing: Callable[[Path], None]
-    ) -> FolderImport | ModuleImport:
+    def changed(self, now: Stamps) -> set[str]:
         """
-        Begin to load the recipes again, as `promptkit.compiler.loading.loader.begin` does.
+        Return the paths of the files that the next load has to look at: they have changed, or have errors.
 
         Args:
-            target:
-                Where they are.
-
             now:
                 The stamps of all files.
-
-            importing:
-                Called with each file before it is imported.
-
-        Raises:
-            LoadError: If there is nothing at the target any more.
         """
-        before = self.imports if isinstance(self.imports, FolderImport) else None
         changed = {path for path, stamp in now.items() if self.stamps.get(path, UNKNOWN) != stamp}
-        changed.update(
-            path for path in self.stamps.keys() - now.keys() if file_stamp(path) != self.stamps[path]
-        )
-        changed.update(str(file.file) for file in self.files if file.file and not file.is_sound)
-        return begin(target, importing, before, changed)
+        gone = (path for path in self.stamps.keys() - now.keys() if file_stamp(path) != self.stamps[path])
+        return changed.union(gone, (str(one.file) for one in self.files if one.file and not one.is_sound))

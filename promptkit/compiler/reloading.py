@@ -214,11 +214,9 @@ class Reloader:
 
     def _note(self, loaded: LoadedRecipes, files: Sequence[CompiledFile], stamps: Stamps) -> None:
         """Note the files that a load has read. *stamps* says how they were when they were read."""
-        recipes = loaded.recipes
-        read = recipes.read | recipes.read_before
         sound = all(file.is_sound and not file.age for file in files)
         # Old declarations may depend on files that their file no longer reads.
-        self._read = read if sound else self._read | read
+        self._read = loaded.recipes.read if sound else self._read | loaded.recipes.read
         after = self._find_files()
         # A file that has come meanwhile may be one that an import has looked for in vain.
         known = {path: stamps.get(path, UNKNOWN) for path in after.files}
@@ -247,7 +245,11 @@ class Reloader:
                 self._reported = reason
                 say(f"the previous recipes are still served: {reason}")
             return
-        self._settled, stamps = compare(before.files, loaded.recipes.read)
+        # What is used again was not read again.
+        same = before.files.items() & self._last.stamps.items() if self._last else ()
+        self._settled, stamps = compare(
+            before.files, loaded.recipes.read.difference(path for path, _ in same)
+        )
         keeps = self._settled and self._serve(merged, catalog, imports)
         if not self._settled:
             imports.restore()  # files changed while they were read, and are read again
@@ -280,11 +282,10 @@ class Reloader:
         """Import and compile what has changed since the last load; everything if that cannot be told."""
         if (structuring := sys.modules.get("promptkit.conversion.structuring")) is not None:
             structuring.forget_types()  # the new modules define them anew
-        last = self._last
-        if last is None:
+        if (last := self._last) is None:
             imports = begin(self._target, importing)
         else:
-            imports = last.begin_next(self._target, self._known_files.files, importing)
+            imports = begin(self._target, importing, last.imports, last.changed(self._known_files.files))
         recipes = imports.finish()
         before = () if last is None else zip(last.recipes.by_file, last.files, strict=True)
         files = compile_files(recipes, lint=self._lint, compiling=importing, before=before)

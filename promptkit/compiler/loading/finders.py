@@ -199,21 +199,12 @@ class RecipeFinder:
         """Whether the file of any module of the package has changed since it was executed."""
         return any(one.stamp != file_stamp(one.file) for one in self.executions if one.file)
 
-    def read_files(self) -> tuple[set[str], set[str]]:
-        """
-        Return the paths of the files that were read, and of those that were looked for in vain.
-
-        Returns:
-            Those that this load has read, and those that only an earlier one has, whose modules it has kept.
-        """
+    def read_files(self) -> set[str]:
+        """Return the paths of the files that all was made from, and of those that were looked for in vain."""
         files = {file for file, _ in self.project.values()} | self.missing
-        earlier = set[str]()
         for execution in self.executions:
-            read = earlier if execution.name in self.kept else files
-            read.add(execution.file)
-            read.update(map(str, execution.read))
-        files.discard("")
-        return files, earlier - files
+            files.update((execution.file, *map(str, execution.read)))
+        return files - {""}
 
     # Modules beside the recipes.
 

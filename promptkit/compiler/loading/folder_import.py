@@ -87,19 +87,27 @@ class FolderImport:
     ) -> None:
         self.names = tuple(names)
         self.folder = folder
-        self.package: Package | LoadedFile | None = None
         self.declared: dict[str, LoadedFile] = {}
         self._importing = importing
         self._attribute = attribute
         self._files = found
-        self._keep = keep
-        self._before = before if before is not None and before.folder == folder else None
-        self._changed = frozenset(changed)
         self._lock = RLock()  # a recipe may ask for another one
-        # By the name of the file: its module in the package, without the package's name.
-        self._below = {name: _module_below(name) for name in self.names}
-        self._found: dict[str, ModuleType | LoadedFile] = {}
-        self._recipes: set[str] = set()
+        self._before = before if before is not None and before.folder == folder else None
+        last: Package | None = None if self._before is None else self._before.package
+        changed = changed if self._before is None else {*changed, *self._before.failed}
+        open_ = partial(import_package, folder, last, changed, keep=keep)
+        opened = self._attempt(folder / "__init__.py", open_, Execution(""))
+        self._fault = opened if isinstance(opened, LoadedFile) else None
+        self.package: Package | None = opened if isinstance(opened, Package) else None
+        # By the name of the file, as all that follows: what it becomes a module of the package as.
+        self._modules = {name: self._module_of(name) for name in self.names}
+        self._recipes = set(self._modules.values())
+        self._kept = frozenset[str]() if self.package is None else self.package.kept
+        self._found: dict[str, ModuleType | LoadedFile] = {
+            name: executed
+            for name, module in self._modules.items()
+            if module in self._kept and self.package and (executed := self.package.executions.module(module))
+        }
 
     def load(self, name: str) -> LoadedFile:
         """
@@ -124,7 +132,6 @@ class FolderImport:
             LoadError: If there is no such object in the file.
         """
         with self._lock:
-            package = self._open_package()
             for name in self.names:
                 self._import(name)
             unchanged = self._unchanged()
@@ -132,15 +139,14 @@ class FolderImport:
             by_file = [*self.declared.values()]
             if self._attribute:
                 by_file = [self._named(one) for one in by_file]
-            if isinstance(package, LoadedFile):
-                by_file.append(package)
+            if self._fault is not None:
+                by_file.append(self._fault)
             if self._files is not None:
                 by_file += _not_served(self._files, by_file)
             by_file.sort(key=lambda one: str(one.file))
-            read, read_before = self._read()
             self._before, self._importing = None, ignore  # neither is kept alive
             root = None if self._files is None else self.folder
-            return Recipes(by_file=by_file, root=root, read=read, read_before=read_before)
+            return Recipes(by_file=by_file, root=root, read=self._read())
 
     def name_of(self, file: Path) -> str:
         """Return the path of a file within the folder."""
@@ -148,7 +154,7 @@ class FolderImport:
 
     def prepare_reuse(self) -> None:
         """Find out what depends on what, so that the next import need not do so."""
-        if isinstance(self.package, Package):
+        if self.package is not None:
             self.package.graph()
 
     @property
@@ -159,27 +165,21 @@ class FolderImport:
     @property
     def made(self) -> MadePrompts:
         """The prompts that were made, by the module of the function that each was made of."""
-        return self.package.executions.made if isinstance(self.package, Package) else {}
-
-    @property
-    def _kept(self) -> AbstractSet[str]:
-        """The names of the modules that an earlier import has executed."""
-        return self.package.kept if isinstance(self.package, Package) else frozenset()
+        return {} if self.package is None else self.package.executions.made
 
     def _path(self, name: str) -> str:
         return os.path.join(str(self.folder), name)
 
-    def _module(self, name: str) -> str:
-        """The full name of the module that a file becomes."""
-        return (self.package.name if isinstance(self.package, Package) else "") + self._below[name]
+    def _module_of(self, name: str) -> str:
+        package = "" if self.package is None else self.package.name
+        return package if name == "__init__.py" else f"{package}.{name[:-3].replace(os.sep, '.')}"
 
     def _import(self, name: str) -> None:
-        package = self._open_package()
         if name in self._found:
             return
-        file, module = self.folder / name, self._module(name)
-        if isinstance(package, LoadedFile):
-            self._found[name] = LoadedFile(file, diagnostics=package.diagnostics)
+        file, module, package = self.folder / name, self._modules[name], self.package
+        if package is None:
+            self._found[name] = LoadedFile(file, diagnostics=self._fault.diagnostics if self._fault else ())
             return
         execution = Execution(module)
         self._found[name] = found = self._attempt(file, partial(package.import_file, module, file), execution)
@@ -187,23 +187,6 @@ class FolderImport:
             package.executions.add(execution)
         if isinstance(found, LoadedFile):
             self._recipes.discard(module)
-
-    def _open_package(self) -> Package | LoadedFile:
-        """The package, imported when it is first needed; or why it cannot be imported."""
-        if self.package is None:
-            before, call = self._before, partial(import_package, self.folder, keep=self._keep)
-            if before is not None and isinstance(before.package, Package):
-                call = partial(call, before.package, self._changed.union(before.failed))
-            init = self.folder / "__init__.py"
-            self.package = package = self._attempt(init, call, Execution(init.stem))
-            if isinstance(package, Package):
-                modules = {name: self._module(name) for name in self.names}
-                self._recipes = set(modules.values())
-                kept = {
-                    name: package.executions.module(one) for name, one in modules.items() if one in self._kept
-                }
-                self._found = {name: module for name, module in kept.items() if module is not None}
-        return self.package
 
     def _attempt(self, file: Path, call: Callable[[], T], execution: Execution) -> T | LoadedFile:
         """Import *file* by calling *call*; an error becomes a diagnostic of the file."""
@@ -217,21 +200,21 @@ class FolderImport:
 
     def _unchanged(self) -> dict[str, LoadedFile]:
         """What an earlier import has found in the files whose modules, and what they made, are the same."""
-        if self._before is None or not self._kept:
+        if self._before is None:
             return {}
         now, then, declared = self.made, self._before.made, self._before.declared
-        modules = {name: self._module(name) for name in self.names}
         return {
             name: declared[name]
-            for name, module in modules.items()
+            for name, module in self._modules.items()
             if name in declared and module in self._kept and now.get(module, ()) == then.get(module, ())
         }
 
     def _declared_in(self, name: str) -> LoadedFile:
-        package, found, file = self._open_package(), self._found[name], self.folder / name
-        if isinstance(found, LoadedFile) or isinstance(package, LoadedFile):
-            return found if isinstance(found, LoadedFile) else LoadedFile(file)
-        return declared_in(file, found, self._module(name), self._recipes, self.made, package=package.name)
+        found, package = self._found[name], self.package
+        if isinstance(found, LoadedFile) or package is None:
+            return found if isinstance(found, LoadedFile) else LoadedFile(self.folder / name)
+        module = self._modules[name]
+        return declared_in(self.folder / name, found, module, self._recipes, self.made, package=package.name)
 
     def _named(self, loaded: LoadedFile) -> LoadedFile:
         """What the target names of its only file, unless that cannot be imported."""
@@ -241,13 +224,10 @@ class FolderImport:
             return loaded
         return named_declarations(f"{file}:{self._attribute}", file, found, self._attribute)
 
-    def _read(self) -> tuple[set[str], set[str]]:
-        """The paths of the files that this import has read, and of those that only an earlier one has."""
-        read, read_before = read_files()
-        if isinstance(self.package, LoadedFile):
-            read.add(self._path("__init__.py"))
-        read.update(self._path(name) for name in self.names if self._module(name) not in self._kept)
-        return read, read_before - read
+    def _read(self) -> set[str]:
+        """The paths of the files that the recipes were made from, and of those that were looked for."""
+        init = [] if self._fault is None else [self._path("__init__.py")]
+        return read_files().union(init, map(self._path, self.names))
 
 
 def declared_in(  # noqa: PLR0913 (what is declared depends on that much)
@@ -327,11 +307,6 @@ def _is_left_over(prompt: Prompt[..., Any], module: ModuleType) -> bool:
         return False
     made_in = function.__globals__
     return made_in.get("__name__") == prompt.__module__ and made_in is not vars(module)
-
-
-def _module_below(name: str) -> str:
-    """What is added to the package's name: nothing for its own file."""
-    return "" if name == "__init__.py" else f".{name[:-3].replace(os.sep, '.')}"
 
 
 def _not_served(files: FoundFiles, loaded: Sequence[LoadedFile]) -> list[LoadedFile]:

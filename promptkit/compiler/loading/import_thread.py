@@ -92,11 +92,18 @@ class Importer(Generic[T]):
         while True:
             thread = ImportThread(self._work, self._hanging, self._durations)
             thread.start()
-            if self._wait_for(thread, known, has_changed):
+            hanging = self._wait_for(thread, has_changed)
+            if hanging is None:
                 return thread.result()
+            # It may have been fixed just now: what hung is the version from when the load began.
+            running = thread.running_files(hanging)
+            self._hanging[hanging] = {
+                path: known[path] if path in known else file_stamp(path) for path in running
+            }
+            thread.abandon(_INTERRUPT_S)
 
-    def _wait_for(self, thread: "ImportThread[T]", known: Stamps, has_changed: Callable[[], bool]) -> bool:
-        """Wait until *thread* is done. Return False if it had to be abandoned."""
+    def _wait_for(self, thread: "ImportThread[T]", has_changed: Callable[[], bool]) -> Path | None:
+        """Wait until *thread* is done; return the file whose import has to be given up instead."""
         reported: Path | None = None
         while not thread.done.wait(_CHECK_EVERY_S):
             if self._stop.is_set():
@@ -107,15 +114,10 @@ class Importer(Generic[T]):
             if file != reported:
                 reported, name = file, printable(str(file))
                 say(f"{name} has been importing for {seconds:.0f} s; the previous recipes are still served")
-            if seconds >= _GIVE_UP_AFTER_S or has_changed():
-                # It may have been fixed just now: what hung is the version from when the load began.
-                running = thread.running_files(file)
-                self._hanging[file] = {
-                    path: known[path] if path in known else file_stamp(path) for path in running
-                }
-                if not thread.interrupt(file, _INTERRUPT_S):
-                    return False
-        return True
+            gives_up = seconds >= _GIVE_UP_AFTER_S or has_changed()
+            if gives_up and thread.current()[0] == file:
+                return file
+        return None
 
 
 class ImportThread(Thread, Generic[T]):
@@ -181,34 +183,25 @@ class ImportThread(Thread, Generic[T]):
             frame = frame.f_back
         return files
 
-    def interrupt(self, file: Path, seconds: float) -> bool:
+    def abandon(self, seconds: float) -> None:
         """
-        Stop importing *file*, and go on with the next one if possible.
+        Stop importing: another thread does the work anew, without the file that hangs.
 
         Args:
-            file:
-                What `current` returned.
-
             seconds:
-                How long to wait for that. Python code is interrupted at once, but not a system call, or code
-                in another language.
-
-        Returns:
-            Whether the thread goes on. If not, it was abandoned, and another has to do its work.
+                How long to wait for the end. Python code is interrupted at once, but not a system call, or
+                code in another language.
         """
-        until, is_interrupted = time.monotonic() + seconds, False
-        while not self.done.wait(seconds / 50) and time.monotonic() < until:
-            with self._lock:
-                if self._current != file:
-                    break
-                # Between the files that this one imports, the thread is in no author's code for a moment.
-                is_interrupted = is_interrupted or interrupt(self.ident or 0, ImportHangs)
+        until, ident = time.monotonic() + seconds, self.ident or 0
         with self._lock:
-            self._abandoned = self._current == file and not self.done.is_set()
-            self._durations.pop(file, None)  # a hang says nothing of how long the next import may take
-        if self._abandoned:
-            abandon_imports(self.ident or 0)
-        return not self._abandoned
+            self._abandoned = True
+        # Between the files that an import leads to, the thread is in no author's code for a moment.
+        while (
+            not (interrupt(ident, ImportHangs) or self.done.wait(seconds / 50)) and time.monotonic() < until
+        ):
+            pass
+        if not self.done.wait(max(0.0, until - time.monotonic())):
+            abandon_imports(ident)
 
     def _begin(self, file: Path) -> None:
         """Called before each file. Raises ImportHangs if the file must not be tried."""

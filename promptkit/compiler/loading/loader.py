@@ -59,7 +59,7 @@ def load(target: str | Path, importing: Callable[[Path], None] = ignore) -> Reci
 def begin(
     target: str | Path,
     importing: Callable[[Path], None] = ignore,
-    before: "FolderImport | None" = None,
+    before: "FolderImport | ModuleImport | None" = None,
     changed: Iterable[str] = (),
     *,
     keep: bool = False,
@@ -94,7 +94,8 @@ def begin(
         path = os.path.realpath(name)
     except (OSError, ValueError) as error:  # the current folder is gone, or this is not a valid path
         raise LoadError(str(target), f"it cannot be found: {error}") from None
-    begun = partial(FolderImport, importing=importing, before=before, changed=changed, keep=keep)
+    last = before if isinstance(before, FolderImport) else None
+    begun = partial(FolderImport, importing=importing, before=last, changed=changed, keep=keep)
     if os.path.isdir(path):
         found = _found_in(path, str(target))
         return begun(Path(path), found.names, found=found)

@@ -157,17 +157,13 @@ def import_package(
     return Package(name, importlib.import_module(name), finder)
 
 
-def read_files() -> tuple[set[str], set[str]]:
+def read_files() -> set[str]:
     """
     Return the paths of the files that were read for the last package, from its folder and its project.
 
     They include files that were looked for and not found.
-
-    Returns:
-        Those that the last import has read, and those that only an earlier one has, whose modules it kept.
     """
-    found = [finder.read_files() for finder in active_finders()]
-    return set[str]().union(*(read for read, _ in found)), set[str]().union(*(before for _, before in found))
+    return set[str]().union(*(finder.read_files() for finder in active_finders()))
 
 
 def note_missing(error: BaseException) -> None:
@@ -318,8 +314,8 @@ def _remove_package(name: str, finder: RecipeFinder, *, is_whole: bool) -> None:
             continue
         if is_whole:
             del sys.modules[key]  # what is still served may hold the old package, with all that was in it
-        elif getattr(module, "__file__", None) is not None:
-            remove_module(key)
+        elif getattr(module, "__file__", None) is not None or not hasattr(module, "__path__"):
+            remove_module(key)  # and no folder without an ``__init__.py``, which may hold what is kept
     files = {one.file for one in finder.executions}
     inside = os.path.join(str(finder.folder), "")
     for file in [file for file in list(linecache.cache) if file.startswith(inside) and file not in files]:
