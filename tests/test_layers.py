@@ -50,7 +50,7 @@ LAZY = {
     "promptkit.server.scheduling.event_loop",
     "promptkit.server.scheduling.loops",
     "promptkit.catalog.examples",
-    "promptkit.compiler.loading.configuration",
+    "promptkit.compiler.configuration",
     "promptkit.preview",
     "promptkit.testing",
     "promptkit.transports.authorization",
@@ -82,9 +82,6 @@ LAZY = {
     "promptkit.catalog.uri_expressions",
     "promptkit.catalog.uri_positions",
     "promptkit.catalog.uri_templates",
-    "promptkit.compiler.last_good",
-    "promptkit.compiler.loading.reuse",
-    "promptkit.compiler.loading.watcher",
     "promptkit.compiler.resources",
     "promptkit.conversion.choices",
     "promptkit.language.audio",
@@ -107,7 +104,8 @@ LAZY = {
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
 LISTING = """
     promptkit promptkit.cli promptkit.cli.option_types promptkit.cli.options promptkit.cli.serve
-    promptkit.compiler promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
+    promptkit.compiler promptkit.compiler.loading promptkit.compiler.loading.recipe_files
+    promptkit.compiler.loading.targets promptkit.errors
     promptkit.errors.background_writer promptkit.errors.exceptions
     promptkit.errors.interruptions promptkit.errors.pending_output promptkit.errors.regular_files
     promptkit.errors.standard_error promptkit.protocol promptkit.protocol.capabilities

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from promptkit.cli.options import parse
 from promptkit.cli.parser import options_of
-from promptkit.compiler.loading.configuration import (
+from promptkit.compiler.configuration import (
     NO_FOLDER,
     NOT_MINE,
     Configuration,

@@ -22,6 +22,7 @@ from promptkit.cli.option_types import (
     target,
     whole_number,
 )
+from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
 from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
 if TYPE_CHECKING:
@@ -36,9 +37,6 @@ exit codes:
   2    wrong usage: an unknown command, option, target, prompt, client or setting
   130  interrupted
 """
-
-#: The default target is the first of these folders that exists.
-_FOLDERS: Final = ("recipes", "prompts")
 
 
 def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -> "Namespace":
@@ -73,7 +71,7 @@ def parse(arguments: Sequence[str], defaults: Mapping[str, Any] | None = None) -
     if name != "new":
         options.has_target = options.target is not None
         if not options.has_target:
-            options.target = next(filter(os.path.isdir, _FOLDERS), _FOLDERS[0])
+            options.target = next(filter(os.path.isdir, DEFAULT_FOLDERS), DEFAULT_FOLDERS[0])
     return cast("Namespace", options)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from promptkit.compiler.checks import Checks, configured_checks
-from promptkit.compiler.loading.configuration import Configuration, find_configuration, find_target
+from promptkit.compiler.configuration import Configuration, find_configuration, find_target
 from promptkit.compiler.loading.recipe_files import holds_recipes, is_recipe, mentions_prompts
 from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.exceptions import LoadError, PromptkitError

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from promptkit.compiler.loading.recipe_files import DEFAULT_FOLDERS
 from promptkit.compiler.loading.targets import is_project
 from promptkit.errors.exceptions import ConfigurationError, LoadError, nearest
 from promptkit.errors.regular_files import is_foreign, read_regular_file
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = ["NOT_MINE", "NO_FOLDER", "Configuration", "check_keys", "find_configuration", "find_target"]
-
-#: Where recipes lie if nothing says so, by precedence.
-_FOLDERS: Final = ("recipes", "prompts")
 
 #: Why the usual folder is not loaded where nothing is named.
 NOT_MINE: Final = "it belongs to another user: name it if you trust what is in it"
@@ -36,7 +34,7 @@ _MAX_BYTES: Final = 1 << 20
 
 #: Why nothing can be loaded where nothing is named.
 NO_FOLDER: Final = (
-    f"there is no folder {' or '.join(_FOLDERS)} here: name one, or set target in [tool.promptkit]"
+    f"there is no folder {' or '.join(DEFAULT_FOLDERS)} here: name one, or set target in [tool.promptkit]"
 )
 
 
@@ -121,12 +119,12 @@ def find_target(start: "str | Path" = ".") -> str:
     """
     if (target := find_configuration(start).target) is not None:
         return target
-    for name in _FOLDERS:
+    for name in DEFAULT_FOLDERS:
         if os.path.isdir(folder := os.path.join(start, name)):
             if is_foreign(folder):
                 raise LoadError(folder, NOT_MINE)
             return folder
-    raise LoadError(os.path.join(start, _FOLDERS[0]), NO_FOLDER)
+    raise LoadError(os.path.join(start, DEFAULT_FOLDERS[0]), NO_FOLDER)
 
 
 def check_keys(table: Mapping[str, Any], known: Collection[str], file: str, name: str) -> None:
