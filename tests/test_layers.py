@@ -27,7 +27,6 @@ LAZY = {
     "importlib.abc",
     "argparse",
     "logging",
-    "promptkit.cli.parser",
     "promptkit.fragments",
     "promptkit.compiler.lints.catalogs",
     "promptkit.compiler.lints.prompts",
@@ -115,7 +114,8 @@ LAZY = {
 
 #: What a listing out of a compiled set takes, beyond what msgspec takes.
 LISTING = """
-    promptkit promptkit.cli promptkit.cli.option_types promptkit.cli.options promptkit.cli.serve
+    promptkit promptkit.cli promptkit.cli.command_options promptkit.cli.option_types promptkit.cli.options
+    promptkit.cli.serve
     promptkit.compiler promptkit.compiler.loading promptkit.compiler.loading.targets promptkit.errors
     promptkit.errors.background_writer promptkit.errors.exceptions
     promptkit.errors.interruptions promptkit.errors.pending_output promptkit.errors.regular_files
