@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from promptkit.cli.clients.documents import ServerTable, text_of
-from promptkit.cli.clients.errors import DocumentError
-from promptkit.cli.clients.table import CLIENTS
+from promptkit.cli.clients.configurations import ServerTable, text_of
+from promptkit.cli.clients.texts import DocumentError
+from promptkit.compiler.lints.client_profiles import INSTALLABLE
 
-JSON, TOML, YAML_CLIENT = CLIENTS["cursor"], CLIENTS["codex"], CLIENTS["goose"]
+JSON, TOML, YAML_CLIENT = INSTALLABLE["cursor"], INSTALLABLE["codex"], INSTALLABLE["goose"]
 ENTRY = {"command": "/bin/promptkit", "args": ["serve", "/prompts"]}
 GOOSE = {"type": "stdio", "enabled": True, "cmd": "/bin/promptkit", "args": ["serve", "/prompts"]}
 
@@ -133,15 +133,55 @@ def test_an_entry_stands_as_its_neighbours_do():
     )
 
 
-#: Entries that people have added to, and how the arguments of a new one are laid out there.
+#: Entries that people have added to, among others, and what is to stand there.
 IN_PLACE = {
     "json": (
-        '{"mcpServers": {"ours": {\n  // why\n  "env": {"A": "1"}, "command": "old", "args": [] /* x */}}}',
-        '[\n    "serve",\n    "/prompts"\n  ]',
+        """{ // a
+  "mcpServers": {
+    "ours": {"env": {"A": "1"}, "command": "old", "args": []}, // b
+    "c": {}
+  }
+}
+""",
+        """{ // a
+  "mcpServers": {
+    "ours": {
+      "env": {
+        "A": "1"
+      },
+      "command": "/bin/promptkit",
+      "args": [
+        "serve",
+        "/prompts"
+      ]
+    }, // b
+    "c": {}
+  }
+}
+""",
     ),
     "toml": (
-        '# a\n[mcp_servers.ours] # why\ncommand = "old" # x\nargs = []\n\n[mcp_servers.ours.env]\nA = "1"\n',
-        '["serve", "/prompts"]',
+        """# a
+[mcp_servers.ours]
+command = "old"
+args = [
+]
+
+[mcp_servers.ours.env]
+A = "1"
+
+# b
+[c]
+""",
+        """# a
+[mcp_servers.ours]
+command = "/bin/promptkit"
+args = ["serve", "/prompts"]
+env = { A = "1" }
+
+# b
+[c]
+""",
     ),
 }
 
@@ -149,15 +189,25 @@ IN_PLACE = {
 @pytest.mark.parametrize("client", [JSON, TOML], ids=["json", "toml"])
 def test_an_entry_is_changed_in_place(client):
     """
-    Values of promptkit's are replaced; what people have added to the entry stays, comments too.
+    It is written anew where it stands, with what people have added to it; all else stays, comments too.
     """
-    text, arguments = IN_PLACE[client.format]
-    wanted = text.replace('"old"', '"/bin/promptkit"').replace("[]", arguments)
+    text, wanted = IN_PLACE[client.format]
 
     changed = added(client, text)
 
     assert changed == wanted
     assert ServerTable(client, changed).entries["ours"] == {**ENTRY, "env": {"A": "1"}}
+
+
+def test_what_only_toml_has_is_not_written():
+    """
+    A date that people have put into an entry stays, so that the entry is left alone.
+    """
+    text = '[mcp_servers.ours]\ncommand = "old"\nsince = 1979-05-27\n'
+
+    assert (
+        refusal(TOML, text) == "it is written in a way that cannot be changed without touching something else"
+    )
 
 
 def test_an_entry_becomes_one_with_a_url():
@@ -180,7 +230,7 @@ def test_an_entry_becomes_one_with_a_url():
         ("{,}", "this is not JSON: Expecting property name enclosed in double quotes"),
         ('{"a": NaN}', "this is not JSON: NaN is no value"),
         ("[]", "it holds no object, so that a server has no place in it"),
-        ('{"mcpServers": 1}', "'ours' has no place in it, as what should hold it is no object"),
+        ('{"mcpServers": 1}', "'ours' has no place in it, as 'mcpServers' holds something else"),
         (
             '{"mcpServers": {}, "mcpServers": {}}',
             "it has 'mcpServers' twice in one object: take one of them out",
@@ -268,7 +318,7 @@ def test_taking_out_of_toml_undoes_adding():
     ("text", "said"),
     [
         ("a = ", "this is not TOML: Invalid value (at end of document)"),
-        ("mcp_servers = 1", "'ours' has no place in it, as what should hold it is no table"),
+        ("mcp_servers = 1", "'ours' has no place in it, as 'mcp_servers' holds something else"),
         (
             'mcp_servers = {x = {command = "y"}}',
             "it is written in a way that cannot be changed without touching something else",
@@ -338,8 +388,8 @@ def test_an_entry_stands_behind_the_others_in_yaml():
     """
     It is behind what the last one says, and before the comments behind that.
     """
-    lines = "  ours:\n    type: stdio\n    enabled: true\n    cmd: /bin/promptkit\n    args:\n"
-    lines += "    - serve\n    - /prompts\n"
+    lines = "  ours:\n    type: stdio\n    enabled: true\n    cmd: /bin/promptkit\n"
+    lines += '    args: ["serve", "/prompts"]\n'
 
     assert added(YAML_CLIENT, GOOSE_FILE, GOOSE) == GOOSE_FILE.replace("lines\n", f"lines\n{lines}")
 
@@ -357,13 +407,27 @@ def test_yaml_without_extensions(text):
 
 def test_an_entry_of_yaml_is_changed_in_place():
     """
-    Its own lines are replaced, and no other.
+    Its own lines are replaced, those of a list that promptkit wrote before, too, and no other.
     """
-    text = added(YAML_CLIENT, GOOSE_FILE, GOOSE).replace(
-        "    cmd: /bin/promptkit\n", "    # x\n    cmd: old # y\n"
+    text = added(YAML_CLIENT, GOOSE_FILE, GOOSE)
+    older = text.replace("cmd: /bin/promptkit", "cmd: old").replace(
+        'args: ["serve", "/prompts"]\n', "args:\n    - serve\n    - /x\n"
     )
 
-    assert added(YAML_CLIENT, text, GOOSE) == text.replace("cmd: old", "cmd: /bin/promptkit")
+    assert older != text
+    assert added(YAML_CLIENT, older, GOOSE) == text
+
+
+def test_words_that_yaml_takes_for_something_else():
+    """
+    They stand in quotes, as does what has blanks or marks in it.
+    """
+    words = ["yes", "null", "1", "a: b", "a #b", "- a", "", "*a", "é", "~", "0x1F", "1979-05-27", "a:"]
+    entry = {**GOOSE, "args": words, "cmd": "no", "env": {word: word for word in words}}
+
+    changed = added(YAML_CLIENT, GOOSE_FILE, entry)
+
+    assert ServerTable(YAML_CLIENT, changed).entries["ours"] == entry
 
 
 @pytest.mark.parametrize(
@@ -372,16 +436,17 @@ def test_an_entry_of_yaml_is_changed_in_place():
         ("a: [", "this is not YAML: expected the node content, but found '<stream end>'"),
         ("a: 1\na: 2\n", "this is not YAML: found duplicate key"),
         ("- a\n", "it holds no mapping, so that a server has no place in it"),
-        ("extensions: 1\n", "'ours' has no place in it, as what should hold it is no mapping"),
-        ("extensions: {a: {}}\n", "'ours' cannot be written into what stands in braces"),
+        ("extensions: 1\n", "'ours' has no place in it, as 'extensions' holds something else"),
         (
-            "a: &x 1\nextensions:\n  one:\n    b: *x\n",
+            "extensions: {a: {}}\n",
             "it is written in a way that cannot be changed without touching something else",
         ),
         (
-            "base: &x\n  a: {}\nextensions: *x\n",
-            "it is written in a way that cannot be changed without touching something else",
+            "a: >\n  b\n\nextensions:\n- a\n",
+            "'ours' has no place in it, as 'extensions' holds something else",
         ),
+        ("a: &x 1\nextensions:\n  one:\n    b: *x\n", "it has aliases, "),
+        ("base: &x\n  a: {}\nextensions: *x\n", "it has aliases, "),
     ],
 )
 def test_yaml_that_is_refused(text, said):
@@ -394,12 +459,12 @@ def test_yaml_that_is_refused(text, said):
 # All of them ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize("name", INSTALLABLE)
 def test_a_file_of_nothing_else(name):
     """
     Where there is no file, one is written that holds the entry alone.
     """
-    client = CLIENTS[name]
+    client = INSTALLABLE[name]
     text = text_of(client, "ours", {"command": "x"})
 
     assert ServerTable(client, text).entries == {"ours": {"command": "x"}}
@@ -410,7 +475,7 @@ def test_opencode_has_two_places():
     """
     Where the newer table of servers exists, entries go there; a server that is called so is no such table.
     """
-    client, entry = CLIENTS["opencode"], {"type": "local", "command": ["x"]}
+    client, entry = INSTALLABLE["opencode"], {"type": "local", "command": ["x"]}
     newer, older = '{"mcp": {"servers": {}}}', '{"mcp": {"servers": {"type": "local", "command": ["y"]}}}'
 
     assert json.loads(added(client, newer, entry)) == {"mcp": {"servers": {"ours": entry}}}
@@ -429,10 +494,10 @@ MERGES = "a0: &a0 {x: 1}\n" + "".join(
 @pytest.mark.parametrize(
     ("client", "text", "said"),
     [
-        (YAML_CLIENT, BOMB, "its aliases stand for more than 100,000 values"),
-        (YAML_CLIENT, MERGES, "its aliases stand for more than 100,000 values"),
-        (YAML_CLIENT, "a: &a {<<: *a}\n", "it holds itself"),
-        (YAML_CLIENT, "a: &a\n  b: [*a]\n", "it holds itself"),
+        (YAML_CLIENT, BOMB, "it has aliases, "),
+        (YAML_CLIENT, MERGES, "it has aliases, "),
+        (YAML_CLIENT, "a: &a {<<: *a}\n", "it has aliases, "),
+        (YAML_CLIENT, "a: &a\n  b: [*a]\n", "it has aliases, "),
         (YAML_CLIENT, "a: " + "[" * 50_000, "it is nested too deeply to be read"),
         (
             YAML_CLIENT,
