@@ -51,7 +51,7 @@ def authorizer_of(options: Namespace, listening: Sequence[Listener]) -> "Authori
     """
     if not asks_for_tokens(options):
         return None
-    from promptkit.transports.authorization.protection import protect  # most servers ask nobody
+    from promptkit.transports.authorization.authorizer import protect  # most servers ask nobody
 
     resource = options.public_url or _only_url(listening)
     if options.issuer is not None and resource is None:

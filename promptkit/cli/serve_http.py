@@ -25,8 +25,8 @@ from promptkit.transports.stdio import exit_now
 
 if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
+    from promptkit.transports.http.application import Application
     from promptkit.transports.http.connections import ConnectionLimits
-    from promptkit.transports.http.worker import Application
 
 __all__ = ["application_factory", "run"]
 
@@ -67,8 +67,8 @@ def application_factory(
         ModuleNotFoundError: If OpenTelemetry is to be told, and its API is not installed.
     """
     from promptkit.cli.serve import limits_of
-    from promptkit.transports.http.application import BODY_BYTES
-    from promptkit.transports.http.hosting import Settings, host, public_names
+    from promptkit.transports.http.application import Application
+    from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
     from promptkit.transports.state_keys import own_key, state_keys
 
     public_hosts, public_origins = public_names(options.public_url)
@@ -95,7 +95,7 @@ def application_factory(
         from promptkit.server.audit import Audit
 
         Audit(options.audit).close()  # each worker opens it again
-    return partial(host, catalog, settings)
+    return partial(Application, catalog, settings)
 
 
 def run(options: Namespace) -> int:
@@ -250,15 +250,14 @@ class _Work:
         self._make = make
         self._balance = None
         if sys.platform != "win32" and (options.workers or 1) > 1:  # it cannot fork
-            from promptkit.transports.http.news import News
-
             self._balance = Balance(options.workers)
-            reloader.is_news = News().is_new
 
     def run(self, number: int, lifeline: int | None) -> int:
         """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
         from promptkit.transports.http.worker import Worker
 
+        if number > 0:  # the first worker reports for all
+            self._reloader.is_news = lambda _stamps, _said: False
         application = self._make()
         worker = Worker(
             application,
@@ -267,7 +266,8 @@ class _Work:
             grace=_grace(self._options),
             stop_connecting=partial(_stop_connecting, self._listening) if lifeline is None else bool,
             lifeline=lifeline,
-            share=None if self._balance is None else self._balance.of(number),
+            balance=self._balance,
+            number=number,
         )
         application.start()
         if self._options.watch:

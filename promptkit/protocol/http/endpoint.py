@@ -13,11 +13,9 @@ from msgspec import Struct, structs
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
 from promptkit.protocol.events import Channel, Event, MemoryBudget, Request
-from promptkit.protocol.http.agreement import disagreement
-from promptkit.protocol.http.envelopes import Message, peek
-from promptkit.protocol.http.messages import Head, Response, refuse
+from promptkit.protocol.http.envelopes import Envelope, disagreement, peek
+from promptkit.protocol.http.messages import Head, HttpResponse, refuse, response_to
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.http.statuses import response_to
 from promptkit.protocol.jsonrpc import (
     HeaderMismatch,
     InvalidRequest,
@@ -46,7 +44,7 @@ _LEGACY: Final = {
     revision.date.encode(): revision for revision in REVISIONS.values() if not revision.stateless
 }
 
-_ACCEPTED: Final = Response(202)
+_ACCEPTED: Final = HttpResponse(202)
 
 
 #: Here a request is of the revision that it names, even if it looks like a handshake.
@@ -123,7 +121,7 @@ class Endpoint:
         self._sides: dict[Capabilities, _Side] = {}
         self._side = self._side_of(capabilities)
 
-    def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | Response:
+    def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
         """
         Take one message, or a batch. Return its requests for the server, of one era, or else the response.
 
@@ -186,7 +184,7 @@ class Endpoint:
         session.observe = self._observe
         return session
 
-    def _checked(self, head: Head, request: Request) -> list[Request] | Response:
+    def _checked(self, head: Head, request: Request) -> list[Request] | HttpResponse:
         """Let a request through if its head agrees with its body."""
         if not request.revision.stateless:
             return [request]
@@ -205,7 +203,7 @@ class Endpoint:
 
     def _answered(
         self, head: Head, body: bytes, session: _OneMessage, events: list[Event], channel: Channel
-    ) -> list[Request] | Response:
+    ) -> list[Request] | HttpResponse:
         """What becomes of a message that is no single request for the server."""
         agreed, session.agreed = session.agreed, None
         reply = next((event for event in events if isinstance(event, bytes)), None)
@@ -221,8 +219,8 @@ class Endpoint:
         return self._replied(head, message, reply, agreed, channel)
 
     def _replied(
-        self, head: Head, message: Message, reply: bytes, agreed: Session | None, channel: Channel
-    ) -> Response:
+        self, head: Head, message: Envelope, reply: bytes, agreed: Session | None, channel: Channel
+    ) -> HttpResponse:
         """The response to a request that needs no server."""
         modern = message.names_revision or self._is_modern(head)
         if modern and (fault := message.envelope_fault() or _disagreement(head, message)):
@@ -234,7 +232,7 @@ class Endpoint:
             response.headers += ((_SESSION_ID, sealed.encode()),)
         return response
 
-    def _batch(self, head: Head, message: Message, events: list[Event]) -> list[Request] | Response:
+    def _batch(self, head: Head, message: Envelope, events: list[Event]) -> list[Request] | HttpResponse:
         requests = [event for event in events if isinstance(event, Request)]
         is_old = head.get(_VERSION) in (None, _UNNAMED)
         if not is_old or message.has_modern_element(self._limits.messages):
@@ -247,7 +245,7 @@ class Endpoint:
             return response_to(reply, modern=False)
         return requests or _ACCEPTED
 
-    def _unanswered(self, head: Head, message: Message) -> Response:
+    def _unanswered(self, head: Head, message: Envelope) -> HttpResponse:
         """The response to a notification or a response, or to nothing at all."""
         if message.is_response:
             if self._is_modern(head):
@@ -272,7 +270,7 @@ def _owner(channel: Channel) -> str:
     return "" if channel.principal is None else channel.principal.identity
 
 
-def _refuse_repeated(head: Head, body: bytes) -> Response | None:
+def _refuse_repeated(head: Head, body: bytes) -> HttpResponse | None:
     """Refuse a request of a session if nobody can tell of which one."""
     for name in (_VERSION, _SESSION_ID):
         if name in head.repeated and not (message := peek(body)).names_revision:
@@ -281,5 +279,5 @@ def _refuse_repeated(head: Head, body: bytes) -> Response | None:
     return None
 
 
-def _disagreement(head: Head, message: Message) -> HeaderMismatch | None:
+def _disagreement(head: Head, message: Envelope) -> HeaderMismatch | None:
     return disagreement(head, message.version, message.method, message.name)
