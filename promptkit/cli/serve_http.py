@@ -224,8 +224,6 @@ def _supervise(
 
     def run(number: int, lifeline: int) -> None:
         standard_error.resume()
-        for listener in listening:
-            listener.keep(number)
         exit_now(work(number, lifeline))
 
     stop = partial(_stop_connecting, listening)

@@ -218,24 +218,21 @@ class Application:
     async def _stream(self, channel: HttpChannel, reply: Reply | None, send: Send) -> None:
         """Send a stream of events, up to the reply."""
         channel.is_streamed = True
+        headers = [*_EVENTS, *self._guard.cors(channel.head)]
         try:
-            await self._send_events(channel, reply, send)
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            while isinstance(reply, StreamEvent):
+                if not reply.line and await self._has_ended(channel):
+                    reply = b""
+                    break
+                body = _events(reply.line) or b":\n\n"
+                await send({"type": "http.response.body", "body": body, "more_body": True})
+                reply = await channel.next()
+            if isinstance(reply, bytes):
+                await send({"type": "http.response.body", "body": _events(reply)})
         except asyncio.CancelledError:
             if not channel.was_given_up():  # a client that does not read may hold up `send` for ever
                 raise
-
-    async def _send_events(self, channel: HttpChannel, reply: Reply | None, send: Send) -> None:
-        headers = [*_EVENTS, *self._guard.cors(channel.head)]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while isinstance(reply, StreamEvent):
-            if not reply.line and await self._has_ended(channel):
-                reply = b""
-                break
-            body = _events(reply.line) or b":\n\n"
-            await send({"type": "http.response.body", "body": body, "more_body": True})
-            reply = await channel.next()
-        if isinstance(reply, bytes):
-            await send({"type": "http.response.body", "body": _events(reply)})
 
     async def _has_ended(self, channel: HttpChannel) -> bool:
         """Whether a stream of changes was opened with a token that is no longer valid, or allows others."""

@@ -126,14 +126,12 @@ class Cycle:
             self.body += piece
         else:
             self.body = bytearray(self.body + piece)
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
 
     def end_body(self) -> None:
         """Note that the body is whole."""
         self.is_whole = True
-        if self._waiter is not None:
-            self._wake()
+        self._wake()
 
     def leave(self) -> None:
         """Note that the client is gone."""
