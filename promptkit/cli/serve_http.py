@@ -141,7 +141,7 @@ def _listen(options: Namespace) -> list[Listener]:
         listening += listeners.listen_tcp(host, port, options.workers or 1)
     if options.fd is not None:
         numbers = listeners.systemd_descriptors() if options.fd == "systemd" else [options.fd]
-        listening += map(listeners.adopt, numbers)
+        listening += map(listeners.listen_inherited, numbers)
     is_open = not options.no_auth and not asks_for_tokens(options)
     if public := [listener.url for listener in listening if not listener.is_local and is_open]:
         msg = (

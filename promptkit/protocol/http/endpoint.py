@@ -4,11 +4,11 @@ The endpoint: what a posted message is, in which era, and whether its head agree
 See https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msgspec import Struct, structs
+from msgspec import structs
 
 from promptkit.protocol import wire
 from promptkit.protocol.capabilities import Capabilities, ServerInfo
@@ -40,7 +40,7 @@ _SESSION_ID: Final = b"mcp-session-id"
 _UNNAMED: Final = next(revision.date.encode() for revision in REVISIONS.values() if revision.batches)
 
 #: The revisions with a handshake, by what a header says.
-_LEGACY: Final = {
+_LEGACY: Final[Mapping[bytes | None, Revision]] = {
     revision.date.encode(): revision for revision in REVISIONS.values() if not revision.stateless
 }
 
@@ -66,12 +66,8 @@ class _OneMessage(Session):
         return self._excess(body, len(body)) is not None
 
 
-class _Side(Struct, frozen=True):
-    """What messages are read with if these capabilities are declared to their senders."""
-
-    capabilities: Capabilities
-    modern: _OneMessage
-    legacy: dict[bytes, _OneMessage]
+#: What messages are read with, by the revision that a head names; None in the modern era, as messages name it.
+_ByVersion: TypeAlias = dict[bytes | None, _OneMessage]
 
 
 class Endpoint:
@@ -118,7 +114,7 @@ class Endpoint:
                 Returns what is declared to one sender; None if all see the same.
         """
         self._observe, self._capabilities_for = observe, capabilities_for
-        self._sides: dict[Capabilities, _Side] = {}
+        self._sides: dict[Capabilities, _ByVersion] = {}
         self._side = self._side_of(capabilities)
 
     def receive(self, head: Head, body: bytes, channel: Channel) -> list[Request] | HttpResponse:
@@ -146,29 +142,29 @@ class Endpoint:
             if ended.method != "initialize" and not ended.names_revision:
                 msg = "this session has ended: send an initialize request without Mcp-Session-Id"
                 return refuse(404, InvalidRequest(msg), ended.id)
-            session = side.legacy[_UNNAMED]
+            session = side[_UNNAMED]
         events = session.receive_message(body, channel)
         if len(events) == 1 and isinstance(request := events[0], Request) and request.channel is channel:
             return self._checked(head, request)
         return self._answered(head, body, session, events, channel)
 
-    def _session_of(self, head: Head, channel: Channel, side: _Side) -> _OneMessage | None:
+    def _session_of(self, head: Head, channel: Channel, side: _ByVersion) -> _OneMessage | None:
         """The session that a request claims to belong to; None if that has ended."""
         version = head.get(_VERSION)
         if version is not None and version not in _LEGACY:
-            return side.modern
+            return side[None]
         if (sealed := head.get(_SESSION_ID)) is None:
-            return side.legacy[version or _UNNAMED]
+            return side[version or _UNNAMED]
         if (known := self._sessions.open(sealed.decode("latin-1"), _owner(channel))) is None:
             return None
         revision = known.revision if version is None else _LEGACY[version]
-        return self._session(side.capabilities, revision, known.client, known.capabilities)
+        return self._session(side[None].capabilities, revision, known.client, known.capabilities)
 
-    def _side_of(self, capabilities: Capabilities) -> _Side:
+    def _side_of(self, capabilities: Capabilities) -> _ByVersion:
         if (side := self._sides.get(capabilities)) is None:
-            modern = self._session(capabilities, None)
-            legacy = {name: self._session(capabilities, revision) for name, revision in _LEGACY.items()}
-            side = self._sides[capabilities] = _Side(capabilities, modern, legacy)
+            versions = (None, *_LEGACY)
+            side = {version: self._session(capabilities, _LEGACY.get(version)) for version in versions}
+            self._sides[capabilities] = side
         return side
 
     def _session(

@@ -9,7 +9,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from promptkit.transports.http.asgi_types import ASGIApplication
 from promptkit.transports.http.connections import Connections, Phase, refusal
 from promptkit.transports.http.cycles import CONTINUE, Cycle, scope_of, target
-from promptkit.transports.http.sockets import can_see_reset, end_writing, has_input, is_reset
+from promptkit.transports.http.sockets import CAN_SEE_RESET, has_input, is_reset
 
 __all__ = ["HttpConnection"]
 
@@ -120,7 +120,7 @@ class HttpConnection(asyncio.Protocol):
         self._drop_half()
         running = self._running
         last = self._waiting[-1] if self._waiting else running
-        if last is None or not last.is_whole or not can_see_reset():
+        if last is None or not last.is_whole or not CAN_SEE_RESET:
             return False
         if running is not None:
             if running.is_begun or running.scope["http_version"] == "1.0":
@@ -323,7 +323,7 @@ class HttpConnection(asyncio.Protocol):
                 return
             cycle.leave()  # the request that is refused is half there
         self.transport.write(refusal(status, self.date))
-        end_writing(self.transport)
+        self.transport.write_eof()
 
     def _drop_half(self) -> None:
         """Forget a request behind another one that is half there."""
@@ -340,7 +340,7 @@ class HttpConnection(asyncio.Protocol):
             return
         self._read_on()
         self.resume_reading()
-        end_writing(self.transport)
+        self.transport.write_eof()
 
     def _read_on(self) -> None:
         """From now on, take nothing of what comes."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from struct import pack
 from typing import Final
 
-__all__ = ["CannotListen", "Listener", "adopt", "listen_tcp", "listen_unix", "systemd_descriptors"]
+__all__ = ["CannotListen", "Listener", "listen_inherited", "listen_tcp", "listen_unix", "systemd_descriptors"]
 
 #: How many connections wait in the kernel for a worker. The kernel may allow fewer.
 _BACKLOG: Final = 2048
@@ -175,7 +175,7 @@ def listen_unix(path: str) -> Listener:
         raise CannotListen(msg) from None
 
 
-def adopt(descriptor: int) -> Listener:
+def listen_inherited(descriptor: int) -> Listener:
     """
     Listen on an inherited socket.
 
@@ -187,17 +187,17 @@ def adopt(descriptor: int) -> Listener:
         CannotListen: If it is no socket that listens.
     """
     try:
-        adopted = socket.socket(fileno=descriptor)
-        listens = adopted.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+        inherited = socket.socket(fileno=descriptor)
+        listens = inherited.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
     except OSError as error:
         msg = f"descriptor {descriptor} is no socket: {_reason(error)}"
         raise CannotListen(msg) from None
     if not listens:
-        adopted.detach()  # it is somebody else's
+        inherited.detach()  # it is somebody else's
         msg = f"descriptor {descriptor} is a socket that does not listen"
         raise CannotListen(msg)
-    adopted.set_inheritable(False)
-    return Listener([adopted], is_inherited=True)
+    inherited.set_inheritable(False)
+    return Listener([inherited], is_inherited=True)
 
 
 def systemd_descriptors() -> list[int]:

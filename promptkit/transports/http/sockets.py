@@ -10,14 +10,10 @@ from msgspec.structs import replace
 
 from promptkit.transports.http.connections import ConnectionLimits
 
-__all__ = [
-    "can_see_reset",
-    "end_writing",
-    "has_input",
-    "is_reset",
-    "keep_little_unsent",
-    "within_descriptors",
-]
+__all__ = ["CAN_SEE_RESET", "has_input", "is_reset", "keep_little_unsent", "within_descriptors"]
+
+#: Whether `is_reset` is to be trusted here.
+CAN_SEE_RESET: Final = sys.platform != "win32"
 
 #: How much the kernel may keep of what it cannot send yet. By itself, it keeps some MiB for each client, and
 #: nobody sees there how fast that is read. What a Unix socket keeps is seen once three quarters are read.
@@ -62,45 +58,21 @@ def keep_little_unsent(accepted: socket.socket) -> None:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _MOST_UNSENT)
 
 
-def end_writing(transport: Any) -> None:
-    """Say that nothing more will be sent."""
-    if transport.can_write_eof():
-        transport.write_eof()
+def is_reset(transport: Any) -> bool:
+    """Whether a client that sends no more reads no more, either; False where nothing says that."""
+    return sys.platform != "win32" and bool(_state(transport) & (select.POLLERR | select.POLLHUP))
 
 
-if sys.platform == "win32":  # it has no poll
+def has_input(transport: Any) -> bool:
+    """Whether bytes wait in the kernel. To close then would answer them with a reset."""
+    if sys.platform == "win32":
+        return bool(select.select([transport.get_extra_info("socket")], [], [], 0)[0])
+    return bool(_state(transport) & select.POLLIN)
 
-    def can_see_reset() -> bool:
-        """Whether `is_reset` is to be trusted here."""
-        return False
 
-    def is_reset(_transport: Any) -> bool:
-        """Return False, as it is not known."""
-        return False
-
-    def has_input(transport: Any) -> bool:
-        """Whether bytes wait in the kernel. To close then would answer them with a reset."""
-        return bool(select.select([_descriptor(transport)], [], [], 0)[0])
-
-else:
-
-    def can_see_reset() -> bool:
-        """Whether `is_reset` is to be trusted here."""
-        return True
-
-    def is_reset(transport: Any) -> bool:
-        """Whether a client that sends no more reads no more, either."""
-        return bool(_state(transport) & (select.POLLERR | select.POLLHUP))
-
-    def has_input(transport: Any) -> bool:
-        """Whether bytes wait in the kernel. To close then would answer them with a reset."""
-        return bool(_state(transport) & select.POLLIN)
+if sys.platform != "win32":  # it has no poll
 
     def _state(transport: Any) -> int:
         poll = select.poll()
-        poll.register(_descriptor(transport), select.POLLIN)
+        poll.register(transport.get_extra_info("socket").fileno(), select.POLLIN)
         return next((state for _, state in poll.poll(0)), 0)
-
-
-def _descriptor(transport: Any) -> int:
-    return int(transport.get_extra_info("socket").fileno())

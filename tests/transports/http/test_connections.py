@@ -67,7 +67,7 @@ def transport(done):
     return Transport(
         get_extra_info={"socket": SimpleNamespace(fileno=lambda: QUIET[0])}.get,
         write=lambda data: done.append(data.split()[1]),
-        can_write_eof=lambda: False,
+        write_eof=bool,
         is_closing=lambda: b"close" in done,
         close=lambda: done.append(b"close"),
         pause_reading=lambda: done.append(b"pause"),
