@@ -26,8 +26,8 @@ from promptkit.transports.stdio import exit_now
 if TYPE_CHECKING:
     from promptkit.server.telemetry import Telemetry
     from promptkit.transports.authorization.authorizer import Authorizer
+    from promptkit.transports.http.application import Application
     from promptkit.transports.http.connections import ConnectionLimits
-    from promptkit.transports.http.worker import Application
 
 __all__ = ["application_factory", "run"]
 
@@ -68,8 +68,8 @@ def application_factory(
         ModuleNotFoundError: If OpenTelemetry is to be told, and its API is not installed.
     """
     from promptkit.cli.options import limits_of
-    from promptkit.transports.http.application import BODY_BYTES
-    from promptkit.transports.http.hosting import Settings, host, public_names
+    from promptkit.transports.http.application import Application
+    from promptkit.transports.http.settings import BODY_BYTES, Settings, public_names
     from promptkit.transports.state_keys import own_key, state_keys
 
     public_hosts, public_origins = public_names(options.public_url)
@@ -96,14 +96,14 @@ def application_factory(
         from promptkit.server.audit import Audit
 
         Audit(options.audit).close()  # each worker opens it again
-    return partial(host, catalog, settings)
+    return partial(Application, catalog, settings)
 
 
 def _authorizer(options: Namespace, listening: Sequence[Listener]) -> "Authorizer | None":
     """What asks for tokens, if anything does. Raises ValueError if a URL, a scope or a token is not one."""
     if not _asks_for_tokens(options):
         return None
-    from promptkit.transports.authorization.protection import protect  # most servers ask nobody
+    from promptkit.transports.authorization.authorizer import protect  # most servers ask nobody
 
     resource = options.public_url or _only_url(listening)
     if options.issuer is not None and resource is None:
@@ -182,7 +182,7 @@ def _listen(options: Namespace) -> list[Listener]:
         listening += listeners.listen_tcp(host, port, options.workers or 1)
     if options.fd is not None:
         numbers = listeners.systemd_descriptors() if options.fd == "systemd" else [options.fd]
-        listening += map(listeners.adopt, numbers)
+        listening += map(listeners.listen_inherited, numbers)
     is_open = not options.no_auth and not _asks_for_tokens(options)
     if public := [listener.url for listener in listening if not listener.is_local and is_open]:
         msg = (
@@ -265,8 +265,6 @@ def _supervise(
 
     def run(number: int, lifeline: int) -> None:
         standard_error.resume()
-        for listener in listening:
-            listener.keep(number)
         exit_now(work(number, lifeline))
 
     stop = partial(_stop_connecting, listening)
@@ -291,15 +289,14 @@ class _Serving:
         self._make = make
         self._balance = None
         if sys.platform != "win32" and (options.workers or 1) > 1:  # it cannot fork
-            from promptkit.transports.http.news import News
-
             self._balance = Balance(options.workers)
-            reloader.is_news = News().is_new
 
     def run(self, number: int, lifeline: int | None) -> int:
         """Serve as the worker of a number; return the exit code. Without a lifeline, there is no other."""
         from promptkit.transports.http.worker import Worker
 
+        if number > 0:  # the first worker reports for all
+            self._reloader.is_news = lambda _stamps, _said: False
         application = self._make()
         worker = Worker(
             application,
@@ -308,7 +305,8 @@ class _Serving:
             grace=_grace(self._options),
             stop_connecting=partial(_stop_connecting, self._listening) if lifeline is None else bool,
             lifeline=lifeline,
-            share=None if self._balance is None else self._balance.of(number),
+            balance=self._balance,
+            number=number,
         )
         application.start()
         if self._options.watch:

@@ -15,8 +15,7 @@ from msgspec import UNSET, UnsetType
 
 from promptkit.language.scopes import scopes_of
 from promptkit.protocol.http.guard import ENDPOINT
-from promptkit.protocol.http.messages import Head, Response, refuse
-from promptkit.protocol.http.statuses import RETRY
+from promptkit.protocol.http.messages import RETRY, Head, HttpResponse, refuse
 from promptkit.protocol.jsonrpc import InternalError, InvalidRequest, RequestId, encode
 from promptkit.protocol.principals import Principal
 
@@ -85,7 +84,7 @@ class BearerScheme:
         paths = ("", ENDPOINT, parts.path.rstrip("/"))
         self.documents = MappingProxyType({_WELL_KNOWN + path: encode(document) for path in paths})
 
-    def token(self, head: Head, query: bytes) -> bytes | Response:
+    def token(self, head: Head, query: bytes) -> bytes | HttpResponse:
         """
         Return the token of a request, which may be any bytes, or else the response that refuses it.
 
@@ -109,7 +108,7 @@ class BearerScheme:
             return self._unauthorized("only Authorization: Bearer TOKEN is taken")
         return sent[len(_BEARER) :].strip(b" ")
 
-    def text(self, token: bytes) -> str | Response:
+    def text(self, token: bytes) -> str | HttpResponse:
         """
         Return a token as text, or the response that refuses it.
         """
@@ -117,7 +116,7 @@ class BearerScheme:
             return self._malformed("a token has letters, digits and -._~+/= alone")
         return token.decode()
 
-    def admit(self, principal: Principal | None) -> Principal | Response:
+    def admit(self, principal: Principal | None) -> Principal | HttpResponse:
         """
         Return a principal that may send requests, or the response that refuses the request.
 
@@ -132,7 +131,7 @@ class BearerScheme:
             return principal
         return self.refuse_scopes((), UNSET)
 
-    def refuse_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> Response:
+    def refuse_scopes(self, needed: Iterable[str], request_id: RequestId | UnsetType) -> HttpResponse:
         """
         Return the response that refuses a request which needs scopes that its token lacks.
 
@@ -147,10 +146,10 @@ class BearerScheme:
         said = f"this token lacks a scope: needed are {scopes}"
         return self._refuse(403, said, "insufficient_scope", scopes, request_id)
 
-    def _malformed(self, said: str) -> Response:
+    def _malformed(self, said: str) -> HttpResponse:
         return self._refuse(400, said, "invalid_request")
 
-    def _unauthorized(self, said: str, error: str | None = None) -> Response:
+    def _unauthorized(self, said: str, error: str | None = None) -> HttpResponse:
         return self._refuse(401, said, error)
 
     def _refuse(
@@ -160,7 +159,7 @@ class BearerScheme:
         error: str | None,
         scopes: str | None = None,
         request_id: RequestId | UnsetType = UNSET,
-    ) -> Response:
+    ) -> HttpResponse:
         """The error is named only if there was a token: else there is nothing wrong with it."""
         named = [] if error is None else [f'error="{error}"', f'error_description="{said}"']
         scopes = " ".join(self._scopes) if scopes is None else scopes
