@@ -10,7 +10,7 @@ from promptkit.cli.parser import add_target
 
 __all__ = ["ADDED", "VENDORS"]
 
-#: The forms of `render` that are a vendor's: `promptkit.exports.forms` makes them, and imports slowly.
+#: The forms of `render` that are a vendor's: `promptkit.exports` makes them, and imports slowly.
 VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
 _CLIENT_HELP: Final = "the client: as install --list names it"
