@@ -7,40 +7,19 @@ from itertools import islice
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Final
 
-from msgspec import Struct
-
 from promptkit.catalog.arguments import Argument
 from promptkit.conversion.leaves import step
 from promptkit.errors.exceptions import Fault
 from promptkit.preview.controls import is_by_line, is_json
 
-__all__ = ["Place", "place_of", "told"]
+__all__ = ["described"]
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 _DECODER: Final = json.JSONDecoder()
 
 
-class Place(Struct, frozen=True):
-    """
-    A place in a text, both counted from 1.
-
-    Args:
-        line:
-            The line.
-
-        column:
-            The character in the line.
-    """
-
-    line: int
-    column: int
-
-    def __str__(self) -> str:
-        return f"line {self.line}, column {self.column}"
-
-
-def told(argument: Argument, fault: Fault, given: str | None) -> str:
+def described(argument: Argument, fault: Fault, given: str | None) -> str:
     """
     Return what is wrong with an argument, and where in its text.
 
@@ -58,20 +37,35 @@ def told(argument: Argument, fault: Fault, given: str | None) -> str:
     return f"{fault} ({where})" if where else str(fault)
 
 
-def place_of(text: str, path: str) -> Place | None:
-    """
-    Return where the part at *path* begins; of a part that is missing, where its owner does.
+def _where(argument: Argument, fault: Fault, text: str) -> str | None:
+    if is_by_line(argument):
+        return _line_of(text, fault.path)
+    if not fault.path:
+        return _syntax_fault(text) if is_json(argument) else None
+    return _place(text, fault.path)
 
-    Args:
-        text:
-            A JSON text.
 
-        path:
-            The path of a `Fault`.
+def _line_of(text: str, path: str) -> str | None:
+    """The line of an item of a list that has a line for each."""
+    number = path[1:-1]
+    lines = [at for at, line in enumerate(text.splitlines(), 1) if line.strip()]
+    is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
+    return f"line {lines[int(number)]}" if is_item else None
 
-    Returns:
-        None if *text* is no JSON.
-    """
+
+def _syntax_fault(text: str) -> str | None:
+    """Why a text is no JSON, and where; None if it is JSON."""
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
+    except (RecursionError, ValueError):
+        return "is nested too deeply, or has a number of too many digits"
+    return None
+
+
+def _place(text: str, path: str) -> str | None:
+    """Where the part at *path* begins in JSON; of a part that is missing, where its owner does."""
     try:
         at, rest = _skip(text, 0), path
         while rest and (member := _member(text, at, rest)) is not None:
@@ -79,11 +73,8 @@ def place_of(text: str, path: str) -> Place | None:
         _DECODER.raw_decode(text, at)
     except (ValueError, IndexError, RecursionError):
         return None
-    return _place(text, at)
-
-
-def _place(text: str, at: int) -> Place:
-    return Place(text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at))
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+    return f"line {line}, column {column}"
 
 
 def _skip(text: str, at: int) -> int:
@@ -130,31 +121,3 @@ def _next(text: str, at: int) -> int:
     _, at = _DECODER.raw_decode(text, at)
     at = _skip(text, at)
     return _skip(text, at + 1) if text[at] == "," else at
-
-
-def _where(argument: Argument, fault: Fault, text: str) -> str | None:
-    if is_by_line(argument):
-        return _line_of(text, fault.path)
-    if not fault.path:
-        return _syntax_fault(text) if is_json(argument) else None
-    place = place_of(text, fault.path)
-    return None if place is None else str(place)
-
-
-def _line_of(text: str, path: str) -> str | None:
-    """The line of an item of a list that has a line for each."""
-    number = path[1:-1]
-    lines = [at for at, line in enumerate(text.splitlines(), 1) if line.strip()]
-    is_item = number.isdecimal() and len(lines) > 1 and int(number) < len(lines)
-    return f"line {lines[int(number)]}" if is_item else None
-
-
-def _syntax_fault(text: str) -> str | None:
-    """Why a text is no JSON, and where; None if it is JSON."""
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return f"{error.msg[:1].lower()}{error.msg[1:]} (line {error.lineno}, column {error.colno})"
-    except (RecursionError, ValueError):
-        return "is nested too deeply, or has a number of too many digits"
-    return None
