@@ -22,14 +22,14 @@ from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.catalog.redaction import Redactor
 from promptkit.errors.diagnostics import Severity
 from promptkit.errors.exceptions import UnknownPrompt
-from promptkit.preview.conversation import ALL_TURNS, document_of, turns_of
+from promptkit.preview.conversation import ALL_TURNS, Conversation
 from promptkit.preview.forms import Submission, fields_of, query_of, submission_of
 from promptkit.preview.guard import PageGuard
 from promptkit.preview.live import Live
 from promptkit.preview.pages import SHOW_ALL, PageWriter, number_in, unless_gone
 from promptkit.preview.rendering import Rendering, failure, read, render
 from promptkit.preview.tabs import TABS, TabContent, content_of
-from promptkit.preview.templating import FOLDER, prompt_path
+from promptkit.preview.templating import FOLDER, SHORT, prompt_path
 from promptkit.preview.uploads import Uploads, form_of
 from promptkit.server.author_calls import HangsError, time_limit
 
@@ -102,11 +102,10 @@ class _SharedPages:
         """A resource, read if it has this URI, and described if it is a template."""
         gallery, uri = self._pages.gallery(request), request.query_params.get("uri", "")
         reading = await unless_gone(request, read(gallery.calls, gallery.catalog, uri))
-        is_whole = SHOW_ALL in request.query_params
-        document = None
+        conversation, document = Conversation(self._pages.media, reading.redacted), None
         if reading.document is not None:
-            show = partial(document_of, media=self._pages.media, redacted=reading.redacted, is_whole=is_whole)
-            document = await to_thread(show, reading.document)
+            most = None if SHOW_ALL in request.query_params else SHORT
+            document = await to_thread(conversation.document, reading.document, most)
         resource = reading.resource
         return self._pages.draw(
             request,
@@ -235,7 +234,8 @@ class _PromptPages:
 
     def _drawn(self, rendering: Rendering, submission: Submission, whole: int) -> Mapping[str, Any]:
         prompt, workflow = rendering.prompt, rendering.workflow
-        turns = [] if workflow is None else turns_of(workflow, self._pages.media, rendering.redacted, whole)
+        conversation = Conversation(self._pages.media, rendering.redacted)
+        turns = [] if workflow is None else conversation.turns(workflow, whole)
         return {
             "fields": fields_of(prompt.arguments, submission, self._uploads, rendering.faults),
             "turns": turns,

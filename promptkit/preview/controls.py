@@ -115,8 +115,7 @@ def control_of(argument: Argument, given: str | None) -> Control:
         given:
             Its value, as a client sends it; None for nothing.
     """
-    core = core_of(argument.annotation)
-    of_type = next((shows for recognises, shows in _BY_TYPE if recognises(core)), ())
+    of_type = next((shows for recognises, shows in _BY_TYPE if recognises(argument)), ())
     shows: tuple[_Show, ...] = (_password,) if argument.arg.secret else (*of_type, _line, _area)
     found = (show(argument, given or "") for show in shows)
     return next((control for control in found if control is not None), Control("kept", given or ""))
@@ -124,7 +123,8 @@ def control_of(argument: Argument, given: str | None) -> Control:
 
 def is_upload(argument: Argument) -> bool:
     """Tell whether people give the value as a file, or as several."""
-    return _is_upload(core_of(argument.annotation))
+    core = core_of(argument.annotation)
+    return core is bytes or (is_list(core) and core_of(get_args(core)[0]) is bytes)
 
 
 def takes_file(argument: Argument, control: Control) -> bool:
@@ -134,12 +134,16 @@ def takes_file(argument: Argument, control: Control) -> bool:
 
 def is_by_line(argument: Argument) -> bool:
     """Tell whether the value is a list whose items stand on a line each."""
-    return _is_lines(core_of(argument.annotation))
+    core = core_of(argument.annotation)
+    reader = reader_of(core) if is_list(core) else None
+    return reader is not None and not reader.is_json
 
 
 def is_json(argument: Argument) -> bool:
     """Tell whether the value is written as JSON, or may be."""
-    return _has_parts(core_of(argument.annotation))
+    core = core_of(argument.annotation)
+    readers = map(reader_of, members_of(core) or [core])
+    return any(reader is not None and reader.is_json for reader in readers)
 
 
 def typeable(text: str) -> bool:
@@ -315,33 +319,19 @@ def _split(text: str, *, one_a_line: bool) -> Any:
     return None
 
 
-def _is(*kinds: type) -> Callable[[Any], bool]:
-    return lambda core: core in kinds
-
-
-def _is_upload(core: Any) -> bool:
-    return core is bytes or (is_list(core) and core_of(get_args(core)[0]) is bytes)
-
-
-def _is_lines(core: Any) -> bool:
-    reader = reader_of(core) if is_list(core) else None
-    return reader is not None and not reader.is_json
-
-
-def _has_parts(core: Any) -> bool:
-    readers = map(reader_of, members_of(core) or [core])
-    return any(reader is not None and reader.is_json for reader in readers)
+def _is(*kinds: type) -> Callable[[Argument], bool]:
+    return lambda argument: core_of(argument.annotation) in kinds
 
 
 #: The controls of each type, of which the first one counts that can show the value. A type of no row is a
 #: line of text; so is a value that none of its controls can show.
-_BY_TYPE: Final[tuple[tuple[Callable[[Any], bool], tuple[_Show, ...]], ...]] = (
-    (is_closed, (_choice,)),
+_BY_TYPE: Final[tuple[tuple[Callable[[Argument], bool], tuple[_Show, ...]], ...]] = (
+    (lambda argument: is_closed(core_of(argument.annotation)), (_choice,)),
     (_is(str), (_text,)),
     (_is(int, float, Decimal), (_number,)),
     (_is(date), (_date,)),
     (_is(datetime, time), (_moment,)),
-    (_is_upload, (_file,)),
-    (_is_lines, (_lines,)),
-    (_has_parts, (_area,)),
+    (is_upload, (_file,)),
+    (is_by_line, (_lines,)),
+    (is_json, (_area,)),
 )

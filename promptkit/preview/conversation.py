@@ -21,17 +21,7 @@ from promptkit.language.mime import canonical_type, human_size
 from promptkit.preview.media import MediaKind, MediaStore, kind_of
 from promptkit.preview.templating import SHORT, formatted, may_be_followed
 
-__all__ = [
-    "ALL_TURNS",
-    "Document",
-    "LinkView",
-    "Medium",
-    "TurnView",
-    "Writing",
-    "document_of",
-    "estimated_tokens",
-    "turns_of",
-]
+__all__ = ["ALL_TURNS", "Conversation", "Document", "LinkView", "Medium", "TurnView", "Writing"]
 
 #: A longer text is shown as it is, since nobody waits for its Markdown.
 _MARKDOWN: Final = 50_000
@@ -187,110 +177,91 @@ class TurnView:
         return shown if isinstance(shown, Writing) else None
 
 
-def turns_of(
-    workflow: Workflow, media: MediaStore, redacted: Callable[[str], str] = str, whole: int = 0
-) -> list[TurnView]:
+@attrs.frozen
+class Conversation:
     """
-    Return the turns of a workflow.
+    Makes what the page shows of content.
 
     Args:
-        workflow:
-            What a prompt says.
-
         media:
             Keeps what browsers will ask for.
 
         redacted:
             Hides what is secret in text.
-
-        whole:
-            The number of a turn that is shown whole, however long; 0 for none, `ALL_TURNS` for all turns.
-
-    Returns:
-        Its turns; of a great many, the first.
     """
-    shown = workflow.messages if whole == ALL_TURNS else workflow.messages[:_MOST_TURNS]
-    return [
-        _turn(number, message, media, redacted, is_whole=number == whole)
-        for number, message in enumerate(shown, 1)
-    ]
 
+    media: MediaStore
+    redacted: Callable[[str], str] = str
 
-def document_of(
-    resource: EmbeddedResource,
-    media: MediaStore,
-    redacted: Callable[[str], str] = str,
-    *,
-    is_whole: bool = False,
-) -> Document:
-    """
-    Return a resource, unfolded.
+    def turns(self, workflow: Workflow, whole: int = 0) -> list[TurnView]:
+        """
+        Return the turns of a workflow; of a great many, the first.
 
-    Args:
-        resource:
-            The resource.
+        Args:
+            workflow:
+                What a prompt says.
 
-        media:
-            Keeps what browsers will ask for.
+            whole:
+                The number of a turn that is shown whole, however long; 0 for none, `ALL_TURNS` for all turns.
+        """
+        shown = workflow.messages if whole == ALL_TURNS else workflow.messages[:_MOST_TURNS]
+        return [
+            self._turn(number, message, None if number == whole else SHORT)
+            for number, message in enumerate(shown, 1)
+        ]
 
-        redacted:
-            Hides what is secret in text.
+    def document(self, resource: EmbeddedResource, most: int | None = SHORT) -> Document:
+        """
+        Return a resource, unfolded.
 
-        is_whole:
-            Whether all of it is shown, however long.
-    """
-    name, mime_type = redacted(resource.uri), resource.mime_type
-    if resource.text is None:
-        return Document(name, mime_type, _medium(resource.blob or b"", str(mime_type), media))
-    text = redacted(resource.text)
-    canonical = canonical_type(mime_type or "")
-    if kind_of(canonical) == "image":  # SVG is text
-        return Document(name, mime_type, _medium(text.encode(errors="replace"), canonical, media))
-    is_markdown = canonical == "text/markdown"
-    return Document(name, mime_type, _writing(text, media, is_whole=is_whole, is_markdown=is_markdown))
+        Args:
+            resource:
+                The resource.
 
+            most:
+                How many characters are shown at most; None for all.
+        """
+        name, mime_type = self.redacted(resource.uri), resource.mime_type
+        if resource.text is None:
+            return Document(name, mime_type, self._medium(resource.blob or b"", str(mime_type)))
+        text, canonical = self.redacted(resource.text), canonical_type(mime_type or "")
+        if kind_of(canonical) == "image":  # SVG is text
+            return Document(name, mime_type, self._medium(text.encode(errors="replace"), canonical))
+        return Document(name, mime_type, self._writing(text, most, is_markdown=canonical == "text/markdown"))
 
-def _turn(
-    number: int, message: Message, media: MediaStore, redacted: Callable[[str], str], *, is_whole: bool
-) -> TurnView:
-    content = message.content
-    kind, shown = _shown(content, media, redacted, is_whole=is_whole)
-    tokens = sum(map(estimated_tokens, content.texts))
-    return TurnView(number, message.role, kind, shown, tokens, tuple(_notes(content)))
+    def _turn(self, number: int, message: Message, most: int | None) -> TurnView:
+        content = message.content
+        kind, shown = self._view(content, most)
+        tokens = sum(map(_tokens, content.texts))
+        return TurnView(number, message.role, kind, shown, tokens, tuple(_notes(content)))
 
+    def _view(self, content: Content, most: int | None) -> tuple[str, Writing | Medium | Document | LinkView]:
+        if isinstance(content, Text):
+            return "text", self._writing(self.redacted(content.text), most)
+        if isinstance(content, EmbeddedResource):
+            return "resource", self.document(content, most)
+        if isinstance(content, ResourceLink):
+            return "link", self._link(content)
+        assert isinstance(content, Media)  # noqa: S101 (there is no other content)
+        medium = self._medium(content.data, str(content.mime_type))
+        return medium.kind, medium
 
-def _shown(
-    content: Content, media: MediaStore, redacted: Callable[[str], str], *, is_whole: bool
-) -> tuple[str, Writing | Medium | Document | LinkView]:
-    if isinstance(content, Text):
-        return "text", _writing(redacted(content.text), media, is_whole=is_whole)
-    if isinstance(content, EmbeddedResource):
-        return "resource", document_of(content, media, redacted, is_whole=is_whole)
-    if isinstance(content, ResourceLink):
-        return "link", _link(content, redacted)
-    assert isinstance(content, Media)  # noqa: S101 (there is no other content)
-    medium = _medium(content.data, str(content.mime_type), media)
-    return medium.kind, medium
+    def _writing(self, text: str, most: int | None, *, is_markdown: bool = True) -> Writing:
+        raw = text[:most]
+        is_shown = len(raw) == len(text) and escape_invisible(text) == text
+        markdown = formatted(raw) if is_markdown and len(raw) <= _MARKDOWN else None
+        return Writing(raw, markdown, len(text), None if is_shown else self.media.keep_text(text))
 
+    def _medium(self, data: bytes, mime_type: str) -> Medium:
+        name = canonical_type(mime_type)
+        return Medium(kind_of(name), mime_type, human_size(len(data)), self.media.keep(data, name))
 
-def _writing(text: str, media: MediaStore, *, is_whole: bool, is_markdown: bool = True) -> Writing:
-    raw = text if is_whole else text[:SHORT]
-    is_shown = len(raw) == len(text) and escape_invisible(text) == text
-    markdown = formatted(raw) if is_markdown and len(raw) <= _MARKDOWN else None
-    return Writing(raw, markdown, len(text), None if is_shown else media.keep_text(text))
-
-
-def _medium(data: bytes, mime_type: str, media: MediaStore) -> Medium:
-    name = canonical_type(mime_type)
-    return Medium(kind_of(name), mime_type, human_size(len(data)), media.keep(data, name))
-
-
-def _link(link: ResourceLink, redacted: Callable[[str], str]) -> LinkView:
-    size = None if link.size is None else human_size(link.size)
-    name = link.name if link.title not in (None, link.name) else None
-    details = tuple(map(redacted, filter(None, (name, link.mime_type, size, link.description))))
-    uri = redacted(link.uri)
-    return LinkView(uri, redacted(link.title or link.name), details, may_be_followed(uri))
+    def _link(self, link: ResourceLink) -> LinkView:
+        size = None if link.size is None else human_size(link.size)
+        name = link.name if link.title not in (None, link.name) else None
+        details = tuple(map(self.redacted, filter(None, (name, link.mime_type, size, link.description))))
+        uri = self.redacted(link.uri)
+        return LinkView(uri, self.redacted(link.title or link.name), details, may_be_followed(uri))
 
 
 def _notes(content: Content) -> Iterator[str]:
@@ -302,12 +273,8 @@ def _notes(content: Content) -> Iterator[str]:
         yield f"changed {content.last_modified:%Y-%m-%d}"
 
 
-def estimated_tokens(text: str) -> int:
-    """
-    Return about how many tokens *text* takes.
-
-    They are counted by tiktoken where that and its vocabulary are on this machine, and guessed elsewhere.
-    """
+def _tokens(text: str) -> int:
+    """About how many tokens a text takes: counted where tiktoken and its vocabulary are, else guessed."""
     count = _counter()
     if count is None or len(text) > _LONGEST:
         return -(-len(text) // 4)  # English text has about so many characters a token

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Final
 
@@ -15,7 +15,6 @@ from promptkit.preview.controls import is_by_line, is_json
 __all__ = ["described"]
 
 _SPACE: Final = re.compile(r"[ \t\n\r]*")
-_INDEX: Final = re.compile(r"\[(\d+)\]")
 _DECODER: Final = json.JSONDecoder()
 
 
@@ -84,40 +83,25 @@ def _skip(text: str, at: int) -> int:
 
 def _member(text: str, at: int, path: str) -> tuple[int, str] | None:
     """Where the part begins that the first step of *path* leads to, and the steps behind it."""
-    if text[at] == "{":
-        found = None
-        for key, begin in _members(text, at):
-            for first in (f".{key}", step(key)):
-                rest = path[len(first) :]
-                if path.startswith(first) and rest[:1] in ("", ".", "["):
-                    found = begin, rest  # of several with one name, the last counts
-        return found
-    if text[at] == "[" and (index := _INDEX.match(path)):
-        begins = islice(_items(text, at), int(index[1]), None)
-        return next(((begin, path[index.end() :]) for begin in begins), None)
-    return None
+    found = None
+    for steps, begin in _parts(text, at):
+        for first in steps:
+            rest = path[len(first) :]
+            if path.startswith(first) and rest[:1] in ("", ".", "["):
+                found = begin, rest  # of several with one name, the last counts
+    return found
 
 
-def _members(text: str, at: int) -> Iterator[tuple[str, int]]:
-    """Yield the keys of the object at *at*, each with where its value begins."""
+def _parts(text: str, at: int) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the steps that may lead to each part of the object or list at *at*, and where it begins."""
+    opening, number = text[at], count()
     at = _skip(text, at + 1)
-    while text[at] != "}":
-        key, at = scanstring(text, at + 1)
-        at = _skip(text, _skip(text, at) + 1)  # behind the colon
-        yield key, at
-        at = _next(text, at)
-
-
-def _items(text: str, at: int) -> Iterator[int]:
-    """Yield where each item of the array at *at* begins."""
-    at = _skip(text, at + 1)
-    while text[at] != "]":
-        yield at
-        at = _next(text, at)
-
-
-def _next(text: str, at: int) -> int:
-    """Where the next member or item begins, or the bracket that ends them."""
-    _, at = _DECODER.raw_decode(text, at)
-    at = _skip(text, at)
-    return _skip(text, at + 1) if text[at] == "," else at
+    while opening in "{[" and text[at] not in "}]":
+        steps: tuple[str, ...] = (f"[{next(number)}]",)
+        if opening == "{":
+            key, at = scanstring(text, at + 1)
+            steps, at = (f".{key}", step(key)), _skip(text, _skip(text, at) + 1)  # behind the colon
+        yield steps, at
+        _, at = _DECODER.raw_decode(text, at)
+        at = _skip(text, at)
+        at = _skip(text, at + 1) if text[at] == "," else at

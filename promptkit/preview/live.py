@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import suppress
+from concurrent.futures import Future
 from inspect import unwrap
 from pathlib import PurePath
 from threading import Lock
@@ -120,7 +120,7 @@ class Live:
     def __init__(self, catalog: Catalog) -> None:
         self._newest = CatalogVersion(catalog)
         self._lock = Lock()
-        self._waiting: set[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = set()
+        self._news: Future[None] = Future()  # done once there is another version, or the end
         self._closed = False
 
     @property
@@ -132,7 +132,7 @@ class Live:
         """Show another catalog from now on. Any thread may call it."""
         with self._lock:
             self._newest = self._newest.next(catalog)
-        self._wake()
+            self._wake()
 
     def report(self, catalog: Catalog) -> None:
         """Show the faults of a catalog of which nothing else is served. Any thread may call it."""
@@ -142,8 +142,9 @@ class Live:
 
     def close(self) -> None:
         """End every stream of versions."""
-        self._closed = True
-        self._wake()
+        with self._lock:
+            self._closed = True
+            self._wake()
 
     async def versions(self, seen: int) -> AsyncIterator[CatalogVersion | None]:
         """
@@ -153,27 +154,19 @@ class Live:
             seen:
                 The number of the version that a page shows.
         """
-        waiter = asyncio.get_running_loop(), asyncio.Event()
-        self._waiting.add(waiter)
-        try:
-            while not self._closed:
-                waiter[1].clear()
-                newest = self._newest
-                if newest.number > seen:
-                    seen = newest.number
-                    yield newest
-                    continue
-                try:
-                    await asyncio.wait_for(waiter[1].wait(), _HEARTBEAT_S)
-                except TimeoutError:
-                    yield None
-        finally:
-            self._waiting.discard(waiter)
+        while not self._closed:
+            news, newest = self._news, self._newest
+            if newest.number > seen:
+                seen = newest.number
+                yield newest
+                continue
+            done, _ = await asyncio.wait([asyncio.wrap_future(news)], timeout=_HEARTBEAT_S)
+            if not done:
+                yield None
 
     def _wake(self) -> None:
-        for loop, woken in tuple(self._waiting):
-            with suppress(RuntimeError):  # that loop has ended
-                loop.call_soon_threadsafe(woken.set)
+        news, self._news = self._news, Future()
+        news.set_result(None)
 
 
 def _by_name(catalog: Catalog) -> Mapping[str, object]:

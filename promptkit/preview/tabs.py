@@ -26,19 +26,12 @@ from promptkit.server.server import PROMPTKIT
 
 __all__ = ["TABS", "Block", "TabContent", "content_of"]
 
+#: What people see of a vendor's form, and which argument of the SDK's method it is.
 _VENDORS: Final = {
-    "openai-chat": "OpenAI chat",
-    "openai-responses": "OpenAI responses",
-    "anthropic": "Anthropic",
-    "gemini": "Gemini",
-}
-
-#: Which argument of the SDK's method it is.
-_TITLES: Final = {
-    "openai-chat": "messages of chat.completions.create",
-    "openai-responses": "input of responses.create",
-    "anthropic": "messages of messages.create",
-    "gemini": "contents of models.generate_content",
+    "openai-chat": ("OpenAI chat", "messages of chat.completions.create"),
+    "openai-responses": ("OpenAI responses", "input of responses.create"),
+    "anthropic": ("Anthropic", "messages of messages.create"),
+    "gemini": ("Gemini", "contents of models.generate_content"),
 }
 
 #: Ends the choice that shows text in place of what a vendor does not take.
@@ -175,7 +168,8 @@ def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
     """What one vendor takes, or what it does not take; then it can also be shown as text."""
     form, is_lossy = choice.removesuffix(_LOSSY), choice.endswith(_LOSSY)
     form = form if form in FORMS else next(iter(FORMS))
-    labels, workflow, found = dict(_VENDORS), rendering.workflow, None
+    labels = {one: label for one, (label, _) in _VENDORS.items()}
+    workflow, found = rendering.workflow, None
     notes: tuple[str, ...] = ()
     if workflow is None:
         notes = ("There is nothing to send for these arguments.",)
@@ -183,11 +177,13 @@ def _vendors(rendering: Rendering, _target: str, choice: str) -> TabContent:
         try:
             found = FORMS[form](workflow)
         except ExportError as error:
-            labels[form + _LOSSY] = f"{_VENDORS[form]}, text in place of it"
+            labels[form + _LOSSY] = f"{labels[form]}, text in place of it"
             notes = tuple(f"{error.vendor} cannot take it: {part}." for part in error.parts)
             found = FORMS[form](workflow, lossy=True) if is_lossy else None
-    shown = () if found is None else (rendering.redactor.redacted_json(msgspec.to_builtins(found)),)
-    blocks = tuple(_json_block(_TITLES[form], one) for one in shown)
+    blocks: tuple[Block, ...] = ()
+    if found is not None:
+        shown = rendering.redactor.redacted_json(msgspec.to_builtins(found))
+        blocks = (_json_block(_VENDORS[form][1], shown),)
     return TabContent("vendors", _choices(labels, choice if choice in labels else form), blocks, notes)
 
 

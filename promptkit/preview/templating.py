@@ -18,18 +18,7 @@ from promptkit.errors.sources import line_of
 from promptkit.fragments.invisible import escape_invisible
 from promptkit.preview.uploads import MAX_UPLOAD_SIZE
 
-__all__ = [
-    "FOLDER",
-    "SHORT",
-    "as_typed",
-    "environment",
-    "formatted",
-    "may_be_followed",
-    "page",
-    "prompt_path",
-    "resource_path",
-    "visible",
-]
+__all__ = ["FOLDER", "SHORT", "environment", "formatted", "may_be_followed", "page", "prompt_path"]
 
 #: Where the templates lie, and beside them what browsers load.
 FOLDER: Final = Path(__file__).parent
@@ -48,17 +37,17 @@ def environment() -> Environment:
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=visible,
+        finalize=_visible,
         trim_blocks=True,
         lstrip_blocks=True,
         auto_reload=False,
     )
     made.filters |= {
-        "as_typed": as_typed,
+        "as_typed": _as_typed,
         "marked": _marked,
         "prompt_path": prompt_path,
-        "resource_path": resource_path,
-        "visible": visible,
+        "resource_path": _resource_path,
+        "visible": _visible,
     }
     made.globals |= {"max_upload_size": MAX_UPLOAD_SIZE, "short": SHORT}
     for name in made.list_templates():  # nobody waits now
@@ -71,13 +60,13 @@ def page(name: str, **values: Any) -> str:
     return environment().get_template(name).render(values)
 
 
-def visible(value: Any) -> Any:
+def _visible(value: Any) -> Any:
     """Show what is invisible in a text; what is markup already, or no text, stays as it is."""
     return escape_invisible(value) if type(value) is str else value
 
 
-def as_typed(text: str) -> Markup:
-    """Return the value of a control as it was typed, with invisible characters."""
+def _as_typed(text: str) -> Markup:
+    """The value of a control as it was typed, with invisible characters."""
     return escape(text.encode(errors="replace").decode())
 
 
@@ -86,8 +75,8 @@ def prompt_path(name: str, query: str = "") -> str:
     return f"/prompts/{quote(name, safe='')}" + (f"?{query}" if query else "")
 
 
-def resource_path(uri: str) -> str:
-    """Return where the page of a resource is."""
+def _resource_path(uri: str) -> str:
+    """Where the page of a resource is."""
     return f"/resources?{urlencode({'uri': uri})}"
 
 

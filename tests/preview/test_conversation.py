@@ -5,18 +5,18 @@ import pytest
 
 from promptkit import Audio, EmbeddedResource, Image, ResourceLink, Text, Workflow, assistant, user
 from promptkit.preview import conversation
-from promptkit.preview.conversation import turns_of
+from promptkit.preview.conversation import Conversation
 from promptkit.preview.media import MediaStore
 from promptkit.preview.templating import environment
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
 
-def shown(*contents, media=None, **options):
+def shown(*contents, media=None, redacted=str, whole=0):
     """The turns of a workflow as the page writes them."""
     turn = environment().get_template("conversation.html").module.turn
     workflow = Workflow([message for content in contents for message in user(content)])
-    return "".join(turn(one) for one in turns_of(workflow, media or MediaStore(), **options))
+    return "".join(turn(one) for one in Conversation(media or MediaStore(), redacted).turns(workflow, whole))
 
 
 HOSTILE = [
@@ -216,14 +216,13 @@ def test_notes_and_roles():
     """
     Whom a turn is for, how important it is, and how old.
     """
-    turns = turns_of(
+    turns = Conversation(MediaStore()).turns(
         Workflow(
             [
                 *user(Text("a", audience="user", priority=0.5, last_modified="2026-01-02T00:00:00Z")),
                 *assistant("b"),
             ]
-        ),
-        MediaStore(),
+        )
     )
 
     assert [turn.role for turn in turns] == ["user", "assistant"]
@@ -252,7 +251,7 @@ class TestTokens:
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
         conversation._counter.cache_clear()
 
-        assert [conversation.estimated_tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+        assert [conversation._tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
 
     def test_a_damaged_vocabulary_is_not_used(self, monkeypatch, tmp_path):
         """
