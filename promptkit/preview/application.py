@@ -26,11 +26,11 @@ from promptkit.preview.conversation import ALL_TURNS, Conversation
 from promptkit.preview.forms import Submission, fields_of, query_of, submission_of
 from promptkit.preview.guard import PageGuard
 from promptkit.preview.live import Live
-from promptkit.preview.pages import SHOW_ALL, PageWriter, number_in, unless_gone
+from promptkit.preview.pages import SHOW_ALL, PageWriter, unless_gone
 from promptkit.preview.rendering import Rendering, failure, read, render
 from promptkit.preview.tabs import TABS, TabContent, content_of
 from promptkit.preview.templating import FOLDER, SHORT, prompt_path
-from promptkit.preview.uploads import Uploads, form_of
+from promptkit.preview.uploads import Uploads, form_of, number_in
 from promptkit.server.author_calls import HangsError, time_limit
 
 __all__ = ["application"]
@@ -227,18 +227,17 @@ class _PromptPages:
     ) -> Mapping[str, Any]:
         """What the page of a prompt is made of."""
         rendering, submission = await self._submitted(request, prompt, form)
-        # On a thread, as it takes a while for a text that is long.
-        drawn = await to_thread(self._drawn, rendering, submission, number_in(form.get(SHOW_ALL)))
-        faults = self._pages.gallery(request).faults_beside(prompt.location)
-        return {"prompt": prompt, "faults": faults, "rendering": rendering, "all_turns": ALL_TURNS, **drawn}
-
-    def _drawn(self, rendering: Rendering, submission: Submission, whole: int) -> Mapping[str, Any]:
-        prompt, workflow = rendering.prompt, rendering.workflow
-        conversation = Conversation(self._pages.media, rendering.redacted)
-        turns = [] if workflow is None else conversation.turns(workflow, whole)
+        conversation, workflow = Conversation(self._pages.media, rendering.redacted), rendering.workflow
+        whole = number_in(form.get(SHOW_ALL))
+        # On threads, as these take a while for a text that is long.
+        fields = await to_thread(fields_of, prompt.arguments, submission, self._uploads, rendering.faults)
         return {
-            "fields": fields_of(prompt.arguments, submission, self._uploads, rendering.faults),
-            "turns": turns,
+            "prompt": prompt,
+            "faults": self._pages.gallery(request).faults_beside(prompt.location),
+            "rendering": rendering,
+            "fields": fields,
+            "turns": await to_thread(conversation.turns, workflow, whole) if workflow is not None else [],
+            "all_turns": ALL_TURNS,
             "example": None if rendering.given else _example(prompt),
         }
 

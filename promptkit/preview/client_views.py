@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 import attrs
 
-from promptkit.catalog.arguments import Argument, Arguments
+from promptkit.catalog.arguments import Arguments
 from promptkit.catalog.catalog import Catalog
 from promptkit.catalog.prompts import CompiledPrompt
 from promptkit.compiler.lints.client_profiles import Client, client_of
@@ -155,14 +155,10 @@ def _arguments(client: Client, rendering: Rendering) -> Iterator[Arrival]:
     for argument in arguments.ordered:
         text, meant = sent.get(argument.name), given.get(argument.name)
         if text is not None or meant is not None:
-            file = _file(rendering, argument) if text == meant else None
-            yield Arrival(argument.name, file or rendering.redacted(text or ""), text == meant)
-
-
-def _file(rendering: Rendering, argument: Argument) -> str | None:
-    """The name and the size of an upload, in place of its base64."""
-    upload = rendering.uploads.get(argument.name)
-    return str(upload) if upload is not None and is_upload(argument) else None
+            upload = rendering.uploads.get(argument.name) if is_upload(argument) else None
+            # Nobody reads base64.
+            shown = str(upload) if upload and text == meant else rendering.redacted(text or "")
+            yield Arrival(argument.name, shown, text == meant)
 
 
 def _without_secrets(rendering: Rendering) -> dict[str, str]:

@@ -5,7 +5,6 @@ A field is sent under its argument's name. What belongs to it is sent under that
 no argument is called: ``when.offset``.
 """
 
-import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -22,7 +21,7 @@ from promptkit.errors.exceptions import Fault
 from promptkit.language.arg import NO_DEFAULT
 from promptkit.preview.controls import Control, control_of, is_by_line, is_upload, takes_file, typeable
 from promptkit.preview.fault_places import described
-from promptkit.preview.uploads import Upload, Uploads
+from promptkit.preview.uploads import Upload, Uploads, number_in
 
 __all__ = ["Field", "Submission", "fields_of", "query_of", "submission_of"]
 
@@ -187,13 +186,13 @@ def submission_of(arguments: Arguments, form: Any, kept: Uploads) -> Submission:
     """
     names = dict.fromkeys(filter(None, (key.partition(".")[0] for key in form)))
     given = {name: value for name in names if (value := _value(form, name)) is not None}
-    reads = {name: count for name in given if (count := _reads(form, name))}
+    reads = {name: count for name in given if (count := number_in(form.get(f"{name}.reads")))}
     uploads = {}
     for name, upload in kept.of(arguments, form).items():
         if upload.value is not None:
             given[name] = upload.value
         if _is_typed(arguments.by_name[name], upload):
-            reads[name] = _reads(form, name) + 1
+            reads[name] = number_in(form.get(f"{name}.reads")) + 1
         else:
             uploads[name] = upload
     ordered = dict.fromkeys((*arguments.by_name, *given))
@@ -242,11 +241,6 @@ def _value(form: Any, name: str) -> str | None:
         # Browsers send line ends as two characters.
         return text.replace("\r\n", "\n") + (offset if isinstance(offset, str) else "").strip()
     return "" if f"{name}.empty" in form else None
-
-
-def _reads(form: Any, name: str) -> int:
-    count = str(form.get(f"{name}.reads", ""))
-    return int(count) if re.fullmatch("[0-9]{1,6}", count) else 0
 
 
 def _is_typed(argument: Argument, upload: Upload) -> bool:

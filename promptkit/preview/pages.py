@@ -1,6 +1,5 @@
 """What the pages have in common: one gallery for each request, how they are drawn, and who waits for them."""
 
-import re
 from asyncio import FIRST_COMPLETED, create_task, wait
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
@@ -13,7 +12,7 @@ from promptkit.preview.live import Live
 from promptkit.preview.media import MediaStore
 from promptkit.preview.templating import environment, page
 
-__all__ = ["SHOW_ALL", "PageWriter", "number_in", "unless_gone"]
+__all__ = ["SHOW_ALL", "PageWriter", "unless_gone"]
 
 T = TypeVar("T")
 
@@ -59,11 +58,6 @@ class PageWriter:
         gallery = self.gallery(request)
         known = {"gallery": gallery, "target": self.target, "version": gallery.version.number}
         return HTMLResponse(page(template, **known, **values), status)
-
-
-def number_in(text: object) -> int:
-    """Return the number that a form or an address has sent; 0 if it is none."""
-    return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,9}", text) else 0
 
 
 async def unless_gone(request: Request, work: Coroutine[Any, Any, T]) -> T:

@@ -17,7 +17,7 @@ from promptkit.language.mime import human_size
 from promptkit.preview.controls import is_upload, value_of
 from promptkit.preview.media import BoundedStore
 
-__all__ = ["MAX_UPLOAD_SIZE", "Upload", "Uploads", "form_of"]
+__all__ = ["MAX_UPLOAD_SIZE", "Upload", "Uploads", "form_of", "number_in"]
 
 #: Bytes of the files of one field. forms.js looks at them before it sends any.
 MAX_UPLOAD_SIZE: Final = 4 * 1024 * 1024
@@ -120,7 +120,7 @@ class Uploads:
             return self.keep(_read(argument, files))
         if isinstance(oversized := form.get(f"{argument.name}.oversized"), str):
             size, _, filename = oversized.partition(" ")
-            return self.keep(_oversized((filename,), int(size) if re.fullmatch("[0-9]{1,15}", size) else 0))
+            return self.keep(_oversized((filename,), number_in(size)))
         if isinstance(digest := form.get(f"{argument.name}.upload"), str):
             return self._store.get(digest) or Upload(None, refusal=_FORGOTTEN, digest=digest)
         return None
@@ -134,11 +134,16 @@ async def form_of(request: Request) -> AsyncIterator[FormData]:
     Raises:
         HTTPException: If it is too large, or does not say its size: then nothing of it is read.
     """
-    told = request.headers.get("content-length", "")
-    if not re.fullmatch("[0-9]{1,15}", told) or int(told) > _MAX_FORM_SIZE:
+    told = request.headers.get("content-length")
+    if told is None or number_in(told) > _MAX_FORM_SIZE:
         raise HTTPException(413, _FORM_TOO_LARGE, {"connection": "close"})
     async with request.form(**_FORM_LIMITS) as form:
         yield form
+
+
+def number_in(text: object) -> int:
+    """Return the number that a browser has sent; 0 if it is none."""
+    return int(text) if isinstance(text, str) and re.fullmatch(r"-?[0-9]{1,15}", text) else 0
 
 
 def _files(form: Any, name: str) -> list[UploadFile]:
