@@ -10,7 +10,7 @@ from promptkit.protocol.limits import GRACE_S, OPTIONS, PAGE_SIZE, Limits
 
 __all__ = ["COMMANDS", "VENDORS"]
 
-#: The forms of `render` that are a vendor's: `promptkit.exports.forms` makes them, and imports slowly.
+#: The forms of `render` that are a vendor's: `promptkit.exports` makes them, and imports slowly.
 VENDORS: Final = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
 _TARGET: Final[dict[str, Any]] = {

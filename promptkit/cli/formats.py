@@ -96,7 +96,7 @@ def exported_as_json(
 
     Args:
         form:
-            One of `promptkit.exports.forms.FORMS`.
+            One of `promptkit.exports.FORMS`.
 
         shown:
             What was rendered, or a document, which becomes a turn of the user.
@@ -112,7 +112,7 @@ def exported_as_json(
     """
     import msgspec
 
-    from promptkit.exports.forms import FORMS
+    from promptkit.exports import FORMS
 
     workflow = shown if isinstance(shown, Workflow) else user(shown)
     return redactor.redacted_json(msgspec.to_builtins(FORMS[form](workflow, lossy=lossy)))

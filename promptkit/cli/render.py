@@ -26,7 +26,7 @@ from promptkit.compiler.loading.targets import split_target
 from promptkit.errors.diagnostics import Diagnostic, Rule
 from promptkit.errors.exceptions import LoadError, UnknownPrompt, UnknownResource, nearest
 from promptkit.errors.sources import text_of
-from promptkit.exports.errors import ExportError
+from promptkit.exports import ExportError
 from promptkit.language.content import Content
 from promptkit.language.documents import EmbeddedResource
 from promptkit.language.messages import Workflow

@@ -1,4 +1,4 @@
-"""The tab *test*: a pytest test of the very call that is shown."""
+"""A pytest test of the very call that is shown, as Python source."""
 
 import keyword
 import re
@@ -13,46 +13,72 @@ from promptkit.catalog.redaction import HIDDEN
 from promptkit.compiler.prompts import Prompt
 from promptkit.errors.exceptions import ArgumentErrors
 from promptkit.preview.controls import is_upload
+from promptkit.preview.python_source import PythonSource, UnwritableError, text_source
 from promptkit.preview.rendering import Rendering
-from promptkit.preview.tabs.command_line import variable
-from promptkit.preview.tabs.content import Block, TabContent
-from promptkit.preview.tabs.python_source import Source, UnwritableError, text_source
-from promptkit.preview.tabs.upload_source import data_sources, upload_source
 
-__all__ = ["content"]
+__all__ = ["PytestSource", "pytest_source", "variable"]
 
 #: Characters of a line, as formatters have them.
 _WIDTH: Final = 88
 
-_ENDED: Final = "The prompt failed, so there is nothing that a test could expect."
+
+@attrs.frozen
+class PytestSource:
+    """
+    A test to copy.
+
+    Args:
+        file:
+            What it may be saved as.
+
+        text:
+            Its source.
+
+        notes:
+            What there is to know of it.
+    """
+
+    file: str
+    text: str
+    notes: tuple[str, ...]
 
 
-def content(rendering: Rendering, target: str, _choice: str) -> TabContent:
+def pytest_source(rendering: Rendering, target: str) -> PytestSource:
     """
     Return a test that passes as long as the prompt says the same.
 
     It calls the prompt with Python values; if one of them cannot be written, as a client does.
+
+    Args:
+        rendering:
+            What a prompt says, or what is wrong with its arguments.
+
+        target:
+            What is shown, as the author wrote it on the command line.
     """
-    if rendering.workflow is None and not rendering.faults:
-        return TabContent("test", notes=(_ENDED,))
-    call = _call(rendering, target)
-    said = _refused(rendering, call) if rendering.workflow is None else _expected(rendering)
-    source = "\n".join(
-        [*_imports(call, refused=rendering.workflow is None), "", "", *_test(rendering, call, said)]
-    )
-    file = f"test_{_identifier(rendering.prompt.name)}.py"
-    notes = [f"Save it as {file} beside your tests."]
+    name, call = _identifier(rendering.prompt.name), _call(rendering, target)
+    if rendering.workflow is None:
+        expected = _refused(rendering, call)
+    else:
+        expected = [*call.lines("said = ", "    "), "", *_expected(rendering)]
+    source = [*_imports(call), "", "", f"def test_{name}_says_the_same():", *expected, ""]
+    notes = [f"Save it as test_{name}.py beside your tests."]
     notes += [
-        f"The value of {name} is a secret, and left out: set the variable {variable(name)} to run the test."
-        for name in call.secrets
+        f"The value of {one} is a secret, and left out: set the variable {variable(one)} to run the test."
+        for one in call.secrets
     ]
     notes += [
         f"It reads {file}: save that file beside it."
-        for name, upload in rendering.uploads.items()
-        if name not in call.secrets
+        for argument, upload in rendering.uploads.items()
+        if argument not in call.secrets
         for file in upload.files
     ]
-    return TabContent("test", (), (Block(file, f"{source}\n", "python"),), tuple(notes))
+    return PytestSource(f"test_{name}.py", "\n".join(source), tuple(notes))
+
+
+def variable(name: str) -> str:
+    """Return the environment variable that stands for the value of a secret argument."""
+    return name.upper()
 
 
 @attrs.frozen
@@ -64,7 +90,7 @@ class _Call:
     right: str
     imports: tuple[str, ...]
     secrets: tuple[str, ...] = ()
-    refusal: str = "ArgumentErrors"
+    refusal: str = ""  # the error that it raises; "" for none
 
     def lines(self, before: str, indent: str) -> list[str]:
         """The statement that *before* begins, on one line if it is not too long."""
@@ -76,26 +102,28 @@ class _Call:
 
 
 def _call(rendering: Rendering, target: str) -> _Call:
-    found = _importable(rendering.prompt)
+    found, is_refused = _importable(rendering.prompt), rendering.workflow is None
     if found is None:
         return _client_call(rendering, target)
-    module, name = found
-    if rendering.workflow is not None and not _secrets(rendering):
+    line = f"from {found[0]} import {found[1]}"
+    if not (is_refused or _secrets(rendering)):
         try:
-            return _typed_call(rendering, module, name)
+            return _typed_call(rendering, found[1], line)
         except UnwritableError:
             pass
-    sent, secrets, imports = _sent(rendering)
-    imports = (f"from {module} import {name}", *imports)
-    return _Call(f"{name}.render_wire({{", sent, "})", imports, secrets)
+    sent, imports = _sent(rendering)
+    imports += ("from promptkit import ArgumentErrors",) * is_refused
+    left = f"{found[1]}.render_wire({{"
+    refusal = "ArgumentErrors" if is_refused else ""
+    return _Call(left, sent, "})", (line, *imports), _secrets(rendering), refusal)
 
 
-def _typed_call(rendering: Rendering, module: str, name: str) -> _Call:
-    source = Source({name: f"from {module} import {name}"})
+def _typed_call(rendering: Rendering, name: str, line: str) -> _Call:
+    source = PythonSource({name: line})
     values = rendering.prompt.arguments.read(rendering.given)
     given = {key: value for key, value in values.items() if key in rendering.given}
     uploads = rendering.uploads
-    written = tuple(f"{key}={upload_source(source, value, uploads.get(key))}" for key, value in given.items())
+    written = tuple(f"{key}={source.of_upload(value, uploads.get(key))}" for key, value in given.items())
     if rendering.redacted(str(written)) != str(written):  # the default of a secret, for example
         raise UnwritableError
     return _Call(f"{name}.render(", written, ")", tuple(source.imports.values()))
@@ -103,40 +131,40 @@ def _typed_call(rendering: Rendering, module: str, name: str) -> _Call:
 
 def _client_call(rendering: Rendering, target: str) -> _Call:
     """A call of a prompt that no module has under a name."""
-    sent, secrets, imports = _sent(rendering)
-    imports = ("from promptkit.testing import Client", *imports)
-    prompt = rendering.prompt
+    sent, imports = _sent(rendering)
+    prompt, refusal = rendering.prompt, "ProtocolError" if rendering.workflow is None else ""
+    line = f"from promptkit.testing import Client{', ' if refusal else ''}{refusal}"
     scopes = f", scopes={sorted(prompt.scopes)!r}" if prompt.scopes else ""
     left = f"Client({text_source(target)}{scopes}).get_prompt({text_source(prompt.name)}, {{"
-    return _Call(left, sent, "})", imports, secrets, "ProtocolError")
+    return _Call(left, sent, "})", (line, *imports), _secrets(rendering), refusal)
 
 
 def _secrets(rendering: Rendering) -> tuple[str, ...]:
     return tuple(name for name in rendering.given if name in rendering.prompt.arguments.secret)
 
 
-def _sent(rendering: Rendering) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The arguments as a client sends them, the names of those that the environment has, and imports."""
-    secrets, source = _secrets(rendering), Source()
-    if secrets:
-        source.add("os", "import os")
-    values = {
-        name: f'os.environ["{variable(name)}"]' if name in secrets else _text(rendering, source, name)
+def _sent(rendering: Rendering) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The arguments as a client sends them, or as the environment has them, and imports."""
+    source = PythonSource()
+    pairs = [
+        f"{text_source(rendering.redacted(name))}: {_text(rendering, source, name)}"
         for name in rendering.given
-    }
-    pairs = (f"{text_source(rendering.redacted(name))}: {value}" for name, value in values.items())
-    return tuple(pairs), secrets, tuple(source.imports.values())
+    ]
+    return tuple(pairs), tuple(source.imports.values())
 
 
-def _text(rendering: Rendering, source: Source, name: str) -> str:
+def _text(rendering: Rendering, source: PythonSource, name: str) -> str:
     """The expression for one argument as a client sends it."""
-    value, upload = rendering.given[name], rendering.uploads.get(name)
+    arguments, value, upload = rendering.prompt.arguments, rendering.given[name], rendering.uploads.get(name)
+    if name in arguments.secret:
+        source.add("os", "import os")
+        return f'os.environ["{variable(name)}"]'
     if upload is None or not upload.files:
         return text_source(rendering.redacted(value))
-    if not is_upload(rendering.prompt.arguments.by_name[name]):
-        return upload_source(source, value, upload)
+    if not is_upload(arguments.by_name[name]):
+        return source.of_upload(value, upload)
     source.add("base64", "import base64")
-    encoded = [f"base64.b64encode({data}).decode()" for data in data_sources(source, upload)]
+    encoded = [f"base64.b64encode({data}).decode()" for data in source.data_of(upload.files)]
     return encoded[0] if len(encoded) == 1 else f'"\\n".join([{", ".join(encoded)}])'
 
 
@@ -162,41 +190,23 @@ def _identifier(name: str) -> str:
     return re.sub(r"\W+", "_", name).strip("_").lower() or "prompt"
 
 
-def _imports(call: _Call, *, refused: bool) -> list[str]:
+def _imports(call: _Call) -> list[str]:
     """The imports, those of the standard library first, as formatters have them."""
-    lines = set(call.imports)
-    ours = {line for line in lines if line.startswith("from ")}
-    others = set()
-    if refused:
-        others = {"import pytest"}
-        module = "promptkit" if call.refusal == "ArgumentErrors" else "promptkit.testing"
-        ours = {line for line in ours if not line.startswith(f"from {module} ")} | {
-            _merged(module, [line for line in ours if line.startswith(f"from {module} ")], call.refusal)
-        }
-    groups = [sorted(lines - ours), sorted(others), sorted(ours)]
+    lines = sorted(call.imports)
+    plain = [line for line in lines if line.startswith("import ")]
+    ours = [line for line in lines if line not in plain]
+    groups = [plain, ["import pytest"] if call.refusal else [], ours]
     return "\n\n".join("\n".join(group) for group in groups if group).split("\n")
-
-
-def _merged(module: str, lines: list[str], name: str) -> str:
-    names = {each.strip() for line in lines for each in line.partition(" import ")[2].split(",")} | {name}
-    return f"from {module} import {', '.join(sorted(names))}"
-
-
-def _test(rendering: Rendering, call: _Call, said: list[str]) -> list[str]:
-    head = f"def test_{_identifier(rendering.prompt.name)}_says_the_same():"
-    if rendering.workflow is None:
-        return [head, *said]
-    return [head, *call.lines("said = ", "    "), "", *said]
 
 
 def _expected(rendering: Rendering) -> list[str]:
     """What the test expects of the text, and of who says it."""
     assert rendering.workflow is not None  # noqa: S101 (there is no test of a prompt that failed)
     roles = [message.role for message in rendering.workflow]
-    lines = []
-    if len(roles) > 1:
-        lines = [f"    assert [message.role for message in said] == [{', '.join(map(text_source, roles))}]"]
-    return [*lines, *_says(rendering, "said.text", rendering.workflow.text)]
+    said = _says(rendering, "said.text", rendering.workflow.text)
+    if len(roles) <= 1:
+        return said
+    return [f"    assert [message.role for message in said] == [{', '.join(map(text_source, roles))}]", *said]
 
 
 def _refused(rendering: Rendering, call: _Call) -> list[str]:
@@ -213,12 +223,8 @@ def _refused(rendering: Rendering, call: _Call) -> list[str]:
 def _says(rendering: Rendering, expression: str, text: str) -> list[str]:
     """What the test expects of a text; of one that holds secrets, what stands around them."""
     shown = rendering.redacted(text)
-    if shown == text:
-        return _equal(expression, text)
-    return [f"    assert {text_source(piece)} in {expression}" for piece in shown.split(HIDDEN) if piece]
-
-
-def _equal(expression: str, text: str) -> list[str]:
+    if shown != text:
+        return [f"    assert {text_source(piece)} in {expression}" for piece in shown.split(HIDDEN) if piece]
     lines = text.splitlines(keepends=True)
     if len(lines) <= 1:
         return [f"    assert {expression} == {text_source(text)}"]
