@@ -10,7 +10,7 @@ from promptkit.language.content import Content, Role, Text, plain_text
 from promptkit.language.validation import Unsendable, checked_role, describe, is_role_tuple
 
 if TYPE_CHECKING:
-    from promptkit.language.showable import Showable
+    from promptkit.language.media import Showable
 
 __all__ = [
     "Joinable",
@@ -46,10 +46,10 @@ def block_of(value: object) -> Content | None:
         return value
     if value is None or value is False:
         return None
-    from promptkit.language.showable import png_of  # most prompts show neither an image nor a figure
+    from promptkit.language.media import png_of  # most prompts show neither an image nor a figure
 
     if (png := png_of(value)) is not None:
-        from promptkit.language.image import Image
+        from promptkit.language.media import Image
 
         return Image(png)
     raise Unsendable(value)

@@ -18,7 +18,7 @@ import msgspec
 from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import core_of, is_closed, is_list, members_of
+from promptkit.conversion.kinds import is_closed, is_list, members_of, plain
 from promptkit.conversion.readers import reader_of, split_list
 from promptkit.conversion.scalars import SCALARS
 from promptkit.conversion.unstructuring import text_of
@@ -45,7 +45,11 @@ def control_of(argument: Argument, given: str | None) -> Control:
         given:
             Its value, as a client sends it; None for nothing.
     """
-    shows = (_password,) if argument.arg.secret else (*_shows_of(core_of(argument.annotation)), _line, _area)
+    shows = (
+        (_password,)
+        if argument.arg.secret
+        else (*_shows_of(plain(argument.annotation, core=True)), _line, _area)
+    )
     found = (show(argument, given or "") for show in shows)
     return next((control for control in found if control is not None), _kept(given or ""))
 
@@ -54,7 +58,7 @@ def is_upload(argument: Argument) -> bool:
     """
     Tell whether people give the value as a file, or as several.
     """
-    return _is_upload(core_of(argument.annotation))
+    return _is_upload(plain(argument.annotation, core=True))
 
 
 def takes_file(argument: Argument, control: Control) -> bool:
@@ -68,14 +72,14 @@ def is_by_line(argument: Argument) -> bool:
     """
     Tell whether the value is a list whose items stand on a line each.
     """
-    return _is_lines(core_of(argument.annotation))
+    return _is_lines(plain(argument.annotation, core=True))
 
 
 def is_json(argument: Argument) -> bool:
     """
     Tell whether the value is written as JSON, or may be.
     """
-    return _has_parts(core_of(argument.annotation))
+    return _has_parts(plain(argument.annotation, core=True))
 
 
 def _shows_of(core: Any) -> tuple[Show, ...]:
@@ -160,7 +164,7 @@ def _lines(argument: Argument, given: str) -> Control | None:
 
 def _by_line(argument: Argument, given: str) -> str | None:
     """A list with an item on each line; None if it is so already, or would be read as another list."""
-    item = core_of(get_args(core_of(argument.annotation))[0])
+    item = plain(get_args(plain(argument.annotation, core=True))[0], core=True)
     split = partial(_split, one_a_line=item in SCALARS and SCALARS[item].one_a_line)
     items = split(given)
     is_flat = isinstance(items, list) and all(isinstance(one, str | int | float) for one in items)
@@ -189,7 +193,7 @@ def _is(*kinds: type) -> Callable[[Any], bool]:
 
 
 def _is_upload(core: Any) -> bool:
-    return core is bytes or (is_list(core) and core_of(get_args(core)[0]) is bytes)
+    return core is bytes or (is_list(core) and plain(get_args(core)[0], core=True) is bytes)
 
 
 def _is_lines(core: Any) -> bool:

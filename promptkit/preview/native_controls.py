@@ -13,7 +13,7 @@ from promptkit.catalog.arguments import Argument
 from promptkit.catalog.json_schema import alternative_of
 from promptkit.conversion.annotations import notes_of
 from promptkit.conversion.errors import ConversionError
-from promptkit.conversion.kinds import core_of
+from promptkit.conversion.kinds import plain
 from promptkit.conversion.scalars import SCALARS
 from promptkit.preview.control import Control, value_of
 
@@ -81,7 +81,7 @@ def moment_control(argument: Argument, given: str) -> Control | None:
 
     It holds milliseconds, and offsets in minutes: for anything else, None is returned.
     """
-    core = core_of(argument.annotation)
+    core = plain(argument.annotation, core=True)
     kind = "time" if core is time else "datetime-local"
     asked = {note.tz for note in notes_of(argument.annotation) if isinstance(note, msgspec.Meta)}
     may_have_offset = True in asked or (core is datetime and False not in asked)

@@ -10,10 +10,9 @@ from msgspec import Struct
 from promptkit.compiler.lints.names import TEXT_METHODS, Names
 from promptkit.compiler.resources import Resource
 from promptkit.errors.sources import Function, own_nodes
-from promptkit.language.audio import Audio
 from promptkit.language.content import Content, Text
 from promptkit.language.documents import EmbeddedResource, ResourceLink
-from promptkit.language.image import Image
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 from promptkit.language.turns import assistant, user
 

@@ -21,8 +21,7 @@ from promptkit.compiler.loading.targets import display_path
 from promptkit.errors.diagnostics import Diagnostic, Location, Report, Rule
 from promptkit.errors.exceptions import MediaError
 from promptkit.errors.sources import Function, function_at, own_nodes, span_of
-from promptkit.language.audio import Audio
-from promptkit.language.image import Image
+from promptkit.language.media import Audio, Image
 from promptkit.language.messages import Workflow
 
 __all__ = ["Source", "lint_first_message", "lint_messages", "place_of"]

@@ -7,7 +7,6 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from promptkit.protocol import wire
-from promptkit.protocol.envelope import check_envelope
 from promptkit.protocol.jsonrpc import (
     UNREADABLE,
     InvalidParams,
@@ -16,6 +15,7 @@ from promptkit.protocol.jsonrpc import (
     UnsupportedVersion,
 )
 from promptkit.protocol.partial_decoding import RawArray, RawMessage, decode_large, decode_raw
+from promptkit.protocol.refusals import check_envelope
 
 __all__ = ["Message", "peek"]
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from promptkit.protocol.http.messages import JSON_BODY, Response
 from promptkit.protocol.jsonrpc import Code
-from promptkit.protocol.outcomes import error_code, retry_after
+from promptkit.protocol.partial_decoding import error_code, retry_after
 
 __all__ = ["RETRY", "response_to", "status_of"]
 

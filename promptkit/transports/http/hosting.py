@@ -12,9 +12,8 @@ from promptkit.protocol.capabilities import ServerInfo, ToolMode
 from promptkit.protocol.http.endpoint import Endpoint
 from promptkit.protocol.http.guard import Guard
 from promptkit.protocol.http.sessions import Sessions
-from promptkit.protocol.key_ring import KeyRing
+from promptkit.protocol.key_ring import KeyRing, RequestStateSigner
 from promptkit.protocol.limits import PAGE_SIZE, Limits
-from promptkit.protocol.request_state import RequestStateSigner
 from promptkit.server.shared_server import SharedServer
 from promptkit.transports.http.application import BODY_BYTES, Application
 from promptkit.version import VERSION
